@@ -1,0 +1,1 @@
+"""firstlight: transformers from first principles, as experiments."""

@@ -1,0 +1,70 @@
+"""Accuracy, macro F1 and, for classes in an order, the mean absolute error."""
+
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
+
+from firstlight.callbacks.running_mean import RunningMean, is_logging_step
+
+STAGES = ("val", "test")
+
+
+class Accuracy(Callback):
+    """Logs `<stage>/accuracy`, `<stage>/macro_f1`, for ordered classes `<stage>/mean_absolute_error`, `train/accuracy`."""
+
+    def __init__(self, num_classes: int, ordered: bool = False) -> None:
+        metrics: dict[str, Metric | MetricCollection] = {
+            "accuracy": MulticlassAccuracy(num_classes, average="micro"),
+            "macro_f1": MulticlassF1Score(num_classes, average="macro"),
+        }
+        if ordered:
+            metrics["mean_absolute_error"] = MeanAbsoluteError()
+        collection = MetricCollection(metrics)  # type: ignore[arg-type]
+        self.metrics = {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
+        self.training = RunningMean()
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        for collection in self.metrics.values():
+            collection.to(trainer.strategy.root_device)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        logits = outputs["logits"]
+        predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
+        self.training.add((predicted == batch.targets).sum(), len(batch.targets))
+        if is_logging_step(trainer):
+            pl_module.log("train/accuracy", self.training.take(), sync_dist=True)
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._update("val", outputs)
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._update("test", outputs)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._log("val", pl_module)
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._log("test", pl_module)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.training.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.training.load_state_dict(state_dict)
+
+    def _update(self, stage: str, outputs: Any) -> None:
+        self.metrics[stage].update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
+
+    def _log(self, stage: str, pl_module: LightningModule) -> None:
+        values = self.metrics[stage].compute()
+        self.metrics[stage].reset()
+        for name, value in values.items():
+            pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), rank_zero_only=True)

@@ -1,0 +1,95 @@
+"""Which moments of a training are kept: the best one by validation, and the last."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.trainer.states import TrainerFn
+
+from firstlight.errors import RunError, UserError
+
+
+class BestAndLast(Checkpoint):
+    """Keeps `best.ckpt`, the best by the monitored metric, and `last.ckpt`, from which a run goes on.
+
+    `last.ckpt` is written after every validation, at the end, and every `every_n_train_steps` in between.
+    """
+
+    def __init__(self, folder: str, monitor: str, mode: str, every_n_train_steps: int | None = None) -> None:
+        """mode: min or max. Raises UserError if every_n_train_steps is below 1."""
+        if every_n_train_steps is not None and every_n_train_steps < 1:
+            raise UserError(f"callbacks.checkpoint.every_n_train_steps={every_n_train_steps} must be at least 1, or null")
+        self.folder, self.monitor, self.mode = Path(folder), monitor, mode
+        self.every_n_train_steps = every_n_train_steps
+        self.best_score: float | None = None
+        self.best_step: int | None = None
+        self._saved_step = -1
+
+    @property
+    def best_model_path(self) -> str:
+        return str(self.folder / "best.ckpt")
+
+    @property
+    def last_model_path(self) -> str:
+        return str(self.folder / "last.ckpt")
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        every, step = self.every_n_train_steps, trainer.global_step
+        if every is None or step % every or step == self._saved_step or self.validation_follows(trainer, batch_idx):
+            return
+        self.save_last(trainer)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
+            return
+        if self._is_best(trainer):
+            self._save(trainer, self.best_model_path)
+        self.save_last(trainer)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.global_step != self._saved_step:
+            self.save_last(trainer)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.global_step != self._saved_step:
+            self.save_last(trainer)
+
+    def save_last(self, trainer: Trainer) -> None:
+        """Write last.ckpt, whole or not at all."""
+        self._save(trainer, self.last_model_path)
+        self._saved_step = trainer.global_step
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"best_score": self.best_score, "best_step": self.best_step}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best_score, self.best_step = state_dict["best_score"], state_dict["best_step"]
+
+    def _is_best(self, trainer: Trainer) -> bool:
+        """Compare the monitored metric with the best so far, and remember it if it is better."""
+        if self.monitor not in trainer.callback_metrics:
+            there_are = ", ".join(sorted(name for name in trainer.callback_metrics if name.startswith("val/")))
+            raise UserError(f"optimized_metric={self.monitor} is not measured in validation; there are {there_are}")
+        score = float(trainer.callback_metrics[self.monitor])
+        is_better = self.best_score is None or (
+            score < self.best_score if self.mode == "min" else score > self.best_score
+        )
+        if is_better:
+            self.best_score, self.best_step = score, trainer.global_step
+        return is_better
+
+    def validation_follows(self, trainer: Trainer, batch_idx: int) -> bool:
+        """Whether a validation comes right after this step: then the checkpoint waits for its result."""
+        if not trainer.enable_validation:
+            return False
+        return trainer.is_last_batch or (batch_idx + 1) % trainer.val_check_batch == 0
+
+    def _save(self, trainer: Trainer, path: str) -> None:
+        for name, parameter in trainer.lightning_module.named_parameters():
+            if not torch.isfinite(parameter).all():
+                raise RunError(f"{name} is not finite at step {trainer.global_step}; the last checkpoint is from before")
+        trainer.save_checkpoint(path)

@@ -1,0 +1,103 @@
+"""The confusion matrix: to every logger, into the run's folder, and at the end onto the terminal."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import WandbLogger
+from lightning.pytorch.trainer.states import TrainerFn
+from rich.console import Console
+from rich.table import Table
+from torchmetrics.classification import MulticlassConfusionMatrix
+
+from firstlight.callbacks.publish import log_to_wandb, publish_figure, publish_table, shows_media
+
+NAMES = {"val": "validation", "test": "test"}
+
+
+class ConfusionMatrix(Callback):
+    """Counts true against predicted classes in every evaluation.
+
+    During the fit it goes to the loggers that show figures. An evaluation of its own, as at the end of a run, also
+    writes `<folder>/<split>.png` and `.csv` and prints the counts.
+    """
+
+    def __init__(self, class_names: list[str], folder: str, most_printed: int = 20) -> None:
+        """folder: where the picture and the table go; most_printed: more classes than these are not printed."""
+        self.class_names, self.folder, self.most_printed = class_names, Path(folder), most_printed
+        self.counts = {stage: MulticlassConfusionMatrix(len(class_names)) for stage in NAMES}
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        for counts in self.counts.values():
+            counts.to(trainer.strategy.root_device)
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self.counts["val"].update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self.counts["test"].update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("val", trainer)
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("test", trainer)
+
+    def _finish(self, stage: str, trainer: Trainer) -> None:
+        counts = self.counts[stage].compute().cpu().numpy()
+        self.counts[stage].reset()
+        if not trainer.is_global_zero:
+            return
+        is_final = trainer.state.fn is not TrainerFn.FITTING
+        if is_final or any(shows_media(logger) for logger in trainer.loggers):
+            self._draw(stage, counts, trainer, is_final)
+        if is_final and len(self.class_names) <= self.most_printed:
+            print_counts(counts, self.class_names, f"Confusion matrix, {NAMES[stage]}")
+
+    def _draw(self, stage: str, counts: np.ndarray, trainer: Trainer, is_final: bool) -> None:
+        from firstlight.figures import confusion_matrix, style  # matplotlib: only where a figure is wanted
+
+        figure = confusion_matrix.confusion_matrix(
+            counts, self.class_names, title=f"Confusion matrix, {NAMES[stage]}, step {trainer.global_step}"
+        )
+        rows = confusion_matrix.table(counts, self.class_names)
+        publish_figure(trainer, f"{stage}/confusion_matrix", figure)
+        publish_table(trainer, f"{stage}/confusion_matrix_table", rows)
+        for logger in trainer.loggers:
+            if isinstance(logger, WandbLogger):
+                log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts)})
+        if is_final:
+            style.save(figure, self.folder / f"{NAMES[stage]}.png")
+            with (self.folder / f"{NAMES[stage]}.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+
+    def _wandb_chart(self, counts: np.ndarray) -> Any:
+        """W&B's own interactive chart, which wants the examples one by one."""
+        import wandb
+
+        true, predicted = np.indices(counts.shape)
+        return wandb.plot.confusion_matrix(
+            y_true=np.repeat(true.ravel(), counts.ravel()).tolist(),
+            preds=np.repeat(predicted.ravel(), counts.ravel()).tolist(),
+            class_names=self.class_names,
+        )
+
+
+def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:
+    """The counts and the share of each row as a table on the terminal. counts: (classes, classes), rows are true."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("true ＼ predicted")
+    for name in class_names:
+        table.add_column(name, justify="right")
+    for name, row in zip(class_names, counts, strict=True):
+        total = max(int(row.sum()), 1)
+        table.add_row(name, *(f"{count} ({count / total:.0%})" for count in row))
+    Console().print(table)

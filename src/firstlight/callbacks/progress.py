@@ -1,0 +1,40 @@
+"""A bar for those who watch, and a line for those who read the log later."""
+
+import logging
+import sys
+import time
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import RichProgressBar
+
+log = logging.getLogger(__name__)
+
+
+class ProgressBar(RichProgressBar):
+    """Lightning's rich bar on a terminal; silent where the output is a file or a pipe."""
+
+    def __init__(self, refresh_rate: int = 20) -> None:
+        super().__init__(refresh_rate=refresh_rate, leave=False)
+        if not sys.stdout.isatty():
+            self.disable()
+
+
+class ValidationLine(Callback):
+    """Writes one line into the log after each validation: step, epoch, seconds and all validation metrics."""
+
+    def __init__(self) -> None:
+        self._started_at = time.perf_counter()
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._started_at = time.perf_counter()
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.is_global_zero or not trainer.training and not trainer.validating:
+            return
+        metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
+        train_loss = trainer.callback_metrics.get("train/loss")
+        if train_loss is not None:
+            metrics["train/loss"] = float(train_loss)
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in sorted(metrics.items()))
+        seconds = time.perf_counter() - self._started_at
+        log.info("epoch %d  step %d  %.0f s  %s", trainer.current_epoch + 1, trainer.global_step, seconds, shown)

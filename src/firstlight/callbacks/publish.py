@@ -1,0 +1,56 @@
+"""One figure or table to every logger that can show one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
+from matplotlib.figure import Figure
+
+
+def shows_media(logger: Logger) -> bool:
+    """Whether a logger can show figures and tables."""
+    return isinstance(logger, WandbLogger | TensorBoardLogger)
+
+
+def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
+    """Send a figure to every logger that can show one."""
+    for logger in trainer.loggers:
+        if isinstance(logger, WandbLogger):
+            import wandb
+
+            log_to_wandb(logger, trainer, {name: wandb.Image(figure)})
+        elif isinstance(logger, TensorBoardLogger):
+            logger.experiment.add_figure(name, figure, trainer.global_step)
+
+
+def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Send a table, a list of equal rows, to every logger that can show one."""
+    if not rows:
+        return
+    columns = list(rows[0])
+    for logger in trainer.loggers:
+        if isinstance(logger, WandbLogger):
+            import wandb
+
+            table = wandb.Table(columns=columns, data=[[row[column] for column in columns] for row in rows])
+            log_to_wandb(logger, trainer, {name: table})
+        elif isinstance(logger, TensorBoardLogger):
+            logger.experiment.add_text(name, markdown(columns, rows), trainer.global_step)
+
+
+def log_to_wandb(logger: WandbLogger, trainer: Trainer, content: dict[str, Any]) -> None:
+    """Log what is no number, on the same axis as the metrics."""
+    logger.experiment.log({**content, "trainer/global_step": trainer.global_step})
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
+    """A table in Markdown; bars and new lines in a cell are shown, not obeyed."""
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    lines += [" | ".join(_cell(row[column]) for column in columns) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    return " ".join(text.replace("|", "\\|").split())

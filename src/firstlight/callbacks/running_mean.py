@@ -1,0 +1,38 @@
+"""A mean that is kept up cheaply at every step and written at every n-th."""
+
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+
+
+class RunningMean:
+    """The mean of what was added since it was last taken. Its state goes into checkpoints, so that curves go on too."""
+
+    def __init__(self) -> None:
+        self.total: Tensor | float = 0.0
+        self.count = 0
+
+    def add(self, total: Tensor, count: int = 1) -> None:
+        """Add the sum of `count` values; stays on the device, so that nothing waits for it."""
+        self.total = self.total + total.detach()
+        self.count += count
+
+    def take(self) -> Tensor:
+        """The mean so far, on the device; the next one begins from nothing."""
+        mean = torch.as_tensor(self.total, dtype=torch.float32) / max(self.count, 1)
+        self.total, self.count = 0.0, 0
+        return mean
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"total": float(self.total), "count": self.count}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.total, self.count = state["total"], state["count"]
+
+
+def is_logging_step(trainer: Trainer) -> bool:
+    """Whether the training step that just ended is one that the loggers get."""
+    every = trainer.log_every_n_steps
+    return every > 0 and trainer.global_step % every == 0

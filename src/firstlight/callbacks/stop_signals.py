@@ -1,0 +1,67 @@
+"""Ctrl-C and SIGTERM end a training at the end of a step, with a checkpoint to go on from."""
+
+import logging
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
+
+from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.errors import Interrupted
+
+log = logging.getLogger(__name__)
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopAtStepEnd(Callback):
+    """Waits for the end of the step, or of the validation, that a signal fell into; saves, then raises Interrupted.
+
+    In the middle of a step the weights and the counters may disagree, and a checkpoint of that could not be resumed
+    exactly. A second signal ends at once; last.ckpt is then from before. With several processes the signals are
+    Lightning's business, since all must stop at the same step.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.world_size == 1 and threading.current_thread() is threading.main_thread():
+            self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self.received is not None:
+            checkpoint = _checkpoint(trainer)
+            if checkpoint is None or not checkpoint.validation_follows(trainer, batch_idx):
+                self._stop(trainer, checkpoint)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.received is not None and trainer.state.fn is TrainerFn.FITTING:
+            self._stop(trainer, _checkpoint(trainer))
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+    def _receive(self, number: int, _: FrameType | None) -> None:
+        if self.received is not None:
+            raise Interrupted(number)
+        self.received = number
+        log.info("Stopping at the end of this step; once more to stop at once")
+
+    def _stop(self, trainer: Trainer, checkpoint: BestAndLast | None) -> None:
+        assert self.received is not None
+        if checkpoint is not None:
+            checkpoint.save_last(trainer)
+        raise Interrupted(self.received)
+
+
+def _checkpoint(trainer: Trainer) -> BestAndLast | None:
+    return next((callback for callback in trainer.callbacks if isinstance(callback, BestAndLast)), None)  # type: ignore[attr-defined]

@@ -1,0 +1,52 @@
+"""How fast a run trains."""
+
+import time
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from firstlight.callbacks.running_mean import is_logging_step
+
+
+class Throughput(Callback):
+    """Logs `train/tokens_per_second` and `train/examples_per_second`, real tokens only and validation left out."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.tokens = 0
+        self.examples = 0
+        self._logged = (0.0, 0, 0)
+        self._resumed_at = 0.0
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """The mean over the whole training; None before there is any."""
+        return self.tokens / self.seconds if self.seconds else None
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._resumed_at = time.perf_counter()
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._resumed_at = time.perf_counter()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        now = time.perf_counter()
+        self.seconds += now - self._resumed_at
+        self._resumed_at = now
+        self.tokens += batch.num_tokens * trainer.world_size
+        self.examples += len(batch.targets) * trainer.world_size
+        if is_logging_step(trainer):
+            seconds, tokens, examples = self._logged
+            elapsed = max(self.seconds - seconds, 1e-9)
+            pl_module.log("train/tokens_per_second", (self.tokens - tokens) / elapsed, rank_zero_only=True)
+            pl_module.log("train/examples_per_second", (self.examples - examples) / elapsed, rank_zero_only=True)
+            self._logged = (self.seconds, self.tokens, self.examples)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "tokens": self.tokens, "examples": self.examples}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.seconds, self.tokens, self.examples = (state_dict[name] for name in ("seconds", "tokens", "examples"))
+        self._logged = (self.seconds, self.tokens, self.examples)

@@ -1,0 +1,98 @@
+"""The root of the configuration: typed where it is ours, open where users name classes by `_target_`."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import II, MISSING
+
+from firstlight.data.options import ReviewOptions
+from firstlight.networks.config import ClassifierConfig
+from firstlight.text.options import TokenizerOptions
+
+
+class OptimizedMode(Enum):
+    """Whether the optimized metric should fall or rise; auto reads it off the metric's name."""
+
+    auto = "auto"
+    min = "min"
+    max = "max"
+
+
+@dataclass
+class PathsConfig:
+    """Where things are written: all of it below log_dir."""
+
+    log_dir: str = "logs"
+    cache_dir: str = "${paths.log_dir}/cache"
+    output_dir: str = ""  # this run's own folder, filled in when the run starts
+
+
+@dataclass
+class SweepConfig:
+    """How the runs of one `-m` command are named."""
+
+    name: str = "${now:%Y-%m-%d_%H-%M-%S-%f}"
+
+
+@dataclass
+class RootConfig:
+    """What `python src/train.py` composes from conf/."""
+
+    dropout: float = 0.1
+    context_length: int = 50
+    seed: int = 1
+    tags: list[str] = field(default_factory=list)
+    resume: str | None = None  # auto, or a run folder
+    init_from: str | None = None  # a run whose weights to start from
+    train: bool = True
+    test: bool | None = None  # null: yes in a single run, no in a sweep (choices are made on validation)
+    optimized_metric: str = "val/loss"
+    optimized_mode: OptimizedMode = OptimizedMode.auto
+
+    model: Any = MISSING
+    module: dict[str, Any] = field(default_factory=dict)
+    data: Any = MISSING
+    tokenizer: TokenizerOptions = MISSING
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    schedule: dict[str, Any] = field(default_factory=dict)
+    trainer: dict[str, Any] = field(default_factory=dict)
+    callbacks: dict[str, Any] | None = None
+    logger: dict[str, Any] | None = None
+    paths: PathsConfig = MISSING
+    sweep: SweepConfig = MISSING
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"seed={self.seed} must be at least 0")
+
+
+@dataclass
+class ClassifierNode(ClassifierConfig):
+    """`model` of a classifier: what every task sets is written once, at the top."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+@dataclass
+class ReviewDataNode(ReviewOptions):
+    """`data` of the review tasks."""
+
+    _target_: str = "firstlight.data.reviews.ReviewData"
+    tokenizer: Any = II("tokenizer")
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+
+def register_schemas() -> None:
+    """Make the schemas known to Hydra, so that conf/ can name them in its defaults lists."""
+    store = ConfigStore.instance()
+    store.store(name="root_schema", node=RootConfig)
+    store.store(group="schema", name="paths", node=PathsConfig)
+    store.store(group="schema", name="sweep", node=SweepConfig)
+    store.store(group="schema", name="tokenizer", node=TokenizerOptions)
+    store.store(group="schema", name="classifier", node=ClassifierNode)
+    store.store(group="schema", name="reviews", node=ReviewDataNode)

@@ -1,0 +1,138 @@
+"""Which rows make up which batch: a function of the seed and the step, so that a killed run can go on exactly."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+POOL_OF_BATCHES = 50  # bucketing sorts this many batches' rows by length
+
+
+class RowBatch(NamedTuple):
+    """The rows of a batch, before anything is looked up."""
+
+    rows: Tensor  # (batch,) int64
+    longest: int  # the length of the longest of them, in tokens, at least 1
+    num_tokens: int  # the length of all of them together
+
+
+class Rows(Dataset[RowBatch]):
+    """Turns an array of row numbers into a RowBatch; there is no work for each row."""
+
+    def __init__(self, lengths: np.ndarray) -> None:
+        """lengths: (rows,) tokens in each row of the whole table."""
+        self.lengths = lengths
+
+    def __getitem__(self, rows: np.ndarray) -> RowBatch:
+        lengths = self.lengths[rows]
+        return RowBatch(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()))
+
+
+class TrainingBatches(Sampler[np.ndarray]):
+    """Shuffled batches of row numbers without end: batch number b depends on the seed and on b alone.
+
+    The rows of one pass are a permutation drawn from (seed, pass). Under several processes each takes its own share of
+    every batch.
+    """
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        batch_size: int,
+        seed: int,
+        *,
+        lengths: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        """rows: (n,) row numbers; lengths: (n,), to batch rows of like length; weights: (n,), to draw rows by."""
+        self.rows, self.batch_size, self.seed = rows, batch_size * world_size, seed
+        self.lengths, self.weights = lengths, weights
+        self.rank, self.world_size = rank, world_size
+        self.start = 0
+
+    def __len__(self) -> int:
+        """The batches of one pass over the rows."""
+        return -(-len(self.rows) // self.batch_size)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """One pass' worth of batches, from batch number `start`, into the next pass where that comes first."""
+        epoch, position = divmod(self.start, len(self))
+        self.start = 0
+        remaining = len(self)
+        while remaining:
+            batches = self.epoch_batches(epoch)[position : position + remaining]
+            for batch in batches:
+                yield batch[self.rank :: self.world_size]
+            remaining -= len(batches)
+            epoch, position = epoch + 1, 0
+
+    def epoch_batches(self, epoch: int) -> list[np.ndarray]:
+        """All batches of one pass, for all processes together."""
+        random = np.random.default_rng((self.seed, epoch))
+        if self.weights is None:
+            order = random.permutation(len(self.rows))
+        else:
+            order = random.choice(len(self.rows), size=len(self.rows), p=self.weights / self.weights.sum())
+        missing = -len(order) % self.world_size  # every process needs the same number of rows
+        order = np.concatenate([order, order[:missing]])
+        if self.lengths is not None:
+            order = self._bucketed(order, self.lengths)
+        batches = [self.rows[order[i : i + self.batch_size]] for i in range(0, len(order), self.batch_size)]
+        if self.lengths is not None:
+            batches = [batches[i] for i in random.permutation(len(batches))]
+        return batches
+
+    def _bucketed(self, order: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Sort every pool of batches by length, so that the rows of a batch are about equally long."""
+        pool = POOL_OF_BATCHES * self.batch_size
+        pools = (order[i : i + pool] for i in range(0, len(order), pool))
+        return np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in pools])
+
+
+class EvaluationBatches(Sampler[np.ndarray]):
+    """Every row once; rows of like length together where there are lengths; each process has its own rows."""
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        batch_size: int,
+        *,
+        lengths: np.ndarray | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        """rows: (n,) row numbers; lengths: (n,)."""
+        order = rows if lengths is None else rows[np.argsort(lengths, kind="stable")]
+        self.rows, self.batch_size = order[rank::world_size], batch_size
+
+    def __len__(self) -> int:
+        return -(-len(self.rows) // self.batch_size)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for i in range(0, len(self.rows), self.batch_size):
+            yield self.rows[i : i + self.batch_size]
+
+
+class ResumableLoader(DataLoader[RowBatch]):
+    """A training loader whose position is read off the training's own counter, never counted here."""
+
+    def __init__(self, rows: Rows, batches: TrainingBatches, current_batch: Callable[[], int], **options: Any) -> None:
+        """current_batch: how many batches the training has taken, as its checkpoint knows it."""
+        super().__init__(rows, sampler=batches, batch_size=None, **options)
+        self.batches, self.current_batch = batches, current_batch
+
+    def __iter__(self) -> Any:
+        self.batches.start = self.current_batch()
+        return super().__iter__()
+
+    def state_dict(self) -> dict[str, str]:
+        """Tells Lightning that it may resume in the middle of an epoch; the position is not kept here."""
+        return {"position": "global_step"}
+
+    def load_state_dict(self, state: dict[str, str]) -> None:
+        """Nothing to restore."""

@@ -1,0 +1,99 @@
+"""Data sets of the Hugging Face Hub, kept as Parquet files so that they are read like any local folder."""
+
+import logging
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstlight.data.files import SPLIT_NAMES
+from firstlight.errors import RunError, UserError
+
+log = logging.getLogger(__name__)
+
+PROBE_SECONDS = 5.0
+
+
+class HubUnreachableError(ConnectionError):
+    """The Hub did not answer."""
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A local copy of one revision of a data set: train.parquet and so on."""
+
+    folder: Path
+    dataset_id: str
+    revision: str
+
+
+def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
+    """The newest revision as a local folder, downloaded unless it is there.
+
+    Without a network, the newest revision that was downloaded before. Raises HubUnreachableError if there is none, and
+    UserError if the Hub does not know the data set.
+    """
+    home = cache_dir / "hub" / dataset_id.replace("/", "--")
+    try:
+        revision = _newest_revision(dataset_id)
+    except HubUnreachableError:
+        kept = sorted(home.glob("*/"), key=lambda folder: folder.stat().st_mtime)
+        if not kept:
+            raise
+        log.warning("The Hub does not answer; using %s as downloaded before, revision %s", dataset_id, kept[-1].name)
+        return Mirror(kept[-1], dataset_id, kept[-1].name)
+    folder = home / revision
+    if not folder.is_dir():
+        log.info("Downloading %s, revision %s, from the Hub", dataset_id, revision)
+        _download(dataset_id, revision, folder, cache_dir)
+    return Mirror(folder, dataset_id, revision)
+
+
+def _newest_revision(dataset_id: str) -> str:
+    """Ask the Hub, briefly: `load_dataset` alone takes over 20 s to notice that there is no network."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+
+    try:
+        revision = HfApi().dataset_info(dataset_id, timeout=PROBE_SECONDS).sha
+    except GatedRepoError as error:
+        raise UserError(f"{dataset_id} is gated on the Hub; accept its terms there, then run `hf auth login`") from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise UserError(f"{dataset_id} is not a data set of the Hub; check data.path or data.hub") from error
+    except HfHubHTTPError as error:
+        raise HubUnreachableError(str(error)) from error
+    except Exception as error:
+        if not _is_network_error(error):
+            raise
+        raise HubUnreachableError(str(error)) from error
+    assert revision is not None
+    return revision
+
+
+def _is_network_error(error: Exception) -> bool:
+    """Whether the network failed: the Hub's client raises its HTTP library's own errors, whichever library that is."""
+    return isinstance(error, OSError) or any(base.__name__ == "TransportError" for base in type(error).__mro__)
+
+
+def _download(dataset_id: str, revision: str, folder: Path, cache_dir: Path) -> None:
+    """Write each split as Parquet; the folder appears only when all are there."""
+    import datasets
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".downloading-"))
+    try:
+        splits = datasets.load_dataset(dataset_id, revision=revision, cache_dir=str(cache_dir / "huggingface"))
+        known = {SPLIT_NAMES[name]: split for name, split in splits.items() if name in SPLIT_NAMES}
+        if not known:
+            raise UserError(f"{dataset_id} has no split named train, validation or test, but {', '.join(splits)}")
+        for name, split in known.items():
+            split.to_parquet(str(temporary / f"{name}.parquet"))
+        temporary.chmod(0o755)
+        temporary.rename(folder)
+    except (datasets.exceptions.DatasetsError, ConnectionError) as error:
+        raise RunError(f"{dataset_id} could not be downloaded from the Hub: {error}") from error
+    except OSError:
+        if not folder.is_dir():  # else another process was faster, and its copy is as good
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

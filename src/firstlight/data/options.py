@@ -1,0 +1,88 @@
+"""Where data comes from and how it is batched, as options. Imports nothing heavy."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from firstlight.text.options import TokenizerOptions
+
+
+class SourceKind(Enum):
+    """Which source to read; auto looks for a local copy, then the Hub, then generates a sample."""
+
+    auto = "auto"
+    hub = "hub"
+    local = "local"
+    sample = "sample"
+
+
+class Labels(Enum):
+    """What is predicted: negative or positive (3 stars left out), the stars, or whatever classes the data has."""
+
+    binary = "binary"
+    stars = "stars"
+    classes = "classes"
+
+
+class Truncation(Enum):
+    """What is kept of a text longer than the context: its head, its tail, or the first and the last half."""
+
+    head = "head"
+    tail = "tail"
+    head_tail = "head_tail"
+
+
+class Balance(Enum):
+    """What is done about classes of unequal size: nothing, weights in the loss, or equal sampling."""
+
+    none = "none"
+    weights = "weights"
+    sampling = "sampling"
+
+
+@dataclass
+class ReviewOptions:
+    """Reviews and their labels."""
+
+    source: SourceKind = SourceKind.auto
+    name: str = "amazon_reviews"  # the folder below $FIRSTLIGHT_DATA or data/
+    hub: str = "SetFit/amazon_reviews_multi_en"  # the Hub data set of source=hub and source=auto
+    path: str | None = None  # a file, a folder of split files, or a Hub id of your own
+    text_column: str = "text"
+    label_column: str = "label"
+    labels: Labels = Labels.binary
+    lowest_label: int = 0  # the label of one star; 1 where the file counts stars from 1
+    class_names: list[str] | None = None  # names for labels=classes, in the order of the labels
+    validation_fraction: float = 0.1  # taken from the training rows where the source has no validation split
+    test_fraction: float = 0.1  # likewise
+    split_seed: int = 0
+    max_train_rows: int | None = None
+
+    tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
+    context_length: int = 50
+    truncation: Truncation = Truncation.head
+
+    batch_size: int = 32
+    evaluation_batch_size: int = 256
+    bucket_by_length: bool = False  # batches of reviews of like length: less padding, another order
+    balance: Balance = Balance.none
+    num_workers: int = 0
+    device_resident: bool = True  # keep the ids on the accelerator where they fit
+
+    seed: int = 1
+    cache_dir: str = "logs/cache"
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "evaluation_batch_size", "context_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"data.{name}={getattr(self, name)} must be at least 1")
+        if self.num_workers < 0:
+            raise ValueError(f"data.num_workers={self.num_workers} must be at least 0")
+        for name in ("validation_fraction", "test_fraction"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(f"data.{name}={getattr(self, name)} must lie between 0 and 0.5")
+        if self.max_train_rows is not None and self.max_train_rows < 1:
+            raise ValueError(f"data.max_train_rows={self.max_train_rows} must be at least 1")
+        if self.class_names is not None and self.labels is not Labels.classes:
+            raise ValueError(f"data.class_names needs data.labels=classes, not {self.labels.value}")
+        if self.source is SourceKind.sample and self.path is not None:
+            raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")

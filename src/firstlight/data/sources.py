@@ -1,0 +1,135 @@
+"""Where rows come from: local files, the Hub, or the generated sample, all read in the same way."""
+
+import hashlib
+import logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from firstlight.data import hub
+from firstlight.data.files import Row, dataset_files, read_rows
+from firstlight.data.options import ReviewOptions, SourceKind
+from firstlight.errors import UserError
+
+log = logging.getLogger(__name__)
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+DATA_VARIABLE = "FIRSTLIGHT_DATA"
+SAMPLE_WARNING = (
+    "No %s data: not below $" + DATA_VARIABLE + ", not in data/, and the Hub does not answer. Training on a GENERATED "
+    "SAMPLE instead; its numbers say nothing about real reviews."
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows by split, with a fingerprint of their content.
+
+    kind: local, hub or sample; where: a path, a Hub id with its revision, or the sample's version.
+    """
+
+    kind: SourceKind
+    where: str
+    fingerprint: str
+    files: dict[str, Path] = field(default_factory=dict)
+    sample: ModuleType | None = None
+
+    @property
+    def splits(self) -> list[str]:
+        return list(self.files) if self.sample is None else list(self.sample.SPLITS)
+
+    def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
+        """Read a split, one row at a time."""
+        if self.sample is None:
+            yield from read_rows(self.files[split], columns)
+        else:
+            for line, values in enumerate(self.sample.splits()[split], start=1):
+                yield Row(line, values)
+
+    def place(self, split: str, line: int) -> str:
+        """What an error calls a row: its file and line."""
+        return f"{self.files[split]}:{line}" if self.sample is None else f"sample {split}:{line}"
+
+
+def find_source(options: ReviewOptions, *, only_split: str = "train") -> Source:
+    """The source that the options name. A single file holds the split `only_split`. Raises UserError."""
+    if options.path is not None:
+        return _from_path(options, options.path, only_split)
+    if options.source is SourceKind.sample:
+        return _sample()
+    if options.source in (SourceKind.auto, SourceKind.local):
+        folder = _local_folder(options.name)
+        if folder is not None:
+            return _local(folder, dataset_files(folder))
+        if options.source is SourceKind.local:
+            raise UserError(
+                f"data.source=local: there is no folder {options.name} below ${DATA_VARIABLE} or data/; set data.path"
+            )
+    try:
+        return _from_hub(options.hub, Path(options.cache_dir))
+    except hub.HubUnreachableError as error:
+        if options.source is SourceKind.hub:
+            raise UserError(f"data.source=hub: the Hub does not answer ({error}); try again, or set data.path") from error
+        log.warning(SAMPLE_WARNING, options.name)
+        return _sample()
+
+
+def check_path(path: str | None, source: SourceKind) -> None:
+    """Raise UserError, before anything heavy, if a path can be neither a file, nor a folder, nor a Hub id."""
+    if path is None or Path(path).exists():
+        return
+    if "://" in path:
+        raise UserError(f"data.path={path} is a URL; download the file first, or name a Hub data set as owner/name")
+    if source is SourceKind.local or not HUB_ID.fullmatch(path) or Path(path).suffix in (".csv", ".jsonl", ".parquet"):
+        raise UserError(f"data.path={path}: there is no such file or folder")
+
+
+def _from_path(options: ReviewOptions, path: str, only_split: str) -> Source:
+    check_path(path, options.source)
+    local = Path(path)
+    if options.source is SourceKind.hub or not local.exists():
+        try:
+            return _from_hub(path, Path(options.cache_dir))
+        except hub.HubUnreachableError as error:
+            raise UserError(f"data.path={path} is no local file or folder, and the Hub does not answer") from error
+    return _local(local, dataset_files(local) if local.is_dir() else {only_split: local})
+
+
+def _local_folder(name: str) -> Path | None:
+    """The first folder of that name below $FIRSTLIGHT_DATA and data/."""
+    root = os.environ.get(DATA_VARIABLE)
+    if root and not Path(root).is_dir():
+        raise UserError(f"{DATA_VARIABLE}={root} is not a folder; correct it, or unset it")
+    candidates = [Path(root) / name] if root else []
+    candidates.append(Path("data") / name)
+    return next((folder for folder in candidates if folder.is_dir()), None)
+
+
+def _local(where: Path, files: dict[str, Path]) -> Source:
+    return Source(SourceKind.local, str(where), _hash_of(files), files=files)
+
+
+def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
+    copy = hub.mirror(dataset_id, cache_dir)
+    files = dataset_files(copy.folder)
+    return Source(SourceKind.hub, f"{dataset_id}@{copy.revision}", _hash_of(files), files=files)
+
+
+def _sample() -> Source:
+    from firstlight.data.samples import reviews
+
+    where = f"generated sample {reviews.VERSION}"
+    return Source(SourceKind.sample, where, hashlib.sha256(where.encode()).hexdigest()[:16], sample=reviews)
+
+
+def _hash_of(files: dict[str, Path]) -> str:
+    """A fingerprint of the files' content and of which split each is."""
+    digest = hashlib.sha256()
+    for split, path in sorted(files.items()):
+        digest.update(split.encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]

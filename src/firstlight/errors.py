@@ -1,0 +1,20 @@
+"""The exceptions that the entry scripts print in one line, without a traceback."""
+
+
+class UserError(ValueError):
+    """What the user asked for cannot be done; exit code 2.
+
+    The message names the key, or the file and line, then the value, then the remedy.
+    """
+
+
+class RunError(RuntimeError):
+    """A run could not go on, and not for a mistake in what was asked: a full disk, a loss that is not a number; exit 1."""
+
+
+class Interrupted(BaseException):
+    """A signal asked the run to stop, and it did so at the end of a step; exit code 128 + signal."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(f"interrupted by signal {signal_number}")
+        self.exit_code = 128 + signal_number

@@ -1,0 +1,1 @@
+"""Figures of results: each is a function, arrays in, `matplotlib.figure.Figure` out."""

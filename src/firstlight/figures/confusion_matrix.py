@@ -1,0 +1,168 @@
+"""Which class is taken for which: the confusion matrix as a figure and as a table."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+COLORS = colormaps["Blues"].with_extremes(bad=style.PALE)
+NO_EXAMPLES = "–"
+CHARACTER_WIDTH = 0.62  # of the font size: a digit, on average
+SMALLEST_TEXT = 5.0  # points; smaller is not read but guessed
+MOST_TICK_LABELS = 40
+SPARSE_FROM = 11  # classes; with so many, shares are rounded and zeros left out
+
+
+class Confusion(TypedDict):
+    """One cell of the matrix; share_of_true is None for a class without examples."""
+
+    true: str
+    predicted: str
+    count: int
+    share_of_true: float | None
+
+
+def confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title: str = "Confusion matrix") -> Figure:
+    """Draw how often each true class was predicted as each class, as counts and as shares of the true class.
+
+    counts: (classes, classes) int, a row for each true class. Cell text shrinks, then goes, as cells get small.
+    Raises ValueError unless counts is square, of integers not below zero, and as long as classes.
+    """
+    counts = _checked(counts, classes)
+    names = [style.shorten(name) for name in classes]
+    figure = style.new_figure(height=style.WIDTH)
+    style.heading(figure, title)
+    left, right = figure.subplots(1, 2)
+
+    percent = 100 * _shares(counts)
+    left_image = _draw_panel(left, counts, "Number of examples", top=max(1, counts.max()))
+    right_image = _draw_panel(right, percent, "Per cent of each true class", top=100)
+    _name_axes(left, names)
+    _name_axes(right, names, name_rows=False)
+
+    _lay_out_squarely(figure, left)
+    _write_cells(left_image, _count_texts(counts))
+    _write_cells(right_image, _percent_texts(percent))
+    return figure
+
+
+def table(counts: NDArray[Any], classes: Sequence[str]) -> list[Confusion]:
+    """The matrix as rows for a CSV file or a logger's table, one for each cell, a true class at a time.
+
+    counts: (classes, classes) int, a row for each true class.
+    """
+    counts = _checked(counts, classes)
+    shares = _shares(counts).tolist()
+    return [
+        Confusion(true=true, predicted=predicted, count=int(counts[row, column]), share_of_true=shares[row][column])
+        for row, true in enumerate(classes)
+        for column, predicted in enumerate(classes)
+    ]
+
+
+def _checked(counts: NDArray[Any], classes: Sequence[str]) -> NDArray[np.int64]:
+    counts = np.asarray(counts)
+    if not classes or counts.shape != (len(classes), len(classes)):
+        raise ValueError(
+            f"counts has shape {counts.shape} for {len(classes)} classes; it needs one row and one column for each"
+        )
+    if not np.issubdtype(counts.dtype, np.integer):
+        raise ValueError(f"counts is of type {counts.dtype}; pass whole numbers, not shares")
+    if counts.min() < 0:
+        raise ValueError(f"counts has a number below zero: {counts.min()}")
+    return counts.astype(np.int64)
+
+
+def _shares(counts: NDArray[np.int64]) -> np.ma.MaskedArray[Any, Any]:
+    """Each row over its sum: (classes, classes) of 0 to 1, masked where a true class has no examples."""
+    totals = counts.sum(axis=1, keepdims=True)  # (classes, 1)
+    return np.ma.MaskedArray(counts / np.maximum(totals, 1), mask=np.broadcast_to(totals == 0, counts.shape))
+
+
+def _count_texts(counts: NDArray[np.int64]) -> list[list[str]]:
+    sparse = len(counts) >= SPARSE_FROM
+    return [["" if sparse and count == 0 else f"{count:,}" for count in row] for row in counts]
+
+
+def _percent_texts(percent: np.ma.MaskedArray[Any, Any]) -> list[list[str]]:
+    return [[_percent_text(value, sparse=len(percent) >= SPARSE_FROM) for value in row] for row in percent.tolist()]
+
+
+def _percent_text(value: float | None, *, sparse: bool) -> str:
+    if value is None:
+        return NO_EXAMPLES
+    if sparse:
+        return f"{value:.0f}" if round(value) else ""
+    return f"{value:.1f}%"
+
+
+def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> AxesImage:
+    """Draw (classes, classes) values as an image with a colour bar from 0 to top."""
+    style.tidy(axes)
+    axes.spines[:].set_visible(False)
+    axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK)
+    image = axes.imshow(values, cmap=COLORS, norm=Normalize(0, top), aspect="auto")
+    bar_axes = axes.inset_axes((1.03, 0, 0.035, 1))  # beside the image and exactly as high
+    bar = axes.figure.colorbar(
+        image, cax=bar_axes, ticks=MaxNLocator(5, integer=True), format=StrMethodFormatter("{x:,.0f}")
+    )
+    bar.outline.set_visible(False)
+    bar_axes.tick_params(labelsize=style.TICK_SIZE - 1, width=style.THIN, labelcolor=style.INK)
+    return image
+
+
+def _name_axes(axes: Axes, names: list[str], *, name_rows: bool = True) -> None:
+    """Write the names of the classes at rows and columns, at every second or third if they are very many."""
+    shown = range(0, len(names), math.ceil(len(names) / MOST_TICK_LABELS))
+    labels = [names[index] for index in shown]
+    size, angle = _label_size(names), _label_angle(names)
+    slanted: dict[str, Any] = {"rotation": angle, "ha": "right", "va": "center", "rotation_mode": "anchor"}
+    axes.set_xticks(shown, labels, fontsize=size, parse_math=False, **(slanted if angle else {}))
+    axes.set_yticks(shown, labels if name_rows else [""] * len(shown), fontsize=size, parse_math=False)
+    axes.tick_params(length=0)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true")
+
+
+def _label_size(names: list[str]) -> float:
+    return float(np.clip(220 / len(names), 6, style.TICK_SIZE))
+
+
+def _label_angle(names: list[str]) -> int:
+    """Degrees by which the columns' names turn, so that neighbours keep apart."""
+    if len(names) * max(map(len, names)) <= 40:
+        return 0
+    return 45 if len(names) <= 12 else 90
+
+
+def _lay_out_squarely(figure: Figure, axes: Axes) -> None:
+    """Place everything, then change the figure's height so that the panels are square, whatever the names need."""
+    figure.draw_without_rendering()
+    panel = axes.get_window_extent()  # pixels
+    figure.set_figheight(figure.get_figheight() + (panel.width - panel.height) / figure.dpi)
+    figure.draw_without_rendering()
+
+
+def _write_cells(image: AxesImage, texts: list[list[str]]) -> None:
+    """Write a text into each cell, as large as the longest allows, or nothing if that is too small to read."""
+    axes = image.axes
+    cell_width = axes.get_window_extent().width / axes.figure.dpi * 72 / len(texts)  # points
+    longest = max(len(text) for row in texts for text in row)
+    size = min(style.LABEL_SIZE, 0.7 * cell_width, 0.9 * cell_width / (CHARACTER_WIDTH * longest))
+    if size < SMALLEST_TEXT:
+        return
+    colors = image.to_rgba(np.ma.asarray(image.get_array()))  # (classes, classes, 4)
+    for (row, column), text in np.ndenumerate(np.array(texts)):
+        if text:
+            color = style.readable_on(tuple(colors[row, column]))
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)

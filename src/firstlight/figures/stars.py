@@ -1,0 +1,163 @@
+"""What a model makes of reviews with one to five stars."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+STARS = (1, 2, 3, 4, 5)
+NEUTRAL = 3  # neither negative nor positive: a binary model is not trained on these
+STAR_COLORS = {1: style.VERMILION, 2: style.VERMILION, NEUTRAL: style.GREY, 4: style.BLUE, 5: style.BLUE}
+BINS = 20
+WORST_TO_BEST = LinearSegmentedColormap.from_list(
+    "worst to best", [style.VERMILION, "#F3C9A8", "#E6E6E6", "#A9CFE8", style.BLUE]
+)
+SMALLEST_WRITTEN_SHARE = 5  # per cent; a narrower bar has no room for its number
+LEGEND_CHARACTERS = 125  # that fit side by side; a patch and the space around it are as wide as 7
+OUTLINE: dict[str, Any] = {"edgecolor": style.INK, "linewidth": 1.6}
+IN_THE_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.TICK_SIZE, "zorder": 4}
+
+
+def probability_per_star(
+    probability: NDArray[Any], stars: NDArray[Any], *, title: str = "Probability of “positive” for each true star"
+) -> Figure:
+    """Draw how a binary model's probability of "positive" is distributed for each number of stars.
+
+    probability: (n,) float, 0 to 1; stars: (n,) int, 1 to 5. A panel for each star that occurs; the axes are shared.
+    Raises ValueError for other shapes or values, and if n is 0.
+    """
+    probability, stars = _checked_pair("probability", probability, "stars", stars)
+    _check_range("stars", stars, 1, 5)
+    if not len(stars):
+        raise ValueError("probability and stars are empty; pass at least one review")
+    if not np.all((probability >= 0) & (probability <= 1)):
+        raise ValueError("probability has values that are not within 0 to 1; pass the sigmoid of the logits")
+
+    present = [star for star in STARS if star in stars]
+    figure = style.new_figure(height=4.2)
+    style.heading(figure, title)
+    panels = figure.subplots(1, len(present), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, star in zip(panels, present, strict=True):
+        _draw_distribution(axes, probability[stars == star], star)
+    panels[0].set_ylabel("share of reviews")
+    panels[0].yaxis.set_major_formatter(PercentFormatter(decimals=0))
+    figure.supxlabel("probability of “positive” (dashed: mean)", fontsize=style.LABEL_SIZE, color=style.INK)
+    return figure
+
+
+def predicted_per_star(
+    predicted: NDArray[Any],
+    targets: NDArray[Any],
+    classes: Sequence[str],
+    *,
+    title: str = "Predicted class for each true class",
+) -> Figure:
+    """Draw, for each true class, a bar made of the shares of the predicted classes; the correct one is outlined.
+
+    predicted, targets: (n,) int, indices into classes, which are ordered from worst to best.
+    Raises ValueError for other shapes or values. A class without examples has an empty line that says so.
+    """
+    if not classes:
+        raise ValueError("classes is empty; pass the name of each class")
+    predicted, targets = _checked_pair("predicted", predicted, "targets", targets)
+    _check_range("predicted", predicted, 0, len(classes) - 1)
+    _check_range("targets", targets, 0, len(classes) - 1)
+
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    np.add.at(counts, (targets, predicted), 1)
+    names = [style.shorten(name) for name in classes]
+    figure = style.new_figure(height=2.2 + 0.42 * len(classes))
+    style.heading(figure, title)
+    axes = figure.subplots()
+    _draw_stacks(axes, counts, names)
+    _add_legend(figure, names)
+    return figure
+
+
+def _checked_pair(
+    first_name: str, first: NDArray[Any], second_name: str, second: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    first, second = np.asarray(first), np.asarray(second)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(f"{first_name} has shape {first.shape} and {second_name} {second.shape}; both must be (n,)")
+    return first, second
+
+
+def _check_range(name: str, values: NDArray[Any], lowest: int, highest: int) -> None:
+    if not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(f"{name} is of type {values.dtype}; pass whole numbers")
+    outside = values[(values < lowest) | (values > highest)]
+    if len(outside):
+        raise ValueError(f"{name} has the value {outside[0]}, which is not within {lowest} to {highest}")
+
+
+def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None:
+    """Draw a histogram of the (n,) probabilities of the reviews with so many stars, with a line at their mean."""
+    style.tidy(axes)
+    mean = probability.mean()
+    share_of_one = np.full(len(probability), 100 / len(probability))
+    axes.hist(probability, bins=BINS, range=(0, 1), weights=share_of_one, color=STAR_COLORS[star])
+    axes.axvline(mean, color=style.INK, linewidth=1.2, linestyle="--")
+    axes.set_xlim(0, 1)
+    axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    name = "1 star" if star == 1 else f"{star} stars"
+    axes.set_title(f"{name}\nn = {len(probability):,}, mean {mean:.2f}", fontsize=style.TICK_SIZE, color=style.INK)
+    if star == NEUTRAL:
+        axes.set_xlabel("never trained on", fontsize=style.TICK_SIZE, style="italic")
+
+
+def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str]) -> None:
+    """Draw each row of counts (true classes, predicted classes) as a bar of shares, the first row on top."""
+    style.tidy(axes)
+    totals = counts.sum(axis=1)  # (classes,)
+    percent = 100 * counts / np.maximum(totals, 1)[:, None]  # (classes, classes)
+    starts = percent.cumsum(axis=1) - percent
+    rows = np.arange(len(names))
+    for column, color in enumerate(_class_colors(len(names))):
+        bars = axes.barh(rows, percent[:, column], left=starts[:, column], height=0.74, color=color)
+        if counts[column, column]:
+            bars[column].set(**OUTLINE, zorder=3, clip_on=False)
+        for row in rows[percent[:, column] >= SMALLEST_WRITTEN_SHARE]:
+            center = starts[row, column] + percent[row, column] / 2
+            axes.text(center, row, f"{percent[row, column]:.0f}", color=style.readable_on(color), **IN_THE_MIDDLE)
+    for row in rows[totals == 0]:
+        axes.text(50, row, "no examples", color=style.GREY, **IN_THE_MIDDLE)
+
+    labels = [f"{name}  (n = {total:,})" for name, total in zip(names, totals, strict=True)]
+    axes.set_yticks(rows, labels, parse_math=False)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.xaxis.set_major_formatter(PercentFormatter(decimals=0))
+    axes.set_xlabel("share of the true class that is predicted as …")
+    axes.set_ylabel("true")
+
+
+def _class_colors(num_classes: int) -> list[str]:
+    return [to_hex(WORST_TO_BEST(position)) for position in np.linspace(0, 1, num_classes)]
+
+
+def _add_legend(figure: Figure, names: list[str]) -> None:
+    """Name the predicted classes' colours below the bars, in the bars' order."""
+    patches = [Patch(color=color) for color in _class_colors(len(names))]
+    correct = Patch(facecolor="white", **OUTLINE)
+    labels = [*names, "correct"]
+    legend = figure.legend(
+        [*patches, correct],
+        labels,
+        title="predicted",
+        loc="outside lower center",
+        ncols=min(len(labels), LEGEND_CHARACTERS // (max(map(len, labels)) + 7)),
+        fontsize=style.TICK_SIZE,
+        title_fontsize=style.TICK_SIZE,
+        frameon=False,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)

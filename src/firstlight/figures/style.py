@@ -1,0 +1,85 @@
+"""The look that all figures share. Nothing here touches matplotlib's global settings or needs a screen."""
+
+import os
+import uuid
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.typing import ColorType
+
+PIXELS_WIDE = 1200
+WIDTH = 10.0  # inches; 10 points are then about 17 pixels high
+MARGIN = 0.1  # inches
+
+# Okabe and Ito's colours, told apart by readers with any kind of colour vision.
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+SKY, PURPLE, YELLOW, BLACK = "#56B4E9", "#CC79A7", "#F0E442", "#000000"
+PALETTE = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, YELLOW, BLACK)
+INK, GREY, PALE = "#222222", "#8A8A8A", "#ECECEC"  # text and lines; what is neutral; what is empty
+
+HEADING_SIZE, TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 13.0, 11.0, 11.0, 10.0  # points
+THIN = 0.6  # points, of a line
+ELLIPSIS = "…"
+
+
+def new_figure(width: float = WIDTH, height: float = 5.0) -> Figure:
+    """An empty white figure of width × height inches, shown or saved about 1,200 pixels wide."""
+    layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=0.6 * MARGIN)
+    return Figure(figsize=(width, height), dpi=PIXELS_WIDE / width, facecolor="white", layout=layout)
+
+
+def heading(figure: Figure, text: str) -> None:
+    """Write a figure's heading on one line; a `$` in it is a `$`."""
+    figure.suptitle(shorten(text, limit=80), fontsize=HEADING_SIZE, fontweight="bold", color=INK, parse_math=False)
+
+
+def tidy(axes: Axes) -> None:
+    """Give axes the shared fonts and thin lines; call it before setting what should differ."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[:].set(linewidth=THIN, color=INK)
+    axes.tick_params(labelsize=TICK_SIZE, width=THIN, color=INK, labelcolor=INK)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set(fontsize=LABEL_SIZE, color=INK)
+
+
+def readable_on(background: ColorType) -> str:
+    """The colour of text, dark or white, that stands out more from a background."""
+    luminance = _luminance(background)
+    contrast_of_dark = (luminance + 0.05) / (_luminance(INK) + 0.05)
+    contrast_of_white = 1.05 / (luminance + 0.05)
+    return INK if contrast_of_dark >= contrast_of_white else "white"
+
+
+def _luminance(color: ColorType) -> float:
+    """The relative luminance of a colour, 0 to 1, as the web's accessibility guidelines define it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def shorten(name: str, limit: int = 22) -> str:
+    """A name on one line of at most `limit` characters."""
+    line = " ".join(name.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + ELLIPSIS
+
+
+def save(figure: Figure, path: str | Path) -> Path:
+    """Write a figure about 1,200 pixels wide to a .png (or .svg, .pdf) file, whole or not at all.
+
+    Makes the folder if need be and returns the path. Raises ValueError if the suffix names no format.
+    """
+    path = Path(path)
+    supported = figure.canvas.get_supported_filetypes()
+    file_format = path.suffix.removeprefix(".").lower()
+    if file_format not in supported:
+        raise ValueError(f"cannot save a figure as {path.name!r}; end the name in one of .{', .'.join(supported)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        figure.savefig(unfinished, format=file_format, dpi=PIXELS_WIDE / figure.get_figwidth())
+        os.replace(unfinished, path)  # noqa: PTH105 (one atomic step, also onto a file that exists)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,1 @@
+"""The LightningModules, one for each kind of task, with their optimizers and schedules."""

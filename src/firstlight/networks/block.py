@@ -1,0 +1,112 @@
+"""A transformer block: attention and feed-forward, each a sublayer with its norm, dropout and residual path."""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstlight.networks.attention import build_attention
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    Activation.relu: F.relu,
+    Activation.gelu: F.gelu,
+    Activation.silu: F.silu,
+    Activation.tanh: F.tanh,
+    Activation.relu_squared: lambda hidden: F.relu(hidden).square(),
+}
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with an activation between them, applied to each position alone."""
+
+    def __init__(self, dim: int, hidden_dim: int, activation: Activation) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        self.expand = nn.Linear(dim, hidden_dim)
+        self.contract = nn.Linear(hidden_dim, dim)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden: (batch, length, dim); returns the same shape."""
+        return self.contract(self.activation(self.expand(hidden)))
+
+
+class GatedFeedForward(nn.Module):
+    """SwiGLU (Shazeer 2020): one linear layer gates the other. No biases, as in the paper."""
+
+    def __init__(self, dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.gate = nn.Linear(dim, hidden_dim, bias=False)
+        self.expand = nn.Linear(dim, hidden_dim, bias=False)
+        self.contract = nn.Linear(hidden_dim, dim, bias=False)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden: (batch, length, dim); returns the same shape."""
+        return self.contract(F.silu(self.gate(hidden)) * self.expand(hidden))
+
+
+class LinearFeedForward(nn.Module):
+    """One linear layer and an activation (post 4)."""
+
+    def __init__(self, dim: int, activation: Activation) -> None:
+        super().__init__()
+        self.activation = F.silu if activation is Activation.swiglu else ACTIVATIONS[activation]
+        self.linear = nn.Linear(dim, dim)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """hidden: (batch, length, dim); returns the same shape."""
+        return self.activation(self.linear(hidden))
+
+
+class Sublayer(nn.Module):
+    """A transformation with dropout on its output, a residual path around it, and a norm before, after or nowhere."""
+
+    def __init__(self, transformation: nn.Module, config: TransformerConfig) -> None:
+        super().__init__()
+        self.transformation = transformation
+        self.dropout = nn.Dropout(config.dropout)
+        self.residual = config.residual
+        self.norm_before = build_norm(config) if config.norm is Norm.pre else nn.Identity()
+        self.norm_after = build_norm(config) if config.norm is Norm.post else nn.Identity()
+
+    def forward(self, hidden: Tensor, **arguments: Tensor | None) -> Tensor:
+        """hidden: (batch, length, dim), and what the transformation takes besides; returns the same shape."""
+        change = self.dropout(self.transformation(self.norm_before(hidden), **arguments))
+        return self.norm_after(hidden + change if self.residual else change)
+
+
+class Block(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.self_attention = Sublayer(build_attention(config), config)
+        feed_forward = build_feed_forward(config)
+        self.feed_forward = nn.Identity() if feed_forward is None else Sublayer(feed_forward, config)
+
+    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        """hidden: (batch, length, dim); mask as in masks.py; returns the same shape as hidden."""
+        hidden = self.self_attention(hidden, mask=mask)
+        return self.feed_forward(hidden)
+
+
+def build_norm(config: TransformerConfig) -> nn.Module:
+    """The norm that the config names, over the last axis."""
+    match config.norm_kind:
+        case NormKind.layer:
+            return nn.LayerNorm(config.dim, elementwise_affine=config.norm_affine)
+        case NormKind.rms:
+            return nn.RMSNorm(config.dim, elementwise_affine=config.norm_affine)
+
+
+def build_feed_forward(config: TransformerConfig) -> nn.Module | None:
+    """The feed-forward layer that the config names, or None."""
+    match config.feed_forward, config.activation:
+        case FeedForwardKind.none, _:
+            return None
+        case FeedForwardKind.linear, activation:
+            return LinearFeedForward(config.dim, activation)
+        case _, Activation.swiglu:
+            return GatedFeedForward(config.dim, config.resolved_feed_forward_dim)
+        case _, activation:
+            return FeedForward(config.dim, config.resolved_feed_forward_dim, activation)

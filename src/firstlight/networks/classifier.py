@@ -1,0 +1,53 @@
+"""An encoder that reads a text and scores classes (post 1)."""
+
+import torch
+from torch import Tensor, nn
+
+from firstlight.networks import masks
+from firstlight.networks.block import Block, build_norm
+from firstlight.networks.config import ClassifierConfig
+from firstlight.networks.pooling import build_head
+from firstlight.networks.positions import build_positions
+
+
+class Classifier(nn.Module):
+    """Embedding, positions, blocks, and a pooled prediction."""
+
+    def __init__(self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1) -> None:
+        """num_outputs: one for a yes or no, else one for each class; unknown_id: what token dropout puts in."""
+        super().__init__()
+        self.context_length = config.context_length
+        self.token_dropout = config.token_dropout
+        self.unknown_id = unknown_id
+        self.embedding = nn.Embedding(vocab_size, config.dim)
+        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        self.positions = build_positions(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.head = build_head(config.pooling, config.dim, config.context_length, num_outputs)
+
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Score every class for every text.
+
+        token_ids: (batch, length) int; padding_mask: (batch, length) bool, True where a token is real (None: all are).
+        Returns logits (batch, outputs). Raises ValueError if length exceeds the context length.
+        """
+        length = token_ids.shape[1]
+        if length > self.context_length:
+            raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
+        if padding_mask is None:
+            padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
+        mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
+        hidden = self.embedding(self._drop_tokens(token_ids))  # (batch, length, dim)
+        hidden = self.dropout(self.positions(hidden))
+        for block in self.blocks:
+            hidden = block(hidden, mask=mask)
+        return self.head(self.final_norm(hidden), padding_mask)  # (batch, outputs)
+
+    def _drop_tokens(self, token_ids: Tensor) -> Tensor:
+        """In training, replace a share of the tokens by the unknown one, so that no single word decides."""
+        if not self.training or self.token_dropout == 0:
+            return token_ids
+        dropped = torch.rand(token_ids.shape, device=token_ids.device) < self.token_dropout
+        return token_ids.masked_fill(dropped, self.unknown_id)

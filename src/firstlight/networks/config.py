@@ -1,0 +1,160 @@
+"""What a network is made of, as typed and checked dataclasses.
+
+Imports no torch, so that a mistake is answered at once.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Positions(Enum):
+    """How a network knows the order of its tokens."""
+
+    none = "none"
+    learned = "learned"
+    sinusoidal = "sinusoidal"
+    rotary = "rotary"
+
+
+class Norm(Enum):
+    """Where a sublayer normalises: after the residual sum (2017), before the transformation, or nowhere."""
+
+    post = "post"
+    pre = "pre"
+    none = "none"
+
+
+class NormKind(Enum):
+    """LayerNorm (Ba 2016) or RMSNorm (Zhang & Sennrich 2019)."""
+
+    layer = "layer"
+    rms = "rms"
+
+
+class FeedForwardKind(Enum):
+    """Two linear layers with an activation between, one linear layer with an activation, or none at all."""
+
+    mlp = "mlp"
+    linear = "linear"
+    none = "none"
+
+
+class Activation(Enum):
+    """The non-linearity of the feed-forward layer; swiglu is gated (Shazeer 2020) and has a third matrix."""
+
+    relu = "relu"
+    gelu = "gelu"
+    silu = "silu"
+    tanh = "tanh"
+    swiglu = "swiglu"
+    relu_squared = "relu_squared"
+
+
+class PoolingKind(Enum):
+    """How a classifier makes one prediction of many tokens."""
+
+    per_token = "per_token"
+    flatten = "flatten"
+    mean = "mean"
+    first = "first"
+    last = "last"
+    max = "max"
+    attention = "attention"
+
+
+@dataclass
+class TransformerConfig:
+    """The stack of blocks that every network shares. The defaults are those of the 2017 paper and the posts."""
+
+    dim: int = 32
+    num_heads: int = 4
+    num_layers: int = 1
+    head_dim: int | None = None  # None: dim / num_heads
+    context_length: int = 50
+    dropout: float = 0.1
+
+    positions: Positions = Positions.sinusoidal
+    first_position: int = 0  # where the sinusoid starts to count; post 1 starts at 1
+    embedding_std: float = 1.0
+
+    norm: Norm = Norm.post
+    norm_kind: NormKind = NormKind.layer
+    norm_affine: bool = True
+    final_norm: bool = False
+    residual: bool = True
+
+    attention_bias: bool = False  # of the query, key and value projections
+    output_projection: bool = True
+    output_bias: bool = True
+
+    feed_forward: FeedForwardKind = FeedForwardKind.mlp
+    feed_forward_dim: int | None = None  # None: 4 * dim
+    activation: Activation = Activation.relu
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "num_heads", "num_layers", "context_length"):
+            _check_at_least(name, getattr(self, name), 1)
+        for name in ("head_dim", "feed_forward_dim"):
+            if getattr(self, name) is not None:
+                _check_at_least(name, getattr(self, name), 1)
+        _check_at_least("first_position", self.first_position, 0)
+        check_share("dropout", self.dropout)
+        if not 0 < self.embedding_std < math.inf:
+            raise ValueError(f"model.embedding_std={self.embedding_std} must be a finite number above 0")
+        if self.head_dim is None and self.dim % self.num_heads:
+            raise ValueError(
+                f"model.dim={self.dim} is not divisible by model.num_heads={self.num_heads}; "
+                f"set model.head_dim, or use {_nearest_divisors(self.dim, self.num_heads)} heads"
+            )
+        if self.positions is Positions.rotary and self.resolved_head_dim % 2:
+            raise ValueError(
+                f"model.positions=rotary rotates pairs, but the head width is {self.resolved_head_dim}; "
+                f"set model.head_dim={self.resolved_head_dim + 1}, or other positions"
+            )
+        inner_dim = self.num_heads * self.resolved_head_dim
+        if not self.output_projection and inner_dim != self.dim:
+            raise ValueError(
+                f"model.output_projection=false needs model.num_heads * model.head_dim = model.dim, not "
+                f"{self.num_heads} * {self.resolved_head_dim} = {inner_dim} and {self.dim}"
+            )
+
+    @property
+    def resolved_head_dim(self) -> int:
+        """The width of one head."""
+        return self.dim // self.num_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def resolved_feed_forward_dim(self) -> int:
+        """The width of the hidden layer of the feed-forward network."""
+        return 4 * self.dim if self.feed_forward_dim is None else self.feed_forward_dim
+
+
+@dataclass
+class ClassifierConfig(TransformerConfig):
+    """An encoder with a pooled prediction on top."""
+
+    pooling: PoolingKind = PoolingKind.per_token
+    token_dropout: float = 0.0  # the share of tokens that become [UNK] in training
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_share("token_dropout", self.token_dropout)
+
+
+def _check_at_least(name: str, value: int, minimum: int) -> None:
+    if value < minimum:
+        raise ValueError(f"model.{name}={value} must be at least {minimum}")
+
+
+def check_share(name: str, value: float) -> None:
+    """Raise ValueError unless 0 <= value < 1."""
+    if not 0 <= value < 1:
+        raise ValueError(f"model.{name}={value} must be at least 0 and below 1")
+
+
+def _nearest_divisors(dim: int, num_heads: int) -> str:
+    """The divisors of dim on either side of num_heads, in words: '2 or 5'."""
+    below = max(heads for heads in range(1, num_heads) if dim % heads == 0)
+    above = next((heads for heads in range(num_heads + 1, dim + 1) if dim % heads == 0), None)
+    return f"{below} or {above}" if above else f"{below}"

@@ -1,0 +1,119 @@
+"""From one vector a token to one prediction a text. Padding never changes a prediction."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstlight.networks.attention import masked_softmax
+from firstlight.networks.config import PoolingKind
+
+
+class PerToken(nn.Module):
+    """Post 1's head: a score for every token, then a linear layer from the scores to the outputs."""
+
+    def __init__(self, dim: int, context_length: int, num_outputs: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(dim, 1)
+        self.outputs = nn.Linear(context_length, num_outputs)
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """hidden: (batch, length, dim); padding_mask: (batch, length). Returns (batch, outputs)."""
+        scores = self.score(hidden).squeeze(-1) * padding_mask  # (batch, length)
+        return F.linear(scores, self.outputs.weight[:, : hidden.shape[1]], self.outputs.bias)
+
+
+class Flatten(nn.Module):
+    """One linear layer over all coordinates of all tokens."""
+
+    def __init__(self, dim: int, context_length: int, num_outputs: int) -> None:
+        super().__init__()
+        self.outputs = nn.Linear(context_length * dim, num_outputs)
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """hidden: (batch, length, dim); padding_mask: (batch, length). Returns (batch, outputs)."""
+        flat = (hidden * padding_mask[..., None]).flatten(1)  # (batch, length * dim)
+        return F.linear(flat, self.outputs.weight[:, : flat.shape[1]], self.outputs.bias)
+
+
+class Pooled(nn.Module):
+    """Pool the tokens to one vector, then a linear layer."""
+
+    def __init__(self, pool: nn.Module, dim: int, num_outputs: int) -> None:
+        super().__init__()
+        self.pool = pool
+        self.outputs = nn.Linear(dim, num_outputs)
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """hidden: (batch, length, dim); padding_mask: (batch, length). Returns (batch, outputs)."""
+        return self.outputs(self.pool(hidden, padding_mask))
+
+
+class Mean(nn.Module):
+    """The mean over the real tokens; zeros where there is none."""
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """(batch, length, dim) -> (batch, dim)."""
+        weights = padding_mask[..., None].to(hidden.dtype)
+        return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+class First(nn.Module):
+    """The first token; zeros where it is padding."""
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """(batch, length, dim) -> (batch, dim)."""
+        return hidden[:, 0] * padding_mask[:, :1]
+
+
+class Last(nn.Module):
+    """The last real token; zeros where there is none."""
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """(batch, length, dim) -> (batch, dim)."""
+        places = torch.arange(1, hidden.shape[1] + 1, device=hidden.device)  # (length,), from 1 so that padding is 0
+        last = (places * padding_mask).argmax(dim=1)  # (batch,)
+        chosen = hidden.gather(1, last[:, None, None].expand(-1, 1, hidden.shape[2])).squeeze(1)
+        return chosen * padding_mask.any(dim=1, keepdim=True)
+
+
+class Max(nn.Module):
+    """The largest value of each coordinate over the real tokens; zeros where there is none."""
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """(batch, length, dim) -> (batch, dim)."""
+        largest = hidden.masked_fill(~padding_mask[..., None], -math.inf).amax(dim=1)
+        return largest.masked_fill(~padding_mask.any(dim=1, keepdim=True), 0.0)
+
+
+class AttentionPool(nn.Module):
+    """A mean of the real tokens, weighted by a learned score."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(dim, 1)
+
+    def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
+        """(batch, length, dim) -> (batch, dim)."""
+        weights = masked_softmax(self.score(hidden).squeeze(-1), padding_mask)  # (batch, length)
+        return (weights[:, None, :] @ hidden).squeeze(1)
+
+
+def build_head(kind: PoolingKind, dim: int, context_length: int, num_outputs: int) -> nn.Module:
+    """From (batch, length, dim) and the padding mask to (batch, outputs)."""
+    match kind:
+        case PoolingKind.per_token:
+            return PerToken(dim, context_length, num_outputs)
+        case PoolingKind.flatten:
+            return Flatten(dim, context_length, num_outputs)
+        case PoolingKind.attention:
+            return Pooled(AttentionPool(dim), dim, num_outputs)
+        case PoolingKind.mean:
+            return Pooled(Mean(), dim, num_outputs)
+        case PoolingKind.first:
+            return Pooled(First(), dim, num_outputs)
+        case PoolingKind.last:
+            return Pooled(Last(), dim, num_outputs)
+        case PoolingKind.max:
+            return Pooled(Max(), dim, num_outputs)

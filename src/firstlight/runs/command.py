@@ -1,0 +1,39 @@
+"""The frame around every entry script: one line for a mistake, and the right exit code. Imports nothing heavy."""
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+
+from firstlight.errors import Interrupted, RunError, UserError
+
+USER_MISTAKE = 2
+CRASH = 1
+INTERRUPTED_BY_CTRL_C = 130
+
+
+def run(main: Callable[[], None]) -> None:
+    """Call main and end the process: 0, 2 for a user's mistake, 1 for a crash, 128 + signal when interrupted."""
+    try:
+        main()
+    except UserError as error:
+        fail(str(error), USER_MISTAKE)
+    except RunError as error:
+        fail(str(error), CRASH)
+    except Interrupted as error:
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        fail("interrupted", INTERRUPTED_BY_CTRL_C)
+    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        fail(f"the disk is full: {error}; free some space, or set paths.log_dir to another disk", CRASH)
+
+
+def fail(message: str, exit_code: int) -> None:
+    """Print the message as one line on standard error and end the process."""
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(exit_code)

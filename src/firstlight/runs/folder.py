@@ -1,0 +1,145 @@
+"""A run's folder: what lies where, and which run a name means. Imports nothing heavy."""
+
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firstlight.errors import UserError
+
+LOWER_IS_BETTER = ("loss", "perplexity", "mean_absolute_error")
+
+
+def lower_is_better(metric: str) -> bool:
+    """Whether a metric, such as val/loss, should fall."""
+    return metric.rpartition("/")[2] in LOWER_IS_BETTER
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run keeps its things."""
+
+    path: Path
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.json"
+
+    @property
+    def history_file(self) -> Path:
+        return self.path / "history.jsonl"
+
+    @property
+    def overrides_file(self) -> Path:
+        return self.path / ".hydra" / "overrides.yaml"
+
+    @property
+    def best_checkpoint(self) -> Path:
+        return self.path / "checkpoints" / "best.ckpt"
+
+    @property
+    def last_checkpoint(self) -> Path:
+        return self.path / "checkpoints" / "last.ckpt"
+
+    def is_run(self) -> bool:
+        """Whether a training run has written here."""
+        return self.metrics_file.is_file()
+
+    def read(self) -> dict[str, Any]:
+        """The content of metrics.json. Raises UserError where there is none, or a broken one."""
+        try:
+            record = json.loads(self.metrics_file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UserError(f"{self.path} is not a run folder: it has no metrics.json") from None
+        except ValueError as error:
+            raise UserError(f"{self.metrics_file} is broken ({error}); the run must be trained again") from error
+        if not isinstance(record, dict):
+            raise UserError(f"{self.metrics_file} is broken (not an object); the run must be trained again")
+        return record
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Replace metrics.json, whole or not at all."""
+        write_atomically(self.metrics_file, json.dumps(record, indent=2, allow_nan=True) + "\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one training process; the lock goes with the process, however it ends."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{self.path}: another process is training this run; wait for it, or stop it") from None
+            yield
+
+    def is_locked(self) -> bool:
+        """Whether a living process trains this run."""
+        try:
+            with (self.path / ".lock").open("r") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file under a temporary name and rename it, so that nobody ever reads half of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def all_runs(log_dir: Path) -> list[RunFolder]:
+    """Every run below log_dir, in single runs and sweeps, the newest first."""
+    files = sorted(log_dir.glob("**/metrics.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+    return [RunFolder(file.parent) for file in files if (file.parent / ".hydra").is_dir()]
+
+
+def find_run(name: str, log_dir: Path) -> RunFolder:
+    """The run that a name means: its folder, `latest`, or `best:<metric>`. Raises UserError."""
+    if "://" in name:
+        raise UserError(f"{name} is a URL; download the run folder first, and only from people you trust")
+    if name == "latest":
+        runs = [run for run in all_runs(log_dir) if run.best_checkpoint.is_file() or run.last_checkpoint.is_file()]
+        if not runs:
+            raise UserError(f"latest: there is no trained run below {log_dir}; train one, or name another --log-dir")
+        return runs[0]
+    if name.startswith("best:"):
+        return _best_run(name.removeprefix("best:"), log_dir)
+    folder = Path(name)
+    if not folder.exists():
+        raise UserError(f"{name}: there is no such run folder; name one, or `latest`, or `best:<metric>`")
+    if not folder.is_dir():
+        raise UserError(f"{name} is a file; name the run's folder, which holds metrics.json and checkpoints/")
+    run = RunFolder(folder)
+    run.read()
+    return run
+
+
+def _best_run(metric: str, log_dir: Path) -> RunFolder:
+    scored, known = [], set[str]()
+    for run in all_runs(log_dir):
+        metrics = run.read().get("metrics") or {}
+        known.update(metrics)
+        if metric in metrics:
+            scored.append((metrics[metric], run))
+    if not scored:
+        there_are = f"there are {', '.join(sorted(known))}" if known else f"there is no finished run below {log_dir}"
+        raise UserError(f"best:{metric}: no run has this metric; {there_are}")
+    choose = min if lower_is_better(metric) else max
+    return choose(scored, key=lambda pair: pair[0])[1]

@@ -1,0 +1,154 @@
+"""From the command line to a checked config. Imports no torch, so that a mistake is answered at once."""
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.experimental.callback import Callback
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from firstlight.config import OptimizedMode, register_schemas
+from firstlight.errors import UserError
+from firstlight.runs import resume
+from firstlight.runs.command import USER_MISTAKE, fail
+from firstlight.runs.folder import RunFolder, lower_is_better
+
+CONFIG_DIR = Path(__file__).parents[3] / "conf"
+CONFIG_NAME = "train"
+
+
+def main() -> None:
+    """Compose, check and run one job, or under `-m` several."""
+    register_schemas()
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, so that a mistake is one line of ours
+    try:
+        resume.rewrite_command_line(CONFIG_DIR, CONFIG_NAME)
+        _job()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explain(error)) from error
+
+
+@hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=CONFIG_NAME)
+def _job(config: DictConfig) -> float | None:
+    """One job; returns the optimized metric, which Hydra's sweepers read."""
+    check(config)
+    complete(config)
+    from firstlight.runs.train import train  # torch and Lightning: seconds, and only after the checks
+
+    return train(config)
+
+
+class CheckBeforeRun(Callback):
+    """Answers a mistake before Hydra makes the run's folder."""
+
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        HydraConfig.instance().set_config(config)  # the folder's name is made of Hydra's choices
+        try:
+            check(config)
+            refuse_occupied_folder(config)
+        except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
+            fail(explain(error), USER_MISTAKE)
+
+
+def check(config: DictConfig) -> None:
+    """Raise UserError for a key that no schema knows, a wrong type or an impossible combination."""
+    for path, node in typed_nodes(config):
+        known = {field.name for field in fields(OmegaConf.get_type(node))} | {"hydra"}  # type: ignore[arg-type]
+        for key in node:
+            if key not in known:
+                full_key = f"{path}.{key}" if path else str(key)
+                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(str(key), known)}")
+    for name in ("paths", "tokenizer", "model", "data"):
+        try:
+            OmegaConf.to_object(config[name])
+        except ValueError as error:  # OmegaConf's errors are ValueErrors too
+            raise UserError(explain(error)) from error
+    if config.seed < 0:
+        raise UserError(f"seed={config.seed} must be at least 0")
+
+
+def refuse_occupied_folder(config: DictConfig) -> None:
+    """Raise UserError if another run's checkpoint lies where this one would write."""
+    folder = RunFolder(Path(config.hydra.run.dir))
+    if config.resume is None and folder.last_checkpoint.exists():
+        raise UserError(f"hydra.run.dir={folder.path} holds a run already; add resume=auto to go on with it, or move it")
+
+
+def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictConfig]]:
+    """Every node that one of our dataclasses describes, with its full key."""
+    if OmegaConf.get_type(config) is not dict:
+        yield path, config
+    for key in config:
+        if key == "hydra" or OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, str(key)):
+            continue
+        child = config[key]
+        if isinstance(child, DictConfig):
+            yield from typed_nodes(child, f"{path}.{key}" if path else str(key))
+
+
+def complete(config: DictConfig) -> None:
+    """Write down what depends on the rest or on Hydra: the run's folder, whether to test, which way is better."""
+    hydra_config = HydraConfig.get()
+    config.paths.output_dir = hydra_config.runtime.output_dir
+    if config.test is None:
+        config.test = hydra_config.mode is RunMode.RUN
+    if config.optimized_mode is OptimizedMode.auto:
+        lower = lower_is_better(config.optimized_metric)
+        config.optimized_mode = OptimizedMode.min if lower else OptimizedMode.max
+
+
+def explain(error: Exception) -> str:
+    """Hydra's or OmegaConf's error in one line: the key, the value and what there is instead."""
+    if not isinstance(error, HydraException | OmegaConfBaseException):
+        return str(error)
+    message = f"{error}\n{error.__cause__ or ''}"
+    if unknown := re.search(r"Could not override '([^']+)'\.\s+To append", message):
+        full_key = unknown[1]
+        return f"{full_key} is not a key of the configuration{did_you_mean(full_key, _known_keys())}"
+    if choice := re.search(r"Could not find '([^']+)'\s+Available options in '([^']+)':(.*)", message, re.DOTALL):
+        group, name = choice[2], choice[1].removeprefix(choice[2] + "/")
+        options = re.findall(r"^\t(\S+)$", choice[3], re.MULTILINE)
+        return f"{group}={name}: no such choice; there are {', '.join(options)}"
+    if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
+        return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
+    message = re.sub(r"Error merging override (\S+)", r"\1:", message)
+    message = re.sub(r"\s+(reference_type|object_type)=\S+", "", message)
+    message = re.sub(r"\s+full_key: \S*", "", message)
+    return " ".join(message.split())
+
+
+def did_you_mean(word: str, known: Any) -> str:
+    """'; did you mean …?' with the nearest known word, or nothing."""
+    nearest = difflib.get_close_matches(word, {str(key) for key in known}, n=2)
+    return f"; did you mean {' or '.join(nearest)}?" if nearest else "; `--help` lists the keys"
+
+
+def _known_keys() -> list[str]:
+    """All keys and groups of the default composition."""
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME)
+    groups = [entry.name for entry in CONFIG_DIR.iterdir() if entry.is_dir()]
+    return groups + list(_flat_keys(config))
+
+
+def _flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
+    for key in config:
+        yield prefix + str(key)
+        if not OmegaConf.is_missing(config, key) and not OmegaConf.is_interpolation(config, str(key)):
+            child = config[key]
+            if isinstance(child, DictConfig):
+                yield from _flat_keys(child, f"{prefix}{key}.")
+
+
+if __name__ == "__main__":
+    sys.exit("run src/train.py instead")

@@ -1,0 +1,134 @@
+"""Going on with a run in its own folder: Hydra is given the old command line, the new one, and the old folder."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.errors import UserError
+from firstlight.runs.folder import RunFolder
+
+UNFINISHED = ("running", "interrupted", "failed")
+NOT_PART_OF_A_RUN = ("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra")
+WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
+MAY_CHANGE_ON_RESUME = ("trainer", "optimized_metric", "optimized_mode", "init_from")
+
+
+def rewrite_command_line(config_dir: Path, config_name: str) -> None:
+    """Where `resume=` is given, make sys.argv compose the old run again, in its folder; else leave it alone.
+
+    Raises UserError if there is nothing to resume. Ends the process, with a word, where the run is finished already.
+    """
+    typed = sys.argv[1:]
+    wish = value_of("resume", typed)
+    if wish is None or any(argument.startswith("-") for argument in typed):
+        return
+    if wish == "auto":
+        folder = _unfinished_run(typed, config_dir, config_name)
+        if folder is None:
+            return
+    else:
+        folder = RunFolder(Path(wish))
+        folder.read()
+    if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
+        print(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
+        sys.exit(0)
+    old = [argument for argument in saved_overrides(folder) if key_of(argument) not in WHERE_TO_RESUME]
+    new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
+    where = str(folder.path.absolute())
+    sys.argv[1:] = [*old, *new, f"resume={_quoted(where)}", f"hydra.run.dir={_quoted(where)}"]
+
+
+def saved_overrides(folder: RunFolder) -> list[str]:
+    """The command line that a run was started with. Raises UserError where Hydra's record is missing."""
+    try:
+        return [str(override) for override in OmegaConf.load(folder.overrides_file)]
+    except FileNotFoundError:
+        raise UserError(f"{folder.path} cannot be resumed: it has no .hydra/overrides.yaml") from None
+
+
+def value_of(key: str, arguments: list[str]) -> str | None:
+    """The last value that the command line gives to a key."""
+    values = [argument for argument in arguments if key_of(argument) == key]
+    if not values:
+        return None
+    value = OverridesParser.create().parse_override(values[-1]).value()
+    return None if value is None else str(value)
+
+
+def key_of(argument: str) -> str:
+    """`key` of `+key=value`."""
+    return argument.partition("=")[0].lstrip("+~")
+
+
+def run_key(config: DictConfig) -> str:
+    """A name for everything that decides what a run computes: equal configs have equal keys."""
+    container = _comparable(config, NOT_PART_OF_A_RUN)
+    return "k" + hashlib.sha256(json.dumps(container, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
+    """Raise UserError if a run was trained with another network, other data or another optimizer than config names."""
+    now = _flat(_comparable(config, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME))
+    then = _flat(_comparable(OmegaConf.create(trained), NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME))
+    for key in sorted(now.keys() | then.keys()):
+        if now.get(key) != then.get(key):
+            raise UserError(
+                f"{key}={now.get(key)} differs from the {then.get(key)} that the resumed run was trained with; "
+                f"start a new run, or init_from= this one"
+            )
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The resolved config in nothing but dicts, lists, strings and numbers."""
+    container = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
+    assert isinstance(container, dict)
+    return {str(key): value for key, value in container.items()}
+
+
+def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
+    """The folder that `resume=auto` means: hydra.run.dir where it is given, else the newest unfinished equal run."""
+    if given := value_of("hydra.run.dir", typed):
+        folder = RunFolder(Path(given))
+        return folder if folder.is_run() else None
+    with hydra.initialize_config_dir(str(config_dir), version_base="1.3"):
+        config = hydra.compose(config_name, overrides=typed)
+    wanted = run_key(config)
+    for metrics_file in sorted(Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name):
+        folder = RunFolder(metrics_file.parent)
+        record = folder.read()
+        if record.get("run_key") == wanted and record.get("status") in UNFINISHED and not folder.is_locked():
+            return folder
+    return None
+
+
+def _folder_name(metrics_file: Path) -> str:
+    return metrics_file.parent.name  # begins with the time of the run's start
+
+
+def _comparable(config: DictConfig, leave_out: tuple[str, ...]) -> dict[str, Any]:
+    """The resolved config as plain types, without the named keys and without where caches lie."""
+    container = plain(config)
+    for key in leave_out:
+        container.pop(key, None)
+    container.get("data", {}).pop("cache_dir", None)
+    container.get("trainer", {}).pop("default_root_dir", None)
+    return container
+
+
+def _flat(container: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(container, dict):
+        return {prefix: container}
+    children = (_flat(child, f"{prefix}.{name}" if prefix else str(name)) for name, child in container.items())
+    return {key: value for child in children for key, value in child.items()}
+
+
+def _quoted(path: str) -> str:
+    """A path as one value of Hydra's grammar, whatever characters it has."""
+    escaped = path.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,31 @@
+"""How text becomes ids, as options. Imports nothing heavy."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class TokenizerKind(Enum):
+    """Whole words, or pieces of words by byte-pair encoding."""
+
+    word = "word"
+    subword = "subword"
+
+
+@dataclass
+class TokenizerOptions:
+    """The tokenizer and its vocabulary, counted on the training split."""
+
+    kind: TokenizerKind = TokenizerKind.word
+    max_size: int | None = 7000  # entries, [PAD] and [UNK] included; None: no limit
+    min_document_frequency: int = 2  # words in fewer reviews are [UNK]
+    word_list: str | None = None  # a file with one word a line, instead of counting
+
+    def __post_init__(self) -> None:
+        if self.max_size is not None and self.max_size < 3:
+            raise ValueError(f"tokenizer.max_size={self.max_size} must be at least 3: [PAD], [UNK] and a word")
+        if self.min_document_frequency < 1:
+            raise ValueError(f"tokenizer.min_document_frequency={self.min_document_frequency} must be at least 1")
+        if self.kind is TokenizerKind.subword and self.max_size is None:
+            raise ValueError("tokenizer.max_size is not set; byte-pair encoding needs a size, such as 4000")
+        if self.kind is TokenizerKind.subword and self.word_list is not None:
+            raise ValueError("tokenizer.word_list names whole words; use it with tokenizer=word, or remove it")

@@ -1,0 +1,42 @@
+"""Rows of different lengths in two arrays."""
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class RaggedIds:
+    """The ids of many texts, end to end.
+
+    ids: (total,) int32; offsets: (num_texts + 1,) int64, text i being ids[offsets[i] : offsets[i + 1]].
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Iterable[int]]) -> Self:
+        """Collect rows of ids, one at a time."""
+        ids, offsets = array("i"), array("q", [0])
+        for row in rows:
+            ids.fromlist(list(row))
+            offsets.append(len(ids))
+        return cls(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64))
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of ids of each text: (num_texts,)."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.int32]:
+        """Return the ids of one text, as a view: (length,). Raises IndexError past either end."""
+        index = range(len(self))[index]  # -1 is the last text
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]

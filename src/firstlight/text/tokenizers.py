@@ -1,0 +1,225 @@
+"""Tokenizers of words and of subwords, on Hugging Face `tokenizers`: trained, loaded, and read back from JSON."""
+
+from codecs import BOM_UTF8
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain, count
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+from tokenizers import Regex, models, trainers
+from tokenizers import Tokenizer as Backend
+from tokenizers.pre_tokenizers import Split, WhitespaceSplit
+
+from firstlight.errors import UserError
+from firstlight.text.normalize import normalizer, words
+from firstlight.text.ragged import RaggedIds
+
+PAD, UNK = "[PAD]", "[UNK]"
+PAD_ID, UNKNOWN_ID = 0, 1
+SPECIAL = [PAD, UNK]
+CONTINUATION = "##"  # begins a subword that does not begin a word
+LETTER_COVERAGE = 0.9999  # of the text: the letters beyond it are too rare to be learned
+WORD_PATTERN = Regex(r"[\p{L}\p{N}_]{2,}")  # Python's \w\w+\b, where \w means more to Hugging Face
+NO_WORDS = "the training texts have no word of two letters or more; check data.text_column"
+
+
+class Tokenizer:
+    """Texts to ids. A word outside the vocabulary, or a letter outside the alphabet, is [UNK].
+
+    Hugging Face's tokenizer of the same JSON gives the same ids, except that it does not unescape HTML entities.
+    """
+
+    pad_id = PAD_ID
+    unknown_id = UNKNOWN_ID
+
+    def __init__(self, backend: Backend) -> None:
+        ids = backend.get_vocab()
+        self._backend = backend
+        self.words = sorted(ids, key=ids.__getitem__)
+        assert self.words[:2] == [PAD, UNK], f"ids 0 and 1 are {self.words[:2]}"
+
+    @property
+    def kind(self) -> Literal["word", "subword"]:
+        return "word" if isinstance(self._backend.model, models.WordLevel) else "subword"
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.words)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, nothing added: [] if it has no words."""
+        return self.encode_batch([text])[0].tolist()
+
+    def tokens(self, text: str) -> list[str]:
+        """Return the text as the network sees it: "a zyzzyva flew" → [UNK] flew."""
+        return [self.words[token_id] for token_id in self.encode(text)]
+
+    def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
+        """Return the ids of many texts, read once and one at a time (wrap them in a bar to see progress)."""
+        ids_of = _WordIds(self._backend.model)
+        return RaggedIds.from_rows(chain.from_iterable(map(ids_of.__getitem__, words(text))) for text in texts)
+
+    def to_json(self) -> str:
+        return self._backend.to_str()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls(Backend.from_str(text))
+
+
+class _WordIds(dict[str, list[int]]):
+    """The ids of each word, looked up once: most words of a text were met before."""
+
+    def __init__(self, model: models.Model) -> None:
+        super().__init__()
+        self._model = model
+
+    def __missing__(self, word: str) -> list[int]:
+        ids = self[word] = [token.id for token in self._model.tokenize(word)]
+        return ids
+
+
+def train_word_tokenizer(
+    texts: Iterable[str], *, min_document_frequency: int = 1, max_size: int | None = None
+) -> tuple[Tokenizer, RaggedIds]:
+    """Make a vocabulary of the words found in most texts, and encode the texts, which are read once.
+
+    The words of at least `min_document_frequency` texts, those of most texts first, ties in alphabetical order;
+    at most `max_size` entries, [PAD] and [UNK] included. Raises UserError if no word remains.
+    """
+    frequency: Counter[str] = Counter()  # word → number of texts
+    number: defaultdict[str, int] = defaultdict(count().__next__)  # word → 0, 1, … in order of appearance
+
+    def rows() -> Iterator[Iterable[int]]:
+        for text in texts:
+            found = words(text)
+            frequency.update(set(found))
+            yield map(number.__getitem__, found)
+
+    numbers = RaggedIds.from_rows(rows())
+    kept = _most_frequent(frequency, min_document_frequency)
+    if max_size is not None:
+        assert max_size > len(SPECIAL), f"max_size={max_size}"
+        kept = kept[: max_size - len(SPECIAL)]
+    id_of = np.full(len(number), UNKNOWN_ID, dtype=np.int32)
+    id_of[[number[word] for word in kept]] = np.arange(len(kept)) + len(SPECIAL)
+    return _word_tokenizer(kept), RaggedIds(id_of[numbers.ids], numbers.offsets)
+
+
+def _most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
+    """Return the words of at least `minimum` texts, those of most texts first. Raises UserError if there are none."""
+    kept = [word for word, num_texts in frequency.items() if num_texts >= minimum]
+    if not frequency:
+        raise UserError(NO_WORDS)
+    if not kept:
+        raise UserError(
+            f"tokenizer.min_document_frequency={minimum} leaves no word; "
+            f"set it to {max(frequency.values())} or less, as no word is in more texts"
+        )
+    return sorted(kept, key=lambda word: (-frequency[word], word))
+
+
+def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
+    """Make a vocabulary of `vocab_size` subwords by byte-pair encoding, or of fewer if the texts have no more.
+
+    A subword inside a word begins with "##"; a rare letter, outside LETTER_COVERAGE, is [UNK].
+    Raises UserError if there are no words, or more letters than `vocab_size` can hold.
+    """
+    frequency = Counter(chain.from_iterable(map(words, texts)))
+    if not frequency:
+        raise UserError(NO_WORDS)
+    letters = _alphabet(frequency)
+    base = [*SPECIAL, *letters, *(CONTINUATION + letter for letter in letters)]
+    if vocab_size < len(base):
+        raise UserError(
+            f"tokenizer.max_size={vocab_size} cannot hold the {len(letters)} letters of the texts; "
+            f"set it to {len(base)} or more"
+        )
+    draft = Backend(models.BPE(unk_token=UNK, continuing_subword_prefix=CONTINUATION, fuse_unk=True))
+    draft.pre_tokenizer = WhitespaceSplit()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=2,
+        special_tokens=base,  # left to itself, the trainer numbers "##a", "##b", … differently in every run
+        continuing_subword_prefix=CONTINUATION,
+        show_progress=False,
+    )
+    known = Counter({word: times for word, times in frequency.items() if set(letters).issuperset(word)})
+    draft.train_from_iterator(_repeated(known), trainer)
+    return _tokenizer(draft.model)  # without the draft's belief that every letter is a special token
+
+
+def _alphabet(frequency: Counter[str]) -> list[str]:
+    """Return, sorted, as many of the most frequent letters as LETTER_COVERAGE asks for."""
+    letters: Counter[str] = Counter()
+    for word, times in frequency.items():
+        for letter in word:
+            letters[letter] += times
+    ranked = sorted(letters, key=lambda letter: (-letters[letter], letter))
+    covered = accumulate((letters[letter] for letter in ranked), initial=0)  # by the letters before each
+    enough = LETTER_COVERAGE * letters.total()
+    return sorted(letter for letter, before in zip(ranked, covered, strict=False) if before < enough)
+
+
+def _repeated(frequency: Counter[str], at_once: int = 1000) -> Iterator[str]:
+    """Say every word as often as it was found, in lines of at most `at_once` words."""
+    for word, times in frequency.items():
+        for start in range(0, times, at_once):
+            yield f"{word} " * min(at_once, times - start)
+
+
+def load_word_list(path: Path) -> Tokenizer:
+    """Read a vocabulary, one word a line, in order; [PAD] and [UNK] come first, listed or not.
+
+    Raises UserError for a blank line, a word listed twice, and a word that no text can hold after simplification.
+    """
+    line_of: dict[str, int] = {}
+    for line, word in _lines(path):
+        if word in line_of:
+            raise UserError(f"{path}:{line}: {word!r} is on line {line_of[word]} already; remove one of them")
+        if word not in SPECIAL:
+            _check_word(word, f"{path}:{line}")
+        line_of[word] = line
+    listed = [word for word in line_of if word not in SPECIAL]
+    if not listed:
+        raise UserError(f"{path}: no words; write one word a line")
+    return _word_tokenizer(listed)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file, numbered from 1. Raises UserError if it cannot be read."""
+    try:
+        content = path.read_bytes().removeprefix(BOM_UTF8)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; name a file with one word a line") from None
+    for line, raw in enumerate(content.splitlines(), start=1):
+        try:
+            yield line, raw.decode()
+        except UnicodeDecodeError:
+            raise UserError(f"{path}:{line}: broken UTF-8; save the file as UTF-8") from None
+
+
+def _check_word(word: str, place: str) -> None:
+    """Raise UserError unless a text that is this word has this word."""
+    found = words(word)
+    if not word.strip():
+        raise UserError(f"{place}: a blank line; remove it")
+    if not found:
+        raise UserError(f"{place}: {word!r} is not a word of two letters or more; remove it")
+    if found != [word]:
+        raise UserError(f"{place}: {word!r} is never found, texts have {' '.join(found)!r} instead; list that")
+
+
+def _word_tokenizer(vocabulary: list[str]) -> Tokenizer:
+    ids = {word: token_id for token_id, word in enumerate([*SPECIAL, *vocabulary])}
+    return _tokenizer(models.WordLevel(ids, unk_token=UNK))
+
+
+def _tokenizer(model: models.Model) -> Tokenizer:
+    """Complete a model to a file for Hugging Face too: the same simplification, the same words."""
+    backend = Backend(model)
+    backend.normalizer = normalizer()
+    backend.pre_tokenizer = Split(WORD_PATTERN, "removed", invert=True)
+    return Tokenizer(backend)

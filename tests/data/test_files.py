@@ -1,0 +1,368 @@
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from firstlight.data import files
+from firstlight.data.files import RowWriter, dataset_files, read_rows
+from firstlight.errors import UserError
+
+REVIEWS = [{"id": 2, "text": "Good.", "label": 4}, {"id": 3, "text": "Bad, really", "label": 0}]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Write a file of the given name and content, and return its path."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def values(path: Path, *columns: str) -> list[dict[str, Any]]:
+    return [row.values for row in read_rows(path, columns)]
+
+
+def lines(path: Path) -> list[int]:
+    return [row.line for row in read_rows(path)]
+
+
+# --- what is read ---
+
+
+def test_csv_rows_are_read_by_their_header(make):
+    path = make("reviews.csv", 'text,label\nGood.,4\n"Bad, ""really""",0\n')
+    assert values(path) == [{"text": "Good.", "label": "4"}, {"text": 'Bad, "really"', "label": "0"}]
+
+
+def test_tsv_rows_are_separated_by_tabs(make):
+    assert values(make("reviews.tsv", "text\tlabel\nBad, really\t0\n")) == [{"text": "Bad, really", "label": "0"}]
+
+
+def test_a_quoted_new_line_belongs_to_its_field(make):
+    path = make("reviews.csv", 'text,label\n"one\r\ntwo\n\nthree",1\nfour,2\n')
+    assert values(path, "text") == [{"text": "one\r\ntwo\n\nthree"}, {"text": "four"}]
+    assert lines(path) == [2, 6]
+
+
+def test_a_field_of_a_million_characters_is_read(make):
+    assert len(values(make("long.csv", f"text\n{'a' * 1_000_003}\n"))[0]["text"]) == 1_000_003
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "JSONL"])
+def test_json_is_read_an_object_a_line(make, ending):
+    path = make(f"reviews.{ending}", "\n".join(map(json.dumps, REVIEWS)))
+    assert values(path) == REVIEWS
+
+
+@pytest.mark.parametrize("name", ["novel.txt", "novel", "novel.md"])
+def test_other_files_are_text_a_row_a_line(make, name):
+    path = make(name, "one\n\n two \r\nthree")
+    assert values(path) == [{"text": "one"}, {"text": ""}, {"text": " two "}, {"text": "three"}]
+    assert lines(path) == [1, 2, 3, 4]
+
+
+def test_parquet_rows_are_read_with_their_types(tmp_path):
+    path = tmp_path / "reviews.parquet"
+    parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
+    assert values(path) == REVIEWS
+    assert lines(path) == [1, 2]
+
+
+def test_parquet_rows_are_numbered_across_batches(tmp_path):
+    path = tmp_path / "numbers.parquet"
+    parquet.write_table(pa.table({"number": range(1, 5004)}), path, row_group_size=1009)
+    assert all(row.line == row.values["number"] for row in read_rows(path))
+
+
+def test_only_the_columns_asked_for_are_read_and_in_that_order(make, tmp_path):
+    parquet.write_table(pa.Table.from_pylist(REVIEWS), tmp_path / "r.parquet")
+    make("r.jsonl", "\n".join(map(json.dumps, REVIEWS)))
+    make("r.csv", 'id,text,label\n2,Good.,4\n3,"Bad, really",0\n')
+    for name in ("r.parquet", "r.jsonl", "r.csv"):
+        assert list(values(tmp_path / name, "label", "text")[1]) == ["label", "text"]
+
+
+def test_blank_lines_are_skipped_but_counted(make):
+    assert lines(make("r.jsonl", '\n{"a": 1}\n \n{"a": 2}\n')) == [2, 4]
+    assert lines(make("r.csv", "\na\n\n1\n\n2\n")) == [4, 6]
+
+
+@pytest.mark.parametrize(("name", "content"), [("r.csv", "text\r\nhi\r\n"), ("r.jsonl", '{"text": "hi"}\r\n')])
+def test_windows_files_are_read(make, name, content):
+    assert values(make(name, "\ufeff" + content), "text") == [{"text": "hi"}]
+
+
+def test_rows_are_streamed(make):
+    rows = read_rows(make("r.jsonl", '{"a": 1}\nbroken\n'))
+    assert next(rows).values == {"a": 1}
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("r.csv", "", r"r.csv:1: the file is empty; name a file with data"),
+        ("r.jsonl", "", r"r.jsonl:1: the file is empty"),
+        ("r.txt", "", r"r.txt:1: the file is empty"),
+        ("r.csv", "text,label\n", r"r.csv:1: the file has no rows"),
+        ("r.jsonl", "\n\n", r"r.jsonl:1: the file has no rows"),
+        ("r.txt", b"one\ntwo\ncaf\xe9\n", r"r.txt:3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        ("r.csv", b'text,label\n"a\nb\xff",1\n', r"r.csv:3: byte 0xff is not UTF-8"),
+        ("r.jsonl", b'{"text": "a"}\n{"text": "\xc3"}\n', r"r.jsonl:2: byte 0xc3 is not UTF-8"),
+        ("r.txt", "\ufeffhi".encode("utf-16"), r"r.txt:1: a NUL byte; save the file as UTF-8"),
+        ("r.csv", "text\na\nb\0c\n", r"r.csv:3: a NUL byte"),
+        (
+            "r.jsonl",
+            '{"a": 1}\n{"a": 2\n',
+            r"r.jsonl:2: not a JSON object \(.* at column .*\); write one object a line",
+        ),
+        ("r.jsonl", '{"a": 1}\n[2]\n', r"r.jsonl:2: not a JSON object \(it is a list\)"),
+        ("r.json", '[\n{"a": 1},\n{"a": 2}]\n', r"r.json:1: not a JSON object .* write one object a line"),
+        ("r.jsonl", "[" * 100_003, r"r.jsonl:1: not a JSON object"),
+        ("r.jsonl", '{"a": ' + "9" * 5003 + "}", r"r.jsonl:1: not a JSON object"),
+        (
+            "r.csv",
+            "text,label\na,1\nb,c,2\n",
+            r"r.csv:3: 3 fields where the header has 2; quote a field that contains ','",
+        ),
+        ("r.csv", "text,label\na,1\nb\n", r"r.csv:3: 1 fields where the header has 2"),
+        ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', r"r.csv:3: unexpected end of data; close every quote"),
+        ("r.csv", 'text,label\n"a" b,1\n', r"r.csv:2: .* expected after '\"'; close every quote"),
+        ("r.csv", "text,text\na,b\n", r"r.csv:1: two columns are named 'text'; rename one of them"),
+        ("r.parquet", b"PAR1 not really PAR1", r"r.parquet: broken Parquet \(.*\); write or download the file again"),
+        ("r.parquet", b"", r"r.parquet: broken Parquet"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, message):
+    with pytest.raises(UserError, match=message) as caught:
+        values(make(name, content))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("r.csv", "id,text,label\n2,a,4\n", ":1"),
+        ("r.jsonl", '{"id": 2, "texts": "a"}\n{"id": 3, "text": "b", "label": 4}\n', ":2"),
+    ],
+)
+def test_a_missing_column_is_named_with_those_there_are(make, name, content, line):
+    with pytest.raises(
+        UserError, match=rf"{name}{line}: no column 'lable'; the columns are id, text, label; did you mean"
+    ):
+        if name == "r.jsonl":
+            content = content.replace('"texts": "a"', '"text": "a", "lable": 4')
+        values(make(name, content), "lable")
+
+
+def test_a_missing_column_of_parquet_is_named(tmp_path):
+    path = tmp_path / "r.parquet"
+    parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
+    with pytest.raises(UserError, match="no column 'body'; the columns are id, text, label; check the name"):
+        values(path, "body")
+
+
+def test_plain_text_has_one_column(make):
+    with pytest.raises(UserError, match="novel.txt:1: no column 'body'; the columns are text"):
+        values(make("novel.txt", "one\n"), "body")
+
+
+def test_parquet_cut_short_is_refused(tmp_path):
+    path = tmp_path / "r.parquet"
+    parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(UserError, match="broken Parquet"):
+        values(path)
+
+
+def test_parquet_without_rows_is_refused(tmp_path):
+    parquet.write_table(pa.Table.from_pylist(REVIEWS)[:0], tmp_path / "r.parquet")
+    with pytest.raises(UserError, match="r.parquet:1: the file has no rows"):
+        values(tmp_path / "r.parquet")
+
+
+def test_an_open_quote_does_not_read_all_of_a_large_file(make, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST_FIELD", 1009)
+    with pytest.raises(UserError, match=r"r.csv:2: field larger than field limit \(1009\); close every quote"):
+        values(make("r.csv", 'text\n"' + "never closed\n" * 101))
+
+
+def test_a_missing_file_is_refused_at_once_with_its_look_alike(make, tmp_path):
+    make("reviews.csv", "text\na\n")
+    with pytest.raises(UserError, match=r"review.csv: No such file or directory; did you mean 'reviews.csv'\?"):
+        read_rows(tmp_path / "review.csv")
+
+
+def test_a_file_in_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(UserError, match="No such file or directory; check the name"):
+        read_rows(tmp_path / "nowhere" / "reviews.csv")
+
+
+def test_a_text_taken_for_a_path_is_refused(tmp_path):
+    with pytest.raises(UserError, match="File name too long"):
+        read_rows(tmp_path / ("good " * 101))
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(UserError, match="is a folder; name a file in it"):
+        read_rows(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_refused(make):
+    path = make("r.csv", "text\na\n")
+    path.chmod(0)
+    with pytest.raises(UserError, match="no permission to read it"):
+        read_rows(path)
+
+
+# --- what is written ---
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "parquet"])
+def test_rows_come_back_as_written(tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    with RowWriter(path, ["id", "text", "label"]) as writer:
+        for review in REVIEWS:
+            writer.write(review)
+    assert values(path) == REVIEWS
+
+
+@given(texts=st.lists(st.text(st.characters(exclude_characters="\0")), min_size=1))
+@settings(deadline=None)
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_any_text_comes_back_as_written(tmp_path_factory, ending, texts):
+    path = tmp_path_factory.mktemp("written") / f"out.{ending}"
+    with RowWriter(path, ["n", "text"]) as writer:
+        for number, text in enumerate(texts):
+            writer.write({"n": number, "text": text})
+    assert [row["text"] for row in values(path)] == texts
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_lone_surrogate_is_written(tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    with RowWriter(path, ["text"]) as writer:
+        writer.write({"text": "a\ud800b"})
+    assert values(path)[0]["text"] in ("a\ud800b", r"a\ud800b")
+
+
+def test_numbers_in_csv_are_not_quoted(tmp_path):
+    with RowWriter(tmp_path / "out.csv", ["text", "score"]) as writer:
+        writer.write({"text": "good", "score": 0.5})
+    assert (tmp_path / "out.csv").read_text() == '"text","score"\n"good",0.5\n'
+
+
+@pytest.mark.parametrize(("ending", "content"), [("csv", '"text"\n'), ("jsonl", "")])
+def test_no_rows_make_a_file_without_rows(tmp_path, ending, content):
+    with RowWriter(tmp_path / f"out.{ending}", ["text"]):
+        pass
+    assert (tmp_path / f"out.{ending}").read_text() == content
+
+
+def test_parquet_is_written_in_groups_with_the_types_of_the_first(tmp_path):
+    path = tmp_path / "out.parquet"
+    with RowWriter(path, ["n", "note"]) as writer:
+        for number in range(3001):
+            writer.write({"n": number, "note": "late" if number == 3000 else None})
+    assert [row["n"] for row in values(path)] == list(range(3001))
+    assert values(path)[-1]["note"] == "late"
+
+
+def test_parquet_without_rows_keeps_its_columns(tmp_path):
+    with RowWriter(tmp_path / "out.parquet", ["text", "stars"]):
+        pass
+    assert parquet.read_schema(tmp_path / "out.parquet").names == ["text", "stars"]
+
+
+def test_a_column_of_two_types_is_refused_by_parquet(tmp_path):
+    with (
+        pytest.raises(UserError, match=r"one type a column .* write .jsonl instead"),
+        RowWriter(tmp_path / "out.parquet", ["a"]) as writer,
+    ):
+        writer.write({"a": 1})
+        writer.write({"a": "one"})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_nothing_is_written_half(tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    path.write_text("before")
+    with pytest.raises(KeyboardInterrupt), RowWriter(path, ["text"]) as writer:
+        writer.write({"text": "first"})
+        raise KeyboardInterrupt
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_appears_only_when_it_is_complete(tmp_path):
+    path = tmp_path / "out.csv"
+    with RowWriter(path, ["text"]) as writer:
+        writer.write({"text": "first"})
+        assert not path.exists()
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("out.xlsx", "no way to write '.xlsx'; end it in .csv, .tsv, .jsonl, .ndjson or .parquet"),
+        ("out", "no way to write 'no ending'"),
+        ("nowhere/out.csv", "there is no folder .*nowhere; make it"),
+        ("folder.csv", "is a folder; name a file"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, name, message):
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(UserError, match=message):
+        RowWriter(tmp_path / name, ["text"])
+
+
+# --- folders ---
+
+
+def test_the_splits_of_a_folder_are_found_in_their_order(make, tmp_path):
+    for name in ("test.parquet", "train.jsonl", "dev.csv", "README.md", "extra.csv", "train.zip"):
+        make(name, "")
+    assert list(dataset_files(tmp_path).items()) == [
+        ("train", tmp_path / "train.jsonl"),
+        ("validation", tmp_path / "dev.csv"),
+        ("test", tmp_path / "test.parquet"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["validation", "valid", "val", "dev", "VAL"])
+def test_a_validation_split_has_many_names(make, tmp_path, name):
+    path = make(f"{name}.tsv", "")
+    assert dataset_files(tmp_path) == {"validation": path}
+
+
+def test_a_folder_without_splits_is_refused(make, tmp_path):
+    make("reviews.csv", "")
+    with pytest.raises(UserError, match=r"has no split; expected train, validation, .* or test, ending in .csv"):
+        dataset_files(tmp_path)
+
+
+def test_two_files_for_one_split_are_refused(make, tmp_path):
+    make("val.csv", "")
+    make("dev.jsonl", "")
+    with pytest.raises(UserError, match=r"dev.jsonl and val.csv are both the validation split; remove one"):
+        dataset_files(tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(UserError, match="is not a folder; name one with files such as train.jsonl"):
+        dataset_files(tmp_path / "nowhere")

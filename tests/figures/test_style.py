@@ -1,0 +1,99 @@
+"""The shared look and the writing of figures to disk."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from firstlight.figures import style
+
+
+@pytest.mark.parametrize("width", [5.0, 10.0, 13.0])
+def test_a_saved_png_is_1200_pixels_wide_at_any_width_in_inches(tmp_path: Path, width: float) -> None:
+    path = style.save(style.new_figure(width, 3.0), tmp_path / "figure.png")
+    assert abs(imread(path).shape[1] - 1200) <= 1
+
+
+def test_an_svg_is_written_for_a_name_that_ends_in_svg(tmp_path: Path) -> None:
+    assert "<svg" in style.save(style.new_figure(), tmp_path / "figure.svg").read_text()
+
+
+def test_saving_makes_the_folder_and_replaces_an_older_file_without_leaving_others(tmp_path: Path) -> None:
+    path = tmp_path / "figures" / "figure.png"
+    style.save(style.new_figure(10.0, 3.0), path)
+    style.save(style.new_figure(10.0, 7.0), str(path))
+    assert abs(imread(path).shape[0] - 840) <= 1
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_save_that_fails_leaves_the_older_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = style.save(style.new_figure(), tmp_path / "figure.png")
+    before = path.read_bytes()
+    figure = style.new_figure()
+
+    def fill_the_disk(unfinished: Path, **_: object) -> None:
+        unfinished.write_bytes(b"half a figure")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(figure, "savefig", fill_the_disk)
+    with pytest.raises(OSError, match="no space left"):
+        style.save(figure, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["figure", "figure.", "figure.docx"])
+def test_an_unknown_format_is_an_error_that_names_the_file_and_the_remedy(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=rf"{name}'; end the name in one of .*\.png"):
+        style.save(style.new_figure(), tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_text_is_white_on_dark_and_dark_on_light() -> None:
+    assert style.readable_on("#08306b") == "white"
+    assert style.readable_on(style.BLUE) == "white"
+    assert style.readable_on("white") == style.INK
+    assert style.readable_on(style.YELLOW) == style.INK
+
+
+def test_a_long_name_is_shortened_and_a_short_one_is_kept() -> None:
+    assert style.shorten("neutral") == "neutral"
+    assert style.shorten("two\nlines") == "two lines"
+    assert style.shorten("somewhat but not wholly positive", limit=11) == "somewhat b…"
+
+
+def test_a_dollar_in_a_heading_is_no_mathematics() -> None:
+    figure = style.new_figure()
+    style.heading(figure, "from $5 to $6_{}^")
+    figure.draw_without_rendering()
+    assert figure.get_suptitle() == "from $5 to $6_{}^"
+
+
+def test_drawing_changes_no_global_setting_and_never_imports_pyplot() -> None:
+    code = """
+import sys, matplotlib
+def settings():  # but for the backend: to ask for it loads one
+    return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}
+before = settings()
+import numpy as np
+from firstlight.figures.confusion_matrix import confusion_matrix
+from firstlight.figures.stars import predicted_per_star, probability_per_star
+confusion_matrix(np.eye(3, dtype=int), ["a", "b", "c"])
+predicted_per_star(np.array([0, 1]), np.array([1, 1]), ["a", "b"])
+probability_per_star(np.array([0.5]), np.array([3]))
+assert "matplotlib.pyplot" not in sys.modules
+assert settings() == before
+"""
+    source = Path(__file__).parents[2] / "src"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=source, timeout=120)
+
+
+def test_the_palette_is_of_eight_different_colours() -> None:
+    colors = np.array([matplotlib.colors.to_rgb(color) for color in style.PALETTE])
+    assert len(np.unique(colors, axis=0)) == 8

@@ -1,0 +1,275 @@
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.networks import masks
+from firstlight.networks.attention import MultiHeadAttention, build_attention, masked_softmax
+from firstlight.networks.config import Positions, TransformerConfig
+
+Call = Callable[..., Tensor]
+
+
+def make_attention(dim: int = 15, num_heads: int = 3, head_dim: int = 5, **options: bool) -> MultiHeadAttention:
+    torch.manual_seed(0)
+    return MultiHeadAttention(dim, num_heads, head_dim, **options).double()
+
+
+def make_hidden(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def without_weights(attention: MultiHeadAttention) -> Call:
+    return attention
+
+
+def with_weights(attention: MultiHeadAttention) -> Call:
+    return lambda *arguments, **options: attention.forward_with_weights(*arguments, **options)[0]
+
+
+both_paths = pytest.mark.parametrize("path", [without_weights, with_weights])
+
+
+def count(module: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def test_attention_of_width_32_with_4_heads_has_4128_parameters() -> None:
+    assert count(build_attention(TransformerConfig(dim=32, num_heads=4))) == 4_128
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ({"attention_bias": True}, 4_128 + 3 * 32),
+        ({"output_bias": False}, 4 * 32 * 32),
+        ({"output_projection": False}, 3 * 32 * 32),
+        ({"head_dim": 5}, 4 * 32 * 20 + 32),
+        ({"head_dim": 5, "attention_bias": True}, 4 * 32 * 20 + 32 + 3 * 20),
+    ],
+)
+def test_the_config_decides_the_parameters(options: dict[str, int], parameters: int) -> None:
+    assert count(build_attention(TransformerConfig(dim=32, num_heads=4, **options))) == parameters
+
+
+@both_paths
+def test_a_case_computed_by_hand(path: Callable[[MultiHeadAttention], Call]) -> None:
+    """One head of width 2. Queries, keys and values are the tokens themselves, times 1, 2 and 3."""
+    attention = MultiHeadAttention(2, 1, 2, output_bias=False)
+    with torch.no_grad():
+        for layer, factor in ((attention.query, 1), (attention.key, 2), (attention.value, 3), (attention.output, 1)):
+            layer.weight.copy_(factor * torch.eye(2))
+    tokens = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
+    # The first query, (1, 0), meets the keys (2, 0), (0, 2), (2, 2): scores 2, 0, 2, each over the root of 2.
+    alike, other = math.exp(math.sqrt(2)), 1.0
+    first = [3 * (2 * alike) / (2 * alike + other), 3 * (other + alike) / (2 * alike + other)]
+    # The third, (1, 1), scores 2, 2, 4.
+    small, large = math.exp(math.sqrt(2)), math.exp(2 * math.sqrt(2))
+    third = [3 * (small + large) / (2 * small + large)] * 2
+    assert_close(path(attention)(tokens), torch.tensor([[first, [first[1], first[0]], third]]))
+
+
+@both_paths
+def test_a_masked_case_computed_by_hand(path: Callable[[MultiHeadAttention], Call]) -> None:
+    """With a causal mask the first token sees itself, so its output is its own value."""
+    attention = make_attention()
+    hidden = make_hidden(2, 7, 15)
+    attended = path(attention)(hidden, mask=masks.causal(torch.arange(7), torch.arange(7)))
+    assert_close(attended[:, 0], attention.output(attention.value(hidden[:, 0])))
+
+
+@pytest.mark.parametrize(("dim", "num_heads", "head_dim"), [(50, 3, 50), (50, 3, 17), (15, 3, 5), (7, 1, 2)])
+@both_paths
+def test_each_head_is_softmax_of_q_k_over_the_root_times_v_and_the_heads_are_concatenated(
+    path: Callable[[MultiHeadAttention], Call], dim: int, num_heads: int, head_dim: int
+) -> None:
+    attention = make_attention(dim, num_heads, head_dim)
+    hidden = make_hidden(2, 11, dim)
+    heads = []
+    for head in range(num_heads):
+        rows = slice(head * head_dim, (head + 1) * head_dim)
+        query, key, value = (
+            hidden @ layer.weight[rows].T for layer in (attention.query, attention.key, attention.value)
+        )
+        scores = torch.einsum("bqd,bkd->bqk", query, key) / math.sqrt(head_dim)
+        heads.append(scores.softmax(dim=-1) @ value)
+    expected = torch.cat(heads, dim=-1) @ attention.output.weight.T + attention.output.bias
+    attended = path(attention)(hidden)
+    assert attended.shape == (2, 11, dim)
+    assert_close(attended, expected)
+
+
+def test_three_heads_of_a_model_of_width_50_are_built_from_the_config() -> None:
+    attention = build_attention(TransformerConfig(dim=50, num_heads=3, head_dim=50))
+    assert attention.output.in_features == 150
+    attended, weights = attention.forward_with_weights(torch.randn(2, 11, 50))
+    assert attended.shape == (2, 11, 50)
+    assert weights.shape == (2, 3, 11, 11)
+
+
+def test_without_an_output_projection_the_heads_are_concatenated_and_nothing_more() -> None:
+    attention = make_attention(output_projection=False)
+    projected = make_attention()  # of the same seed, hence the same queries, keys and values
+    hidden = make_hidden(2, 7, 15)
+    assert_close(projected.output(attention(hidden)), projected(hidden))
+
+
+@both_paths
+def test_cross_attention_may_look_at_a_memory_of_another_length(path: Callable[[MultiHeadAttention], Call]) -> None:
+    attention = make_attention()
+    hidden, memory = make_hidden(2, 5, 15), make_hidden(2, 13, 15)
+    assert path(attention)(hidden, memory).shape == (2, 5, 15)
+
+
+def test_cross_attention_takes_its_queries_from_hidden_and_all_else_from_memory() -> None:
+    attention = make_attention()
+    hidden, memory = make_hidden(2, 5, 15), make_hidden(2, 13, 15)
+    attended, weights = attention.forward_with_weights(hidden, memory)
+    assert weights.shape == (2, 3, 5, 13)
+    query, key, value = attention.query(hidden), attention.key(memory), attention.value(memory)
+    middle = slice(5, 10)  # the second head
+    expected = (query[..., middle] @ key[..., middle].mT / math.sqrt(5)).softmax(dim=-1)
+    assert_close(weights[:, 1], expected)
+    inner = torch.cat([weights[:, head] @ value[..., 5 * head : 5 * head + 5] for head in range(3)], dim=-1)
+    assert_close(attended, attention.output(inner))
+
+
+def test_attention_to_itself_as_memory_is_self_attention() -> None:
+    attention = make_attention()
+    hidden = make_hidden(2, 7, 15)
+    assert torch.equal(attention(hidden, hidden), attention(hidden))
+
+
+def test_the_order_of_the_memory_does_not_matter() -> None:
+    attention = make_attention()
+    hidden, memory = make_hidden(2, 5, 15), make_hidden(2, 13, 15)
+    assert_close(attention(hidden, memory.flip(1)), attention(hidden, memory))
+
+
+@settings(deadline=None, max_examples=40)
+@given(allowed=st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=5, max_size=5), seed=st.integers(0))
+def test_the_weights_of_a_row_sum_to_one_or_to_zero_and_are_zero_where_the_mask_forbids(
+    allowed: list[list[bool]], seed: int
+) -> None:
+    mask = torch.tensor(allowed)[None, None]
+    generator = torch.Generator().manual_seed(seed % 2**32)
+    attention = make_attention()
+    hidden = 10 * torch.randn(2, 5, 15, generator=generator, dtype=torch.float64)
+    memory = 10 * torch.randn(2, 7, 15, generator=generator, dtype=torch.float64)
+    attended, weights = attention.forward_with_weights(hidden, memory, mask)
+    assert (weights >= 0).all()
+    assert (weights.masked_select(~mask) == 0).all()
+    assert_close(weights.sum(dim=-1), mask.any(dim=-1).double().expand(2, 3, 5))
+    assert_close(attended, attention(hidden, memory, mask))
+
+
+MASKS = {
+    "none": None,
+    "padding": masks.padding(torch.arange(7) < torch.tensor([[7], [3]])),
+    "causal": masks.causal(torch.arange(7), torch.arange(7)),
+    "one for each head": torch.rand(2, 3, 7, 7, generator=torch.Generator().manual_seed(2)) < 0.5,
+    "nothing": torch.zeros(1, 1, 1, 7, dtype=torch.bool),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
+@pytest.mark.parametrize("positions", [Positions.none, Positions.rotary])
+def test_asking_for_the_weights_changes_neither_the_output_nor_the_gradients(
+    mask: Tensor | None, positions: Positions
+) -> None:
+    torch.manual_seed(0)
+    attention = build_attention(TransformerConfig(dim=12, num_heads=3, positions=positions)).double()
+    results = []
+    for path in (without_weights, with_weights):
+        attention.zero_grad()
+        hidden = make_hidden(2, 7, 12).requires_grad_()
+        attended = path(attention)(hidden, mask=mask)
+        attended.square().sum().backward()
+        results.append((attended, hidden.grad, *(parameter.grad for parameter in attention.parameters())))
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other)
+
+
+@both_paths
+def test_a_row_with_nothing_to_attend_to_gives_zeros_and_no_gradient(
+    path: Callable[[MultiHeadAttention], Call],
+) -> None:
+    attention = make_attention(output_bias=False)
+    hidden = make_hidden(2, 7, 15).requires_grad_()
+    mask = torch.ones(2, 1, 7, 7, dtype=torch.bool)
+    mask[1, :, 4] = False  # the fifth query of the second text
+    attended = path(attention)(hidden, mask=mask)
+    assert attended.isfinite().all()
+    assert (attended[1, 4] == 0).all()
+    assert (attended[1, :4] != 0).all()
+    (gradient,) = torch.autograd.grad(attended[1, 4].sum(), hidden, retain_graph=True)
+    assert (gradient == 0).all()
+    attended.square().sum().backward()
+    assert hidden.grad.isfinite().all()
+    for name, parameter in attention.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+
+
+@both_paths
+def test_a_text_of_padding_alone_gives_the_bias_of_the_output(path: Callable[[MultiHeadAttention], Call]) -> None:
+    attention = make_attention()
+    mask = masks.padding(torch.tensor([[True] * 7, [False] * 7]))
+    attended = path(attention)(make_hidden(2, 7, 15), mask=mask)
+    assert torch.equal(attended[1], attention.output.bias.expand(7, 15))
+
+
+@both_paths
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_a_row_with_nothing_to_attend_to_makes_no_nan_even_on_the_way_back(
+    path: Callable[[MultiHeadAttention], Call],
+) -> None:
+    attention = make_attention()
+    mask = masks.padding(torch.tensor([[True] * 7, [False] * 7]))
+    with torch.autograd.detect_anomaly():
+        path(attention)(make_hidden(2, 7, 15).requires_grad_(), mask=mask).square().sum().backward()
+
+
+@both_paths
+def test_a_value_that_is_not_a_number_is_not_hidden(path: Callable[[MultiHeadAttention], Call]) -> None:
+    hidden = make_hidden(2, 7, 15)
+    hidden[1, 3, 2] = torch.nan
+    attended = path(make_attention())(hidden)
+    assert attended[0].isfinite().all()
+    assert attended[1].isnan().all()
+
+
+@both_paths
+def test_a_future_token_cannot_change_the_past(path: Callable[[MultiHeadAttention], Call]) -> None:
+    attention = make_attention()
+    hidden = make_hidden(2, 7, 15)
+    changed = hidden.clone()
+    changed[:, 4:] += 1.0
+    mask = masks.causal(torch.arange(7), torch.arange(7))
+    before, after = path(attention)(hidden, mask=mask), path(attention)(changed, mask=mask)
+    assert_close(before[:, :4], after[:, :4])
+    assert not torch.isclose(before[:, 4:], after[:, 4:]).all(dim=-1).any()
+
+
+def test_one_text_of_a_batch_cannot_change_another() -> None:
+    attention = make_attention()
+    hidden = make_hidden(2, 7, 15)
+    assert_close(attention(hidden)[1:], attention(hidden[1:]))
+
+
+def test_a_masked_softmax_by_hand() -> None:
+    scores = torch.tensor([[0.0, math.log(3), 100.0], [1.0, 2.0, 3.0]])
+    mask = torch.tensor([[True, True, False], [False, False, False]])
+    assert_close(masked_softmax(scores, mask), torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]))
+    assert_close(masked_softmax(scores, None), scores.softmax(dim=-1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_a_masked_softmax_is_right_in_every_precision_however_low_the_scores(dtype: torch.dtype) -> None:
+    scores = torch.tensor([[-1e4, -1e4, 1e4]], dtype=dtype)
+    mask = torch.tensor([[True, True, False]])
+    assert_close(masked_softmax(scores, mask), torch.tensor([[0.5, 0.5, 0.0]], dtype=dtype))

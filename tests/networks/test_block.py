@@ -1,0 +1,193 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.networks import masks
+from firstlight.networks.block import (
+    Block,
+    FeedForward,
+    GatedFeedForward,
+    LinearFeedForward,
+    build_feed_forward,
+    build_norm,
+)
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
+
+
+def make_config(**options: object) -> TransformerConfig:
+    return TransformerConfig(**({"dim": 15, "num_heads": 3, "dropout": 0.0} | options))
+
+
+def make_block(**options: object) -> Block:
+    torch.manual_seed(0)
+    block = Block(make_config(**options)).double()
+    for parameter in block.parameters():  # norms too, so that a norm left out or put twice shows
+        torch.nn.init.normal_(parameter, std=0.5)
+    return block
+
+
+def make_hidden(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def count(module: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def test_a_block_of_width_32_with_4_heads_has_12608_parameters() -> None:
+    assert count(Block(TransformerConfig(dim=32, num_heads=4))) == 12_608
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ({"norm": Norm.pre}, 12_608),
+        ({"norm": Norm.none}, 12_608 - 4 * 32),
+        ({"norm_affine": False}, 12_608 - 4 * 32),
+        ({"norm_kind": NormKind.rms}, 12_608 - 2 * 32),
+        ({"norm_kind": NormKind.rms, "norm_affine": False}, 12_608 - 4 * 32),
+        ({"residual": False}, 12_608),
+        ({"feed_forward": FeedForwardKind.none}, 4_128 + 2 * 32),
+        ({"feed_forward": FeedForwardKind.linear}, 4_128 + 4 * 32 + 32 * 32 + 32),
+        ({"feed_forward_dim": 37}, 4_128 + 4 * 32 + 2 * 32 * 37 + 37 + 32),
+        ({"activation": Activation.swiglu}, 4_128 + 4 * 32 + 3 * 32 * 128),
+    ],
+)
+def test_the_config_decides_the_parameters(options: dict[str, object], parameters: int) -> None:
+    assert count(Block(TransformerConfig(dim=32, num_heads=4, **options))) == parameters
+
+
+def test_a_post_norm_block_normalises_after_each_sum() -> None:
+    block = make_block(norm=Norm.post)
+    attention, feed_forward = block.self_attention, block.feed_forward
+    hidden = make_hidden(2, 7, 15)
+    expected = attention.norm_after(hidden + attention.transformation(hidden))
+    expected = feed_forward.norm_after(expected + feed_forward.transformation(expected))
+    assert_close(block(hidden), expected)
+
+
+def test_a_pre_norm_block_normalises_before_each_transformation() -> None:
+    block = make_block(norm=Norm.pre)
+    attention, feed_forward = block.self_attention, block.feed_forward
+    hidden = make_hidden(2, 7, 15)
+    expected = hidden + attention.transformation(attention.norm_before(hidden))
+    expected = expected + feed_forward.transformation(feed_forward.norm_before(expected))
+    assert_close(block(hidden), expected)
+
+
+def test_a_block_without_norm_only_adds() -> None:
+    block = make_block(norm=Norm.none)
+    hidden = make_hidden(2, 7, 15)
+    expected = hidden + block.self_attention.transformation(hidden)
+    expected = expected + block.feed_forward.transformation(expected)
+    assert_close(block(hidden), expected)
+
+
+def test_a_block_without_norm_and_residual_is_one_transformation_after_the_other() -> None:
+    block = make_block(norm=Norm.none, residual=False)
+    hidden = make_hidden(2, 7, 15)
+    expected = block.feed_forward.transformation(block.self_attention.transformation(hidden))
+    assert_close(block(hidden), expected)
+
+
+def test_a_block_without_feed_forward_is_attention_alone() -> None:
+    block = make_block(feed_forward=FeedForwardKind.none)
+    hidden = make_hidden(2, 7, 15)
+    assert torch.equal(block(hidden), block.self_attention(hidden))
+
+
+def test_a_post_norm_block_ends_with_a_mean_of_zero_and_a_deviation_of_one() -> None:
+    torch.manual_seed(0)
+    hidden = Block(make_config(norm_affine=False)).double()(make_hidden(2, 7, 15))
+    assert_close(hidden.mean(dim=-1), torch.zeros(2, 7, dtype=torch.float64))
+    assert_close(hidden.var(dim=-1, unbiased=False), torch.ones(2, 7, dtype=torch.float64), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("norm", Norm)
+def test_a_block_passes_its_mask_to_the_attention(norm: Norm) -> None:
+    block = make_block(norm=norm)
+    hidden = make_hidden(2, 7, 15)
+    mask = masks.padding(torch.arange(7) < torch.tensor([[7], [3]]))
+    changed = hidden.clone()
+    changed[1, 3:] += 1.0
+    assert_close(block(changed, mask)[1, :3], block(hidden, mask)[1, :3])
+    assert_close(block(hidden, mask)[1:, :3], block(hidden[1:, :3]))
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        (Activation.relu, lambda hidden: hidden.clamp(min=0)),
+        (Activation.gelu, lambda hidden: hidden * (1 + torch.erf(hidden / 2**0.5)) / 2),
+        (Activation.silu, lambda hidden: hidden * torch.sigmoid(hidden)),
+        (Activation.tanh, torch.tanh),
+        (Activation.relu_squared, lambda hidden: hidden.clamp(min=0) ** 2),
+    ],
+)
+def test_a_feed_forward_layer_is_linear_activation_linear(activation: Activation, function: object) -> None:
+    layer = build_feed_forward(make_config(activation=activation))
+    assert isinstance(layer, FeedForward)
+    assert layer.expand.weight.shape == (60, 15)
+    hidden = torch.randn(2, 7, 15)
+    inner = function(hidden @ layer.expand.weight.T + layer.expand.bias)
+    assert_close(layer(hidden), inner @ layer.contract.weight.T + layer.contract.bias)
+
+
+def test_swiglu_gates_one_linear_layer_by_another() -> None:
+    layer = build_feed_forward(make_config(activation=Activation.swiglu, feed_forward_dim=11))
+    assert isinstance(layer, GatedFeedForward)
+    hidden = torch.randn(2, 7, 15)
+    gate = hidden @ layer.gate.weight.T
+    inner = gate * torch.sigmoid(gate) * (hidden @ layer.expand.weight.T)
+    assert inner.shape == (2, 7, 11)
+    assert_close(layer(hidden), inner @ layer.contract.weight.T)
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [(Activation.relu, F.relu), (Activation.tanh, torch.tanh), (Activation.swiglu, F.silu)],
+)
+def test_a_linear_feed_forward_layer_is_one_linear_layer_and_an_activation(
+    activation: Activation, function: object
+) -> None:
+    layer = build_feed_forward(make_config(feed_forward=FeedForwardKind.linear, activation=activation))
+    assert isinstance(layer, LinearFeedForward)
+    hidden = torch.randn(2, 7, 15)
+    assert_close(layer(hidden), function(hidden @ layer.linear.weight.T + layer.linear.bias))
+
+
+def test_a_layer_norm_subtracts_the_mean_and_an_rms_norm_does_not() -> None:
+    hidden = make_hidden(2, 7, 15) + 3.0
+    layer_norm = build_norm(make_config(norm_kind=NormKind.layer)).double()
+    rms_norm = build_norm(make_config(norm_kind=NormKind.rms)).double()
+    centred = hidden - hidden.mean(dim=-1, keepdim=True)
+    assert_close(layer_norm(hidden), centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt())
+    assert_close(rms_norm(hidden), hidden / hidden.square().mean(dim=-1, keepdim=True).sqrt())
+
+
+def test_dropout_falls_on_the_change_and_not_on_the_residual_path() -> None:
+    torch.manual_seed(0)
+    block = Block(make_config(norm=Norm.none, dropout=0.5, feed_forward=FeedForwardKind.none)).double()
+    hidden = make_hidden(97, 7, 15)
+    change = block.self_attention.transformation(hidden)
+    seen = block(hidden) - hidden
+    kept = seen.abs() > 1e-9
+    assert kept.double().mean().item() == pytest.approx(0.5, abs=0.03)
+    assert_close(seen[kept], 2 * change[kept])  # what is kept is scaled up
+
+
+def test_dropout_is_off_in_evaluation() -> None:
+    block = make_block(dropout=0.5)
+    hidden = make_hidden(2, 7, 15)
+    assert not torch.equal(block(hidden), block(hidden))
+    block.eval()
+    assert torch.equal(block(hidden), block(hidden))
+
+
+def test_a_block_treats_every_position_alike() -> None:
+    block = make_block()
+    hidden = make_hidden(2, 7, 15)
+    order = torch.tensor([3, 1, 4, 6, 5, 0, 2])
+    assert_close(block(hidden[:, order]), block(hidden)[:, order])

@@ -1,0 +1,290 @@
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.networks.classifier import Classifier
+from firstlight.networks.config import (
+    Activation,
+    ClassifierConfig,
+    FeedForwardKind,
+    Norm,
+    NormKind,
+    PoolingKind,
+    Positions,
+)
+
+VOCABULARY, CONTEXT, OUTPUTS = 29, 13, 5
+every_pooling = pytest.mark.parametrize("pooling", PoolingKind)
+every_position = pytest.mark.parametrize("positions", Positions)
+
+
+def make_classifier(seed: int = 0, **options: object) -> Classifier:
+    torch.manual_seed(seed)
+    config = ClassifierConfig(**({"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": CONTEXT} | options))
+    return Classifier(config, VOCABULARY, OUTPUTS).double()
+
+
+def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
+    """Token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
+    token_ids = torch.randint(2, VOCABULARY, padding_mask.shape, generator=generator)
+    return token_ids.masked_fill(~padding_mask, 0), padding_mask
+
+
+def test_the_classifier_of_the_first_post_has_251456_parameters() -> None:
+    classifier = Classifier(ClassifierConfig(dim=32, num_heads=4, num_layers=1, context_length=50), 7_455, 5)
+    assert sum(parameter.numel() for parameter in classifier.parameters()) == 251_456
+
+
+@pytest.mark.parametrize("vocab_size", [997, 6_653])
+def test_the_first_post_counts_12896_parameters_and_32_for_each_word(vocab_size: int) -> None:
+    classifier = Classifier(ClassifierConfig(), vocab_size, 5)
+    assert sum(parameter.numel() for parameter in classifier.parameters()) == 12_896 + 32 * vocab_size
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        ({"num_layers": 3}, 2 * 12_608),
+        ({"positions": Positions.learned}, 50 * 32),
+        ({"positions": Positions.rotary}, 0),
+        ({"positions": Positions.none}, 0),
+        ({"final_norm": True}, 2 * 32),
+        ({"final_norm": True, "norm_kind": NormKind.rms}, 32 - 2 * 32),
+        ({"pooling": PoolingKind.mean}, (32 * 5 + 5) - (33 + 50 * 5 + 5)),
+    ],
+)
+def test_the_config_decides_the_parameters(options: dict[str, object], more: int) -> None:
+    classifier = Classifier(ClassifierConfig(**options), 7_455, 5)
+    assert sum(parameter.numel() for parameter in classifier.parameters()) == 251_456 + more
+
+
+@every_pooling
+@pytest.mark.parametrize("num_outputs", [1, 5])
+def test_the_logits_have_one_row_for_each_text_and_one_column_for_each_output(
+    pooling: PoolingKind, num_outputs: int
+) -> None:
+    classifier = Classifier(ClassifierConfig(pooling=pooling), VOCABULARY, num_outputs)
+    token_ids, padding_mask = random_texts([7, 3, 1], width=7)
+    assert classifier(token_ids, padding_mask).shape == (3, num_outputs)
+
+
+def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() -> None:
+    classifier = make_classifier()
+    classifier(torch.zeros(2, CONTEXT, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"^a text of 17 tokens is longer than the context length, 13$"):
+        classifier(torch.zeros(2, 17, dtype=torch.long))
+
+
+@every_position
+@every_pooling
+def test_changing_padding_leaves_logits_unchanged(pooling: PoolingKind, positions: Positions) -> None:
+    classifier = make_classifier(pooling=pooling, positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7, 1, 0], width=11)
+    others, _ = random_texts([11] * 4, width=11, seed=3)
+    changed = torch.where(padding_mask, token_ids, others)
+    assert not torch.equal(changed, token_ids)
+    assert_close(classifier(changed, padding_mask), classifier(token_ids, padding_mask))
+
+
+@every_position
+@every_pooling
+def test_trimming_the_padding_leaves_logits_unchanged(pooling: PoolingKind, positions: Positions) -> None:
+    classifier = make_classifier(pooling=pooling, positions=positions).eval()
+    token_ids, padding_mask = random_texts([5, 2, 0], width=CONTEXT)
+    logits = classifier(token_ids, padding_mask)
+    for width in (5, 7, 11):
+        assert_close(classifier(token_ids[:, :width], padding_mask[:, :width]), logits)
+
+
+@every_pooling
+@settings(deadline=None, max_examples=10)
+@given(lengths=st.lists(st.integers(0, CONTEXT), min_size=2, max_size=5), seed=st.integers(0, 2**32 - 1))
+def test_a_text_is_scored_the_same_alone_as_in_a_batch(pooling: PoolingKind, lengths: list[int], seed: int) -> None:
+    classifier = make_classifier(pooling=pooling).eval()
+    token_ids, padding_mask = random_texts(lengths, width=CONTEXT, seed=seed)
+    logits = classifier(token_ids, padding_mask)
+    for text, length in enumerate(lengths):
+        alone = slice(text, text + 1), slice(0, max(length, 1))
+        assert_close(classifier(token_ids[alone], padding_mask[alone])[0], logits[text])
+
+
+@every_pooling
+def test_a_real_token_does_change_the_logits(pooling: PoolingKind) -> None:
+    classifier = make_classifier(pooling=pooling).eval()
+    token_ids, padding_mask = random_texts([7, 7], width=7)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+    assert not torch.isclose(logits, other).all(dim=1).any()
+
+
+@every_position
+def test_the_order_of_the_words_matters_unless_there_are_no_positions(positions: Positions) -> None:
+    classifier = make_classifier(pooling=PoolingKind.mean, positions=positions).eval()
+    token_ids, _ = random_texts([11, 11], width=11)
+    assert torch.allclose(classifier(token_ids.flip(1)), classifier(token_ids), atol=1e-9) is (
+        positions is Positions.none
+    )
+
+
+@every_position
+@every_pooling
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_an_empty_text_is_scored_by_the_bias_alone_and_breaks_no_gradient(
+    pooling: PoolingKind, positions: Positions
+) -> None:
+    classifier = make_classifier(pooling=pooling, positions=positions)
+    token_ids, padding_mask = random_texts([7, 0], width=7)
+    with torch.autograd.detect_anomaly():
+        logits = classifier(token_ids, padding_mask)
+        logits.square().sum().backward()
+    assert_close(logits[1], classifier.head.outputs.bias.detach())
+    for name, parameter in classifier.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+
+
+@every_pooling
+def test_the_embedding_of_the_padding_gets_no_gradient(pooling: PoolingKind) -> None:
+    classifier = make_classifier(pooling=pooling)
+    token_ids, padding_mask = random_texts([7, 3], width=7)
+    classifier(token_ids, padding_mask).square().sum().backward()
+    gradient = classifier.embedding.weight.grad
+    assert (gradient[0] == 0).all()
+    assert (gradient[token_ids[0]] != 0).any(dim=1).any()
+
+
+def test_without_a_padding_mask_every_token_is_real() -> None:
+    classifier = make_classifier().eval()
+    token_ids, padding_mask = random_texts([7, 7], width=7)
+    assert torch.equal(classifier(token_ids), classifier(token_ids, padding_mask))
+
+
+def test_a_batch_of_int32_ids_is_as_good_as_one_of_int64() -> None:
+    classifier = make_classifier().eval()
+    token_ids, padding_mask = random_texts([7, 3], width=7)
+    assert torch.equal(classifier(token_ids.int(), padding_mask), classifier(token_ids, padding_mask))
+
+
+def test_evaluation_is_deterministic_and_training_is_not() -> None:
+    classifier = make_classifier(dropout=0.1, token_dropout=0.1)
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    assert not torch.equal(classifier(token_ids, padding_mask), classifier(token_ids, padding_mask))
+    classifier.eval()
+    assert torch.equal(classifier(token_ids, padding_mask), classifier(token_ids, padding_mask))
+
+
+def test_training_without_dropout_is_deterministic_and_equal_to_evaluation() -> None:
+    classifier = make_classifier(dropout=0.0)
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    logits = classifier(token_ids, padding_mask)
+    assert torch.equal(classifier(token_ids, padding_mask), logits)
+    assert torch.equal(classifier.eval()(token_ids, padding_mask), logits)
+
+
+def test_the_same_seed_gives_the_same_training_step() -> None:
+    classifier = make_classifier(dropout=0.1, token_dropout=0.1)
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    torch.manual_seed(17)
+    logits = classifier(token_ids, padding_mask)
+    torch.manual_seed(17)
+    assert torch.equal(classifier(token_ids, padding_mask), logits)
+
+
+def seen_by_the_embedding(classifier: Classifier, token_ids: Tensor) -> Tensor:
+    seen: list[Tensor] = []
+    handle = classifier.embedding.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    classifier(token_ids)
+    handle.remove()
+    return seen[0]
+
+
+def test_token_dropout_makes_about_its_share_of_the_tokens_unknown() -> None:
+    classifier = make_classifier(token_dropout=0.2, dropout=0.0)
+    token_ids, _ = random_texts([CONTEXT] * 997, width=CONTEXT)
+    seen = seen_by_the_embedding(classifier, token_ids)
+    dropped = seen == classifier.unknown_id
+    assert dropped.double().mean().item() == pytest.approx(0.2, abs=0.015)  # 4 standard deviations
+    assert torch.equal(seen[~dropped], token_ids[~dropped])
+
+
+def test_token_dropout_puts_in_the_id_it_was_given() -> None:
+    classifier = Classifier(ClassifierConfig(token_dropout=0.5), VOCABULARY, OUTPUTS, unknown_id=23)
+    seen = seen_by_the_embedding(classifier, torch.full((11, 7), 2))
+    assert set(seen.flatten().tolist()) == {2, 23}
+
+
+def test_token_dropout_leaves_the_callers_ids_alone() -> None:
+    token_ids, _ = random_texts([CONTEXT] * 7, width=CONTEXT)
+    before = token_ids.clone()
+    make_classifier(token_dropout=0.5)(token_ids)
+    assert torch.equal(token_ids, before)
+
+
+def test_token_dropout_is_off_in_evaluation_and_where_it_is_zero() -> None:
+    token_ids, _ = random_texts([CONTEXT] * 7, width=CONTEXT)
+    assert torch.equal(seen_by_the_embedding(make_classifier(token_dropout=0.5).eval(), token_ids), token_ids)
+    assert torch.equal(seen_by_the_embedding(make_classifier(token_dropout=0.0), token_ids), token_ids)
+
+
+def test_the_embedding_starts_as_wide_as_the_config_says() -> None:
+    for std in (1.0, 0.02):
+        torch.manual_seed(0)
+        classifier = Classifier(ClassifierConfig(embedding_std=std), 997, OUTPUTS)
+        assert classifier.embedding.weight.std().item() == pytest.approx(std, rel=0.02)
+
+
+def test_the_first_position_reaches_the_sinusoid() -> None:
+    for first_position in (0, 1):
+        table = make_classifier(first_position=first_position).positions.table
+        assert table[0, 0].item() == pytest.approx(math.sin(first_position))
+
+
+def test_weights_saved_and_loaded_give_the_same_logits() -> None:
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    for positions in Positions:
+        trained, fresh = (make_classifier(seed, positions=positions).eval() for seed in (0, 1))
+        assert not torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
+        fresh.load_state_dict(trained.state_dict())
+        assert torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
+
+
+@every_position
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("norm", Norm)
+def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions: Positions) -> None:
+    """Every norm kind, feed-forward layer and activation too: each parameter gets a finite gradient and moves."""
+    token_ids, padding_mask = random_texts([7, 7, 5, 2, 7], width=7)
+    targets = torch.tensor([0, 1, 2, 3, 4])
+    for norm_kind, feed_forward, activation in itertools.product(NormKind, FeedForwardKind, Activation):
+        case = (norm_kind.name, feed_forward.name, activation.name)
+        torch.manual_seed(0)
+        config = ClassifierConfig(
+            dim=12,
+            num_heads=3,
+            num_layers=2,
+            context_length=7,
+            norm=norm,
+            norm_kind=norm_kind,
+            residual=residual,
+            positions=positions,
+            feed_forward=feed_forward,
+            activation=activation,
+        )
+        classifier = Classifier(config, VOCABULARY, OUTPUTS)
+        before = [parameter.detach().clone() for parameter in classifier.parameters()]
+        optimizer = torch.optim.Adam(classifier.parameters(), foreach=True)
+        torch.nn.functional.cross_entropy(classifier(token_ids, padding_mask), targets).backward()
+        optimizer.step()
+        for (name, parameter), old in zip(classifier.named_parameters(), before, strict=True):
+            assert parameter.grad is not None, (name, case)
+            assert parameter.grad.isfinite().all(), (name, case)
+            assert parameter.grad.count_nonzero() > 0, (name, case)
+            assert not torch.equal(parameter, old), (name, case)

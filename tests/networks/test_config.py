@@ -1,0 +1,132 @@
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import firstlight
+from firstlight.networks.config import ClassifierConfig, Positions, TransformerConfig
+
+
+def test_the_defaults_are_a_valid_model() -> None:
+    config = ClassifierConfig()
+    assert (config.dim, config.num_heads, config.resolved_head_dim, config.resolved_feed_forward_dim) == (32, 4, 8, 128)
+
+
+def test_a_dim_that_the_heads_do_not_divide_is_an_error_that_names_the_nearest_heads() -> None:
+    with pytest.raises(ValueError) as error:
+        TransformerConfig(dim=50, num_heads=3)
+    assert str(error.value) == (
+        "model.dim=50 is not divisible by model.num_heads=3; set model.head_dim, or use 2 or 5 heads"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dim", "num_heads", "suggestion"),
+    [(7, 2, "use 1 or 7 heads"), (7, 11, "use 7 heads"), (32, 5, "use 4 or 8 heads"), (32, 31, "use 16 or 32 heads")],
+)
+def test_the_suggested_heads_are_the_divisors_on_either_side(dim: int, num_heads: int, suggestion: str) -> None:
+    with pytest.raises(ValueError, match=f"; set model.head_dim, or {suggestion}$"):
+        TransformerConfig(dim=dim, num_heads=num_heads)
+
+
+@settings(deadline=None)
+@given(dim=st.integers(1, 200), num_heads=st.integers(1, 200))
+def test_dim_and_num_heads_are_accepted_exactly_when_they_divide(dim: int, num_heads: int) -> None:
+    if dim % num_heads == 0:
+        assert TransformerConfig(dim=dim, num_heads=num_heads).resolved_head_dim * num_heads == dim
+    else:
+        with pytest.raises(ValueError, match=rf"model\.dim={dim} is not divisible by model\.num_heads={num_heads};"):
+            TransformerConfig(dim=dim, num_heads=num_heads)
+
+
+def test_a_given_head_dim_allows_three_heads_of_a_model_of_width_50() -> None:
+    assert TransformerConfig(dim=50, num_heads=3, head_dim=50).resolved_head_dim == 50
+
+
+def test_a_given_feed_forward_dim_is_taken_as_it_is() -> None:
+    assert TransformerConfig(dim=50, num_heads=5, feed_forward_dim=400).resolved_feed_forward_dim == 400
+
+
+def test_rotary_positions_with_an_odd_head_width_are_an_error_that_names_the_next_even_one() -> None:
+    message = (
+        r"^model\.positions=rotary rotates pairs, but the head width is 7; set model\.head_dim=8, or other positions$"
+    )
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(dim=21, num_heads=3, positions=Positions.rotary)
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(dim=22, num_heads=11, head_dim=7, positions=Positions.rotary)
+    TransformerConfig(dim=21, num_heads=3, head_dim=8, positions=Positions.rotary)
+
+
+def test_heads_that_do_not_add_up_to_dim_need_an_output_projection() -> None:
+    message = (
+        r"^model\.output_projection=false needs model\.num_heads \* model\.head_dim = model\.dim, "
+        r"not 3 \* 50 = 150 and 50$"
+    )
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(dim=50, num_heads=3, head_dim=50, output_projection=False)
+    TransformerConfig(dim=64, num_heads=4, output_projection=False)
+
+
+@pytest.mark.parametrize("value", [0, -1])
+@pytest.mark.parametrize("name", ["dim", "num_heads", "num_layers", "context_length", "head_dim", "feed_forward_dim"])
+def test_every_size_must_be_at_least_one(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.{name}={value} must be at least 1$"):
+        TransformerConfig(**{name: value})
+
+
+def test_every_size_may_be_one() -> None:
+    TransformerConfig(dim=1, num_heads=1, num_layers=1, context_length=1, head_dim=1, feed_forward_dim=1)
+
+
+def test_the_first_position_may_be_zero_but_not_below() -> None:
+    TransformerConfig(first_position=0)
+    with pytest.raises(ValueError, match=r"^model\.first_position=-1 must be at least 0$"):
+        TransformerConfig(first_position=-1)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0, 1.5, float("nan")])
+@pytest.mark.parametrize("name", ["dropout", "token_dropout"])
+def test_a_share_outside_zero_to_one_is_an_error(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.{name}={value} must be at least 0 and below 1$"):
+        ClassifierConfig(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["dropout", "token_dropout"])
+def test_a_share_may_be_zero_or_almost_one(name: str) -> None:
+    for value in (0, 0.0, 0.999):
+        ClassifierConfig(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -0.02, float("nan"), float("inf")])
+def test_an_embedding_std_that_is_not_a_finite_number_above_zero_is_an_error(value: float) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.embedding_std={value} must be a finite number above 0$"):
+        TransformerConfig(embedding_std=value)
+
+
+def test_a_classifier_is_checked_like_every_transformer() -> None:
+    with pytest.raises(ValueError, match=r"model\.dim=50 is not divisible by model\.num_heads=3;"):
+        ClassifierConfig(dim=50, num_heads=3)
+
+
+def test_every_field_has_a_default_so_that_a_config_file_may_name_only_what_it_changes() -> None:
+    assert [field.name for field in fields(ClassifierConfig) if field.default is field.default_factory] == []
+
+
+def test_importing_the_config_imports_no_torch() -> None:
+    source = Path(firstlight.__file__).parents[1]
+    heavy = "{'torch', 'numpy', 'lightning', 'hydra', 'omegaconf'}"
+    code = f"import sys, firstlight.networks.config; print(sorted({heavy} & set(sys.modules)))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == "[]"

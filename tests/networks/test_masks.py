@@ -1,0 +1,62 @@
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firstlight.networks import masks
+
+
+def test_a_padding_mask_lets_every_query_attend_to_the_real_tokens_only() -> None:
+    padding_mask = torch.tensor([[True, True, False], [True, False, False]])
+    mask = masks.padding(padding_mask)
+    assert mask.shape == (2, 1, 1, 3)
+    assert mask.dtype is torch.bool
+    allowed = mask.expand(2, 7, 5, 3)  # (batch, heads, queries, keys)
+    for batch in range(2):
+        assert (allowed[batch] == padding_mask[batch]).all()
+
+
+def test_a_causal_mask_is_a_lower_triangle_with_its_diagonal() -> None:
+    positions = torch.arange(5)
+    mask = masks.causal(positions, positions)
+    assert mask.shape == (1, 1, 5, 5)
+    assert mask.dtype is torch.bool
+    assert torch.equal(mask[0, 0], torch.ones(5, 5).tril().bool())
+
+
+def test_a_causal_mask_of_the_newest_positions_is_the_lower_part_of_the_whole() -> None:
+    whole = masks.causal(torch.arange(7), torch.arange(7))
+    newest = masks.causal(torch.arange(5, 7), torch.arange(7))
+    assert newest.shape == (1, 1, 2, 7)
+    assert torch.equal(newest, whole[:, :, 5:])
+
+
+def test_a_causal_mask_goes_by_position_and_not_by_place() -> None:
+    mask = masks.causal(torch.tensor([11, 3]), torch.tensor([13, 2, 11, 3, 5]))
+    assert mask[0, 0].tolist() == [[False, True, True, True, True], [False, True, False, True, False]]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 100), min_size=1, max_size=11),
+    st.lists(st.integers(0, 100), min_size=1, max_size=7),
+)
+def test_a_causal_mask_never_allows_the_future(queries: list[int], keys: list[int]) -> None:
+    mask = masks.causal(torch.tensor(queries), torch.tensor(keys))
+    assert mask[0, 0].tolist() == [[key <= query for key in keys] for query in queries]
+
+
+def test_both_masks_together_allow_what_each_allows() -> None:
+    padding = masks.padding(torch.tensor([[True, True, False], [True, False, False]]))
+    causal = masks.causal(torch.arange(3), torch.arange(3))
+    mask = masks.both(padding, causal)
+    assert mask is not None
+    assert mask.shape == (2, 1, 3, 3)
+    assert mask[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, False]]
+    assert mask[1, 0].tolist() == [[True, False, False], [True, False, False], [True, False, False]]
+
+
+def test_no_mask_allows_everything_that_the_other_allows() -> None:
+    mask = masks.padding(torch.tensor([[True, False]]))
+    assert masks.both(mask, None) is mask
+    assert masks.both(None, mask) is mask
+    assert masks.both(None, None) is None

@@ -1,0 +1,158 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.networks.config import PoolingKind
+from firstlight.networks.pooling import Flatten, PerToken, Pooled, build_head
+
+DIM, CONTEXT, OUTPUTS = 3, 11, 5
+every_kind = pytest.mark.parametrize("kind", PoolingKind)
+
+HIDDEN = torch.tensor([[[1.0, 2.0, -3.0], [5.0, -8.0, -1.0], [100.0, 100.0, 100.0]]]).double()
+TWO_REAL = torch.tensor([[True, True, False]])
+NONE_REAL = torch.tensor([[False, False, False]])
+
+
+def make_head(kind: PoolingKind) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return build_head(kind, DIM, CONTEXT, OUTPUTS).double()
+
+
+def pool(kind: PoolingKind, padding_mask: Tensor) -> Tensor:
+    head = make_head(kind)
+    assert isinstance(head, Pooled)
+    return head.pool(HIDDEN, padding_mask)
+
+
+def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
+    """Hidden vectors (texts, width, dim) and the padding mask of texts of these lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(len(lengths), width, DIM, generator=generator, dtype=torch.float64)
+    return hidden, torch.arange(width) < torch.tensor(lengths)[:, None]
+
+
+def test_mean_is_the_mean_of_the_real_tokens() -> None:
+    assert_close(pool(PoolingKind.mean, TWO_REAL), torch.tensor([[3.0, -3.0, -2.0]]).double())
+
+
+def test_first_is_the_first_token() -> None:
+    assert_close(pool(PoolingKind.first, TWO_REAL), torch.tensor([[1.0, 2.0, -3.0]]).double())
+
+
+def test_last_is_the_last_real_token() -> None:
+    assert_close(pool(PoolingKind.last, TWO_REAL), torch.tensor([[5.0, -8.0, -1.0]]).double())
+    assert_close(pool(PoolingKind.last, TWO_REAL.flip(1)), torch.tensor([[100.0, 100.0, 100.0]]).double())
+
+
+def test_max_is_the_largest_of_the_real_tokens_for_each_coordinate() -> None:
+    assert_close(pool(PoolingKind.max, TWO_REAL), torch.tensor([[5.0, 2.0, -1.0]]).double())
+
+
+def test_attention_is_a_mean_weighted_by_a_softmax_of_scores() -> None:
+    head = make_head(PoolingKind.attention)
+    with torch.no_grad():
+        head.pool.score.weight.copy_(
+            torch.tensor([[torch.tensor(3.0).log() / 4, 0.0, 0.0]])
+        )  # second: 3 times the first
+    assert_close(head.pool(HIDDEN, TWO_REAL), torch.tensor([[4.0, -5.5, -1.5]]).double())
+
+
+@pytest.mark.parametrize(
+    "kind", [PoolingKind.mean, PoolingKind.first, PoolingKind.last, PoolingKind.max, PoolingKind.attention]
+)
+def test_what_has_no_real_token_pools_to_zeros(kind: PoolingKind) -> None:
+    assert_close(pool(kind, NONE_REAL), torch.zeros(1, 3).double())
+
+
+def test_per_token_scores_each_token_and_weighs_the_scores_by_place() -> None:
+    head = make_head(PoolingKind.per_token)
+    assert isinstance(head, PerToken)
+    first, second = (HIDDEN[0, place] @ head.score.weight[0] + head.score.bias[0] for place in (0, 1))
+    expected = first * head.outputs.weight[:, 0] + second * head.outputs.weight[:, 1] + head.outputs.bias
+    assert_close(head(HIDDEN, TWO_REAL)[0], expected)
+
+
+def test_flatten_has_a_weight_for_each_coordinate_of_each_place() -> None:
+    head = make_head(PoolingKind.flatten)
+    assert isinstance(head, Flatten)
+    expected = head.outputs.weight[:, :6] @ HIDDEN[0, :2].flatten() + head.outputs.bias
+    assert_close(head(HIDDEN, TWO_REAL)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (PoolingKind.per_token, DIM + 1 + CONTEXT * OUTPUTS + OUTPUTS),
+        (PoolingKind.flatten, DIM * CONTEXT * OUTPUTS + OUTPUTS),
+        (PoolingKind.mean, DIM * OUTPUTS + OUTPUTS),
+        (PoolingKind.first, DIM * OUTPUTS + OUTPUTS),
+        (PoolingKind.last, DIM * OUTPUTS + OUTPUTS),
+        (PoolingKind.max, DIM * OUTPUTS + OUTPUTS),
+        (PoolingKind.attention, DIM + 1 + DIM * OUTPUTS + OUTPUTS),
+    ],
+)
+def test_each_kind_has_the_parameters_it_should(kind: PoolingKind, parameters: int) -> None:
+    assert sum(parameter.numel() for parameter in make_head(kind).parameters()) == parameters
+
+
+@every_kind
+def test_the_logits_have_one_row_for_each_text(kind: PoolingKind) -> None:
+    hidden, padding_mask = random_texts([7, 2], width=7)
+    assert make_head(kind)(hidden, padding_mask).shape == (2, OUTPUTS)
+
+
+@every_kind
+@settings(deadline=None, max_examples=20)
+@given(lengths=st.lists(st.integers(0, 7), min_size=1, max_size=5), seed=st.integers(0, 2**32 - 1))
+def test_what_stands_in_the_padding_does_not_matter(kind: PoolingKind, lengths: list[int], seed: int) -> None:
+    head = make_head(kind)
+    hidden, padding_mask = random_texts(lengths, width=7, seed=seed)
+    other, _ = random_texts(lengths, width=7, seed=seed ^ 1)
+    changed = torch.where(padding_mask[..., None], hidden, 100 * other)
+    assert_close(head(changed, padding_mask), head(hidden, padding_mask))
+
+
+@every_kind
+@settings(deadline=None, max_examples=20)
+@given(lengths=st.lists(st.integers(0, 7), min_size=1, max_size=5), extra=st.integers(1, CONTEXT - 7))
+def test_longer_padding_does_not_matter(kind: PoolingKind, lengths: list[int], extra: int) -> None:
+    head = make_head(kind)
+    hidden, padding_mask = random_texts(lengths, width=7 + extra)
+    assert_close(head(hidden, padding_mask), head(hidden[:, :7], padding_mask[:, :7]))
+
+
+@every_kind
+def test_a_real_token_does_matter(kind: PoolingKind) -> None:
+    head = make_head(kind)
+    hidden, padding_mask = random_texts([1, 1], width=7)
+    changed = hidden.clone()
+    changed[:, 0] += 1.0
+    assert not torch.isclose(head(changed, padding_mask), head(hidden, padding_mask)).all(dim=1).any()
+
+
+@every_kind
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_an_empty_text_is_scored_by_the_bias_alone_with_finite_gradients(kind: PoolingKind) -> None:
+    head = make_head(kind)
+    hidden, padding_mask = random_texts([7, 0], width=7)
+    hidden.requires_grad_()
+    with torch.autograd.detect_anomaly():  # not even a NaN that is thrown away later
+        logits = head(hidden, padding_mask)
+        logits.square().sum().backward()
+    assert_close(logits[1], head.outputs.bias.detach())
+    assert hidden.grad.isfinite().all()
+    assert (hidden.grad[1] == 0).all()
+    for name, parameter in head.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+
+
+@every_kind
+def test_padding_gets_no_gradient(kind: PoolingKind) -> None:
+    hidden, padding_mask = random_texts([7, 2], width=7)
+    hidden.requires_grad_()
+    make_head(kind)(hidden, padding_mask).square().sum().backward()
+    assert (hidden.grad[~padding_mask] == 0).all()
+    assert (hidden.grad[padding_mask] != 0).any()

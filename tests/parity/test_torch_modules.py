@@ -1,0 +1,241 @@
+"""Weight for weight, our modules are torch's own: outputs and gradients."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from firstlight.networks import masks
+from firstlight.networks.attention import MultiHeadAttention
+from firstlight.networks.block import Block
+from firstlight.networks.classifier import Classifier
+from firstlight.networks.config import Activation, ClassifierConfig, Norm, PoolingKind, Positions, TransformerConfig
+
+DIM, HEADS, QUERIES, KEYS, HIDDEN_DIM = 15, 3, 7, 11, 37
+
+Pairs = list[tuple[Tensor, Tensor]]  # ours beside theirs: weights, or the gradients of the same weights
+
+
+def random_tensor(*shape: int, seed: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def randomize(module: nn.Module) -> None:
+    """Random weights, biases and norms too: torch starts many of them at 0 or 1, where a mistake would not show."""
+    torch.manual_seed(0)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.3)
+
+
+def attention_pairs(ours: MultiHeadAttention, theirs: nn.MultiheadAttention, what: str) -> Pairs:
+    """Our tensors beside torch's: `what` is "data" or "grad"."""
+    pairs = []
+    for index, layer in enumerate((ours.query, ours.key, ours.value)):
+        for name in ("weight", "bias"):
+            packed = getattr(theirs, f"in_proj_{name}")
+            if packed is not None:
+                pairs.append((getattr(getattr(layer, name), what), getattr(packed, what).chunk(3)[index]))
+    pairs.append((getattr(ours.output.weight, what), getattr(theirs.out_proj.weight, what)))
+    if theirs.out_proj.bias is not None:
+        pairs.append((getattr(ours.output.bias, what), getattr(theirs.out_proj.bias, what)))
+    return pairs
+
+
+def block_pairs(ours: Block, theirs: nn.TransformerEncoderLayer, what: str) -> Pairs:
+    pairs = attention_pairs(ours.self_attention.transformation, theirs.self_attn, what)
+    norm = "norm_before" if theirs.norm_first else "norm_after"
+    modules = [
+        (getattr(ours.self_attention, norm), theirs.norm1),
+        (getattr(ours.feed_forward, norm), theirs.norm2),
+        (ours.feed_forward.transformation.expand, theirs.linear1),
+        (ours.feed_forward.transformation.contract, theirs.linear2),
+    ]
+    return pairs + [pair for module, other in modules for pair in module_pairs(module, other, what)]
+
+
+def module_pairs(ours: nn.Module, theirs: nn.Module, what: str) -> Pairs:
+    return [
+        (getattr(one, what), getattr(other, what))
+        for one, other in zip(ours.parameters(), theirs.parameters(), strict=True)
+    ]
+
+
+def copy_weights(pairs: Pairs, ours: nn.Module) -> None:
+    assert sum(one.numel() for one, _ in pairs) == sum(parameter.numel() for parameter in ours.parameters())
+    with torch.no_grad():
+        for one, other in pairs:
+            one.copy_(other)
+
+
+def assert_pairs_close(pairs: Pairs) -> None:
+    for one, other in pairs:
+        assert_close(one, other)
+
+
+def ours_and_torchs_masks(
+    with_padding: bool, with_causal: bool, queries: int, keys: int
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Our mask, torch's key padding mask and torch's attention mask; torch's are True where one may not attend."""
+    ours = key_padding = attention = None
+    if with_padding:
+        padding_mask = torch.arange(keys) < torch.tensor([[keys], [keys - 4]])
+        ours, key_padding = masks.padding(padding_mask), ~padding_mask
+    if with_causal:
+        causal = masks.causal(torch.arange(queries), torch.arange(keys))
+        ours, attention = masks.both(ours, causal), torch.ones(queries, keys, dtype=torch.bool).triu(1)
+    return ours, key_padding, attention
+
+
+every_mask = pytest.mark.parametrize(
+    ("with_padding", "with_causal"),
+    [(False, False), (True, False), (False, True), (True, True)],
+    ids=["no mask", "padding", "causal", "padding and causal"],
+)
+
+
+@every_mask
+@pytest.mark.parametrize("asked_for_weights", [False, True], ids=["output only", "weights too"])
+@pytest.mark.parametrize("cross", [False, True], ids=["self", "cross"])
+@pytest.mark.parametrize("bias", [True, False], ids=["biased", "unbiased"])
+def test_attention_equals_torchs_in_outputs_weights_and_gradients(
+    bias: bool, cross: bool, asked_for_weights: bool, with_padding: bool, with_causal: bool
+) -> None:
+    theirs = nn.MultiheadAttention(DIM, HEADS, bias=bias, batch_first=True, dtype=torch.float64)
+    randomize(theirs)
+    ours = MultiHeadAttention(DIM, HEADS, DIM // HEADS, bias=bias, output_bias=bias).double()
+    copy_weights(attention_pairs(ours, theirs, "data"), ours)
+
+    keys = KEYS if cross else QUERIES
+    mask, key_padding, causal = ours_and_torchs_masks(with_padding, with_causal, QUERIES, keys)
+    inputs = [random_tensor(2, QUERIES, DIM, seed=1), random_tensor(2, KEYS, DIM, seed=2)][: 1 + cross]
+    our_inputs, their_inputs = ([each.clone().requires_grad_() for each in inputs] for _ in range(2))
+
+    expected, expected_weights = theirs(
+        their_inputs[0],
+        their_inputs[-1],
+        their_inputs[-1],
+        key_padding_mask=key_padding,
+        attn_mask=causal,
+        need_weights=asked_for_weights,
+        average_attn_weights=False,
+    )
+    memory = our_inputs[1] if cross else None
+    if asked_for_weights:
+        attended, weights = ours.forward_with_weights(our_inputs[0], memory, mask)
+        assert_close(weights, expected_weights)
+    else:
+        attended = ours(our_inputs[0], memory, mask)
+    assert_close(attended, expected)
+
+    direction = random_tensor(2, QUERIES, DIM, seed=3)
+    attended.backward(direction)
+    expected.backward(direction)
+    for one, other in zip(our_inputs, their_inputs, strict=True):
+        assert_close(one.grad, other.grad)
+    assert_pairs_close(attention_pairs(ours, theirs, "grad"))
+
+
+def make_layer(norm: Norm, activation: Activation) -> nn.TransformerEncoderLayer:
+    return nn.TransformerEncoderLayer(
+        DIM,
+        HEADS,
+        HIDDEN_DIM,
+        dropout=0.0,
+        activation=activation.value,
+        batch_first=True,
+        norm_first=norm is Norm.pre,
+        dtype=torch.float64,
+    )
+
+
+def make_options(norm: Norm, activation: Activation) -> dict[str, object]:
+    return {
+        "dim": DIM,
+        "num_heads": HEADS,
+        "feed_forward_dim": HIDDEN_DIM,
+        "dropout": 0.0,
+        "activation": activation,
+        "norm": norm,
+        "attention_bias": True,  # torch's own
+    }
+
+
+both_norms = pytest.mark.parametrize("norm", [Norm.post, Norm.pre])
+both_activations = pytest.mark.parametrize("activation", [Activation.relu, Activation.gelu])
+
+
+@every_mask
+@both_activations
+@both_norms
+def test_a_block_equals_torchs_encoder_layer_in_outputs_and_gradients(
+    norm: Norm, activation: Activation, with_padding: bool, with_causal: bool
+) -> None:
+    theirs = make_layer(norm, activation)
+    randomize(theirs)
+    ours = Block(TransformerConfig(**make_options(norm, activation))).double()
+    copy_weights(block_pairs(ours, theirs, "data"), ours)
+
+    mask, key_padding, causal = ours_and_torchs_masks(with_padding, with_causal, QUERIES, QUERIES)
+    hidden, other_hidden = (random_tensor(2, QUERIES, DIM, seed=1).requires_grad_() for _ in range(2))
+    output = ours(hidden, mask)
+    expected = theirs(other_hidden, src_mask=causal, src_key_padding_mask=key_padding)
+    assert_close(output, expected)
+
+    direction = random_tensor(2, QUERIES, DIM, seed=3)
+    output.backward(direction)
+    expected.backward(direction)
+    assert_close(hidden.grad, other_hidden.grad)
+    assert_pairs_close(block_pairs(ours, theirs, "grad"))
+
+
+@both_activations
+@both_norms
+@pytest.mark.parametrize("final_norm", [True, False], ids=["final norm", "no final norm"])
+@pytest.mark.parametrize("with_padding", [True, False], ids=["padding", "no mask"])
+def test_a_classifier_is_torchs_encoder_between_its_embedding_and_its_head(
+    with_padding: bool, final_norm: bool, norm: Norm, activation: Activation
+) -> None:
+    theirs = nn.TransformerEncoder(
+        make_layer(norm, activation),
+        num_layers=3,
+        norm=nn.LayerNorm(DIM, dtype=torch.float64) if final_norm else None,
+        enable_nested_tensor=False,
+    )
+    randomize(theirs)
+    config = ClassifierConfig(
+        **make_options(norm, activation),
+        num_layers=3,
+        final_norm=final_norm,
+        positions=Positions.learned,
+        pooling=PoolingKind.flatten,
+        context_length=QUERIES,
+    )
+    ours = Classifier(config, vocab_size=29, num_outputs=5).double()
+
+    def pairs(what: str) -> Pairs:
+        found = [
+            pair
+            for one, other in zip(ours.blocks, theirs.layers, strict=True)
+            for pair in block_pairs(one, other, what)
+        ]
+        return found + (module_pairs(ours.final_norm, theirs.norm, what) if final_norm else [])
+
+    copy_weights(pairs("data"), nn.ModuleList([ours.blocks, ours.final_norm]))
+
+    token_ids = torch.randint(0, 29, (2, QUERIES), generator=torch.Generator().manual_seed(1))
+    _, key_padding, _ = ours_and_torchs_masks(with_padding, False, QUERIES, QUERIES)
+    padding_mask = torch.ones_like(token_ids, dtype=torch.bool) if key_padding is None else ~key_padding
+    embedding, positions, head = copy.deepcopy((ours.embedding, ours.positions, ours.head))
+
+    logits = ours(token_ids, padding_mask)
+    expected = head(theirs(positions(embedding(token_ids)), src_key_padding_mask=key_padding), padding_mask)
+    assert_close(logits, expected)
+
+    direction = random_tensor(2, 5, seed=3)
+    logits.backward(direction)
+    expected.backward(direction)
+    assert_pairs_close(pairs("grad"))
+    for one, other in ((ours.embedding, embedding), (ours.positions, positions), (ours.head, head)):
+        assert_pairs_close(module_pairs(one, other, "grad"))

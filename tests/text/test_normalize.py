@@ -1,0 +1,84 @@
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firstlight.text.normalize import normalizer, simplify, words
+
+ASSIGNED = st.characters(exclude_categories=["Cn", "Cs"])
+TEXTS = st.text(st.one_of(ASSIGNED, st.sampled_from("aàÀİß ıΣ'`’‘_-.\u0301\u200d\n\r&;09½٣日क")))
+
+
+def simplify_in_python(text: str) -> str:
+    """The definition, letter by letter, as a reference."""
+    lower = "".join(letter.lower() for letter in text)
+    kept = [c for c in unicodedata.normalize("NFD", lower) if unicodedata.category(c)[0] != "M"]
+    return re.sub(r"\r\n?|\n", " ", "".join(c for c in kept if c not in "'`’‘\u200c\u200d"))
+
+
+def test_the_posts_sentence_becomes_its_seven_words():
+    assert words("This coffee from Kenya is really good.") == [
+        "this",
+        "coffee",
+        "from",
+        "kenya",
+        "is",
+        "really",
+        "good",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("KENYA", "kenya"),
+        ("Crème brûlée à la Ångström", "creme brulee a la angstrom"),
+        ("it's it`s it’s it‘s", "its its its its"),
+        ("zero\u200dwidth\u200cjoiners", "zerowidthjoiners"),
+        ("one\ntwo\r\nthree\rfour", "one two three four"),
+        ("fish &amp; chips, &quot;good&quot;", 'fish & chips, "good"'),
+        ("&amp;quot;twice&amp;quot; &amp;#39;escaped&amp;#39;", '"twice" escaped'),
+        ("", ""),
+    ],
+    ids=["lower case", "accents", "apostrophes", "joiners", "new lines", "entities", "escaped twice", "empty"],
+)
+def test_simplify(text, expected):
+    assert simplify(text) == expected
+
+
+def test_a_word_has_two_letters_digits_or_underscores_and_more():
+    assert words("a I 5 é x_ 42 ok") == ["x_", "42", "ok"]
+
+
+def test_words_of_other_scripts_are_words():
+    assert words("Привет, 日本語! ½½") == ["привет", "日本語", "½½"]
+
+
+def test_a_lone_surrogate_separates_words_like_any_other_symbol():
+    assert words("good\ud800bad") == ["good", "bad"]
+    assert simplify("good\ud800bad") == "good?bad"
+
+
+@given(TEXTS)
+@settings(deadline=None)
+def test_the_normalizer_is_the_definition_in_unicode(text):
+    assert normalizer().normalize_str(text) == simplify_in_python(text)
+
+
+@given(TEXTS)
+@settings(deadline=None)
+def test_words_are_those_of_the_simplified_text(text):
+    assert words(text) == re.findall(r"\w\w+\b", simplify(text))
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+@settings(deadline=None)
+def test_the_short_way_for_ascii_changes_no_word(text):
+    assert words(text) == re.findall(r"\w\w+\b", simplify(text))
+
+
+def test_every_assigned_character_is_simplified_as_defined():
+    letters = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
+    assert [c for c in letters if normalizer().normalize_str(c) != simplify_in_python(c)] == []

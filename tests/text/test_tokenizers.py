@@ -1,0 +1,287 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firstlight.errors import UserError
+from firstlight.text.normalize import simplify
+from firstlight.text.tokenizers import (
+    PAD,
+    UNK,
+    Tokenizer,
+    load_word_list,
+    train_subword_tokenizer,
+    train_word_tokenizer,
+)
+
+TEXTS = [
+    "The coffee is good, good, good!",
+    "The tea from Kenya isn't good.",
+    "A café: the coffee of Kenya.",
+    "Weak tea.",
+    "",
+]
+LETTERS = st.sampled_from("abcdéÀΣ'`’_-. \n5½\u0301日")
+
+
+@pytest.fixture
+def word_tokenizer() -> Tokenizer:
+    return train_word_tokenizer(TEXTS)[0]
+
+
+@pytest.fixture(scope="module")
+def subword_tokenizer() -> Tokenizer:
+    return train_subword_tokenizer(["low lower lowest slow slower new newer newest"] * 11, vocab_size=53)
+
+
+# --- words ---
+
+
+def test_the_posts_sentence_is_its_seven_words():
+    sentence = "This coffee from Kenya is really good."
+    tokenizer, _ = train_word_tokenizer([sentence])
+    assert tokenizer.tokens(sentence) == ["this", "coffee", "from", "kenya", "is", "really", "good"]
+
+
+def test_pad_and_unknown_are_the_first_two_ids(word_tokenizer):
+    assert word_tokenizer.words[:2] == [PAD, UNK] == ["[PAD]", "[UNK]"]
+    assert (word_tokenizer.pad_id, word_tokenizer.unknown_id) == (0, 1)
+
+
+def test_words_are_in_order_of_document_frequency_and_then_of_the_alphabet(word_tokenizer):
+    assert word_tokenizer.words[2:] == [
+        "the",
+        "coffee",
+        "good",
+        "kenya",
+        "tea",
+        "cafe",
+        "from",
+        "is",
+        "isnt",
+        "of",
+        "weak",
+    ]
+
+
+def test_a_word_counts_once_a_text():
+    tokenizer, _ = train_word_tokenizer(["often often often often", "twice", "twice"])
+    assert tokenizer.words[2:] == ["twice", "often"]
+
+
+def test_words_of_too_few_texts_are_left_out():
+    tokenizer, _ = train_word_tokenizer(TEXTS, min_document_frequency=2)
+    assert tokenizer.words[2:] == ["the", "coffee", "good", "kenya", "tea"]
+
+
+def test_max_size_counts_pad_and_unknown():
+    tokenizer, _ = train_word_tokenizer(TEXTS, max_size=5)
+    assert tokenizer.words == [PAD, UNK, "the", "coffee", "good"]
+    assert tokenizer.vocab_size == 5
+
+
+def test_a_max_size_above_the_number_of_words_is_harmless(word_tokenizer):
+    assert train_word_tokenizer(TEXTS, max_size=1009)[0].words == word_tokenizer.words
+
+
+def test_an_unknown_word_is_unk(word_tokenizer):
+    assert word_tokenizer.tokens("good zyzzyva tea") == ["good", UNK, "tea"]
+    assert word_tokenizer.encode("zyzzyva") == [1]
+
+
+def test_single_letters_are_dropped_not_unknown(word_tokenizer):
+    assert word_tokenizer.tokens("a b c good") == ["good"]
+
+
+def test_special_tokens_in_a_text_are_ordinary_words(word_tokenizer):
+    assert word_tokenizer.tokens("[PAD] good [UNK]") == [UNK, "good", UNK]
+    assert word_tokenizer.encode("[PAD]") == [1]
+
+
+def test_training_also_encodes_the_texts():
+    tokenizer, ids = train_word_tokenizer(TEXTS, min_document_frequency=2)
+    assert [row.tolist() for row in ids] == [tokenizer.encode(text) for text in TEXTS]
+
+
+def test_training_reads_its_texts_once(word_tokenizer):
+    assert train_word_tokenizer(iter(TEXTS))[0].words == word_tokenizer.words
+
+
+def test_a_batch_is_its_texts_one_by_one(word_tokenizer):
+    batch = word_tokenizer.encode_batch(iter(TEXTS))
+    assert [row.tolist() for row in batch] == [word_tokenizer.encode(text) for text in TEXTS]
+
+
+@given(st.lists(st.text(LETTERS), min_size=1), st.integers(1, 3))
+@settings(deadline=None)
+def test_the_vocabulary_is_the_one_that_plain_python_counts(texts, minimum):
+    frequency = Counter(word for text in texts for word in set(re.findall(r"\w\w+\b", simplify(text))))
+    expected = sorted((w for w, n in frequency.items() if n >= minimum), key=lambda w: (-frequency[w], w))
+    if expected:
+        assert train_word_tokenizer(texts, min_document_frequency=minimum)[0].words[2:] == expected
+    else:
+        with pytest.raises(UserError):
+            train_word_tokenizer(texts, min_document_frequency=minimum)
+
+
+def test_texts_without_words_are_refused():
+    with pytest.raises(UserError, match=r"no word of two letters or more; check data\.text_column"):
+        train_word_tokenizer(["", "a", "!"])
+
+
+def test_a_minimum_that_no_word_reaches_is_refused():
+    with pytest.raises(UserError, match="min_document_frequency=30 leaves no word; set it to 3 or less"):
+        train_word_tokenizer(TEXTS, min_document_frequency=30)
+
+
+# --- subwords ---
+
+
+def test_a_frequent_word_is_one_subword_and_a_rare_one_several(subword_tokenizer):
+    assert subword_tokenizer.tokens("lower") == ["lower"]
+    assert len(subword_tokenizer.tokens("wrest")) > 1
+
+
+def test_subwords_spell_their_words(subword_tokenizer):
+    tokens = subword_tokenizer.tokens("Newest, slow... nestor wolt!")
+    assert " ".join(tokens).replace(" ##", "") == "newest slow nestor wolt"
+
+
+def test_subwords_respect_the_size(subword_tokenizer):
+    letters = len(set("lowernst"))
+    assert 2 + 2 * letters < subword_tokenizer.vocab_size <= 53
+    assert subword_tokenizer.words[:2] == [PAD, UNK]
+    assert train_subword_tokenizer(TEXTS * 11, vocab_size=47).vocab_size == 47
+
+
+def test_letters_outside_the_alphabet_are_one_unk(subword_tokenizer):
+    assert subword_tokenizer.tokens("low 日本語") == ["low", UNK]
+
+
+def test_a_letter_too_rare_to_learn_is_left_out():
+    tokenizer = train_subword_tokenizer(["plain words"] * 10_007 + ["日本"], vocab_size=101)
+    assert not {"日", "本", "##本"} & set(tokenizer.words)
+
+
+def test_a_size_too_small_for_the_alphabet_is_refused():
+    with pytest.raises(UserError, match="max_size=7 cannot hold the 5 letters of the texts; set it to 12 or more"):
+        train_subword_tokenizer(["abcde"], vocab_size=7)
+
+
+def test_subwords_of_texts_without_words_are_refused():
+    with pytest.raises(UserError, match="no word of two letters or more"):
+        train_subword_tokenizer(["!"], vocab_size=101)
+
+
+def test_kinds_are_told_apart(word_tokenizer, subword_tokenizer):
+    assert (word_tokenizer.kind, subword_tokenizer.kind) == ("word", "subword")
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_the_vocabulary_depends_on_the_texts_alone(threads):
+    texts = [f"{word}{ending}" for word in ("tea", "coffee", "water") for ending in ("s", "pot", "time")] * 7
+    script = (
+        "import sys, json; from firstlight.text.tokenizers import *; texts = json.loads(sys.argv[1]); "
+        "print(json.dumps([train_word_tokenizer(texts)[0].words, train_subword_tokenizer(texts, vocab_size=61).words]))"
+    )
+    source = Path(sys.modules["firstlight"].__file__).parents[1]
+    environment = os.environ | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": threads, "PYTHONPATH": str(source)}
+    output = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(texts)], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    here = [train_word_tokenizer(texts)[0].words, train_subword_tokenizer(texts, vocab_size=61).words]
+    assert json.loads(output) == here
+
+
+# --- both kinds ---
+
+
+@pytest.fixture(params=["word", "subword"])
+def tokenizer(request) -> Tokenizer:
+    return request.getfixturevalue(f"{request.param}_tokenizer")
+
+
+@pytest.mark.parametrize("text", ["", " \n", "a", "?!", "'"])
+def test_a_text_without_words_has_no_ids(tokenizer, text):
+    assert tokenizer.encode(text) == []
+
+
+def test_entities_are_read_as_the_characters_they_stand_for(tokenizer):
+    assert tokenizer.encode("tea&amp;quot;low&lt;good") == tokenizer.encode('tea"low<good')
+
+
+def test_a_tokenizer_comes_back_from_its_json(tokenizer):
+    again = Tokenizer.from_json(tokenizer.to_json())
+    assert (again.kind, again.words) == (tokenizer.kind, tokenizer.words)
+    assert again.encode("The lower café, zyzzyva") == tokenizer.encode("The lower café, zyzzyva")
+
+
+@given(text=st.text(st.one_of(LETTERS, st.sampled_from("lowernst"))))
+@settings(deadline=None)
+def test_hugging_face_reads_the_same_ids_from_the_json(text):
+    for tokenizer in (train_word_tokenizer(TEXTS)[0], train_subword_tokenizer(TEXTS * 2, vocab_size=59)):
+        assert tokenizers.Tokenizer.from_str(tokenizer.to_json()).encode(text).ids == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("text", ["It's good! " * 90_910, "é" * 1_000_003, "slow" * 250_007], ids=["ascii", "é", "one"])
+def test_a_million_characters_are_encoded(tokenizer, text):
+    assert len(tokenizer.encode(text)) >= 1
+
+
+def test_a_lone_surrogate_is_no_obstacle(tokenizer):
+    assert tokenizer.encode("low \ud800\udfff tea") == tokenizer.encode("low tea")
+
+
+# --- word lists ---
+
+
+def word_list(folder: Path, content: str | bytes) -> Path:
+    path = folder / "words.txt"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_a_word_list_keeps_its_order(tmp_path):
+    tokenizer = load_word_list(word_list(tmp_path, "tea\ncoffee\nkenya\n"))
+    assert tokenizer.words == [PAD, UNK, "tea", "coffee", "kenya"]
+    assert tokenizer.tokens("Coffee or tea?") == ["coffee", UNK, "tea"]
+
+
+def test_a_word_list_may_name_the_special_tokens(tmp_path):
+    assert load_word_list(word_list(tmp_path, "[UNK]\ntea\n[PAD]\n")).words == [PAD, UNK, "tea"]
+
+
+def test_a_word_list_may_come_from_windows(tmp_path):
+    assert load_word_list(word_list(tmp_path, "\ufefftea\r\ncoffee")).words[2:] == ["tea", "coffee"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("tea\ncoffee\ntea\n", r"words.txt:3: 'tea' is on line 1 already; remove one of them"),
+        ("tea\n\ncoffee\n", r"words.txt:2: a blank line; remove it"),
+        ("tea\nit's\n", r"words.txt:2: \"it's\" is never found, texts have 'its' instead; list that"),
+        ("café\n", r"words.txt:1: 'café' is never found, texts have 'cafe' instead"),
+        ("tea\nA\n", r"words.txt:2: 'A' is not a word of two letters or more; remove it"),
+        (b"tea\ncaf\xe9\n", r"words.txt:2: broken UTF-8; save the file as UTF-8"),
+        ("", r"words.txt: no words; write one word a line"),
+        ("[UNK]\n", r"words.txt: no words"),
+    ],
+    ids=["duplicate", "blank", "apostrophe", "accent", "letter", "encoding", "empty", "special only"],
+)
+def test_a_bad_word_list_is_refused_with_its_line(tmp_path, content, message):
+    with pytest.raises(UserError, match=message):
+        load_word_list(word_list(tmp_path, content))
+
+
+def test_a_missing_word_list_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"words.txt: No such file or directory; name a file with one word a line"):
+        load_word_list(tmp_path / "words.txt")
