@@ -1,1 +1,18 @@
 """firstlight: transformers from first principles, as experiments."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from firstlight.runs.load import LoadedClassifier
+
+
+def load(run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs") -> "LoadedClassifier":
+    """A trained run as an object: `firstlight.load("latest").predict("It works.")`.
+
+    run: its folder, `latest` or `best:<metric>`; checkpoint: best or last. Raises UserError.
+    """
+    from firstlight.runs.load import load  # torch takes a second, and most modules here do without it
+
+    return load(run, checkpoint=checkpoint, log_dir=log_dir)

@@ -1,7 +1,6 @@
 """The root of the configuration: typed where it is ours, open where users name classes by `_target_`."""
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -10,14 +9,6 @@ from omegaconf import II, MISSING
 from firstlight.data.options import ReviewOptions
 from firstlight.networks.config import ClassifierConfig
 from firstlight.text.options import TokenizerOptions
-
-
-class OptimizedMode(Enum):
-    """Whether the optimized metric should fall or rise; auto reads it off the metric's name."""
-
-    auto = "auto"
-    min = "min"
-    max = "max"
 
 
 @dataclass
@@ -49,7 +40,7 @@ class RootConfig:
     train: bool = True
     test: bool | None = None  # null: yes in a single run, no in a sweep (choices are made on validation)
     optimized_metric: str = "val/loss"
-    optimized_mode: OptimizedMode = OptimizedMode.auto
+    optimized_mode: str = "auto"  # min or max; auto reads it off the metric's name
 
     model: Any = MISSING
     module: dict[str, Any] = field(default_factory=dict)
@@ -62,10 +53,6 @@ class RootConfig:
     logger: dict[str, Any] | None = None
     paths: PathsConfig = MISSING
     sweep: SweepConfig = MISSING
-
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError(f"seed={self.seed} must be at least 0")
 
 
 @dataclass
@@ -81,7 +68,7 @@ class ReviewDataNode(ReviewOptions):
     """`data` of the review tasks."""
 
     _target_: str = "firstlight.data.reviews.ReviewData"
-    tokenizer: Any = II("tokenizer")
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
     context_length: int = II("context_length")
     seed: int = II("seed")
     cache_dir: str = II("paths.cache_dir")

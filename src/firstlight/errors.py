@@ -9,7 +9,7 @@ class UserError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run could not go on, and not for a mistake in what was asked: a full disk, a loss that is not a number; exit 1."""
+    """A run could not go on, for no mistake in what was asked: a full disk, a loss that is no number; exit code 1."""
 
 
 class Interrupted(BaseException):

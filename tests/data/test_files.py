@@ -135,9 +135,9 @@ def test_rows_are_streamed(make):
         (
             "r.csv",
             "text,label\na,1\nb,c,2\n",
-            r"r.csv:3: 3 fields where the header has 2; quote a field that contains ','",
+            r"r.csv:3: the row has 3 fields and the header 2; quote a field with ',' in it",
         ),
-        ("r.csv", "text,label\na,1\nb\n", r"r.csv:3: 1 fields where the header has 2"),
+        ("r.csv", "text,label\na,1\nb\n", r"r.csv:3: the row has 1 field and the header 2"),
         ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', r"r.csv:3: unexpected end of data; close every quote"),
         ("r.csv", 'text,label\n"a" b,1\n', r"r.csv:2: .* expected after '\"'; close every quote"),
         ("r.csv", "text,text\na,b\n", r"r.csv:1: two columns are named 'text'; rename one of them"),
@@ -154,16 +154,13 @@ def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, m
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("r.csv", "id,text,label\n2,a,4\n", ":1"),
-        ("r.jsonl", '{"id": 2, "texts": "a"}\n{"id": 3, "text": "b", "label": 4}\n', ":2"),
+        ("r.csv", "id,text,label\n2,a,4\n", 1),
+        ("r.jsonl", '{"lable": 4}\n{"id": 3, "text": "b", "label": 4}\n', 2),
     ],
 )
 def test_a_missing_column_is_named_with_those_there_are(make, name, content, line):
-    with pytest.raises(
-        UserError, match=rf"{name}{line}: no column 'lable'; the columns are id, text, label; did you mean"
-    ):
-        if name == "r.jsonl":
-            content = content.replace('"texts": "a"', '"text": "a", "lable": 4')
+    message = f"{name}:{line}: no column 'lable'; the columns are id, text, label; did you mean 'label'"
+    with pytest.raises(UserError, match=message):
         values(make(name, content), "lable")
 
 
@@ -175,7 +172,7 @@ def test_a_missing_column_of_parquet_is_named(tmp_path):
 
 
 def test_plain_text_has_one_column(make):
-    with pytest.raises(UserError, match="novel.txt:1: no column 'body'; the columns are text"):
+    with pytest.raises(UserError, match=r"novel.txt:1: no column 'body'; the columns are text"):
         values(make("novel.txt", "one\n"), "body")
 
 
@@ -189,7 +186,7 @@ def test_parquet_cut_short_is_refused(tmp_path):
 
 def test_parquet_without_rows_is_refused(tmp_path):
     parquet.write_table(pa.Table.from_pylist(REVIEWS)[:0], tmp_path / "r.parquet")
-    with pytest.raises(UserError, match="r.parquet:1: the file has no rows"):
+    with pytest.raises(UserError, match=r"r.parquet:1: the file has no rows"):
         values(tmp_path / "r.parquet")
 
 
@@ -240,7 +237,7 @@ def test_rows_come_back_as_written(tmp_path, ending):
     assert values(path) == REVIEWS
 
 
-@given(texts=st.lists(st.text(st.characters(exclude_characters="\0")), min_size=1))
+@given(texts=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
 @settings(deadline=None)
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_any_text_comes_back_as_written(tmp_path_factory, ending, texts):
@@ -364,5 +361,5 @@ def test_two_files_for_one_split_are_refused(make, tmp_path):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match="is not a folder; name one with files such as train.jsonl"):
+    with pytest.raises(UserError, match=r"is not a folder; name one with files such as train.jsonl"):
         dataset_files(tmp_path / "nowhere")

@@ -181,6 +181,18 @@ def test_evaluation_is_deterministic_and_training_is_not() -> None:
     assert torch.equal(classifier(token_ids, padding_mask), classifier(token_ids, padding_mask))
 
 
+def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
+    classifier = make_classifier(dropout=0.5, positions=Positions.learned)
+    token_ids, _ = random_texts([CONTEXT] * 97, width=CONTEXT)
+    seen: list[Tensor] = []
+    classifier.blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    classifier(token_ids)
+    expected = classifier.embedding(token_ids) + classifier.positions.table
+    kept = seen[0] != 0
+    assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert_close(seen[0][kept], 2 * expected[kept])  # what is kept is scaled up
+
+
 def test_training_without_dropout_is_deterministic_and_equal_to_evaluation() -> None:
     classifier = make_classifier(dropout=0.0)
     token_ids, padding_mask = random_texts([11, 7], width=11)

@@ -10,6 +10,9 @@ from firstlight.networks.pooling import Flatten, PerToken, Pooled, build_head
 
 DIM, CONTEXT, OUTPUTS = 3, 11, 5
 every_kind = pytest.mark.parametrize("kind", PoolingKind)
+kinds_of_one_vector = pytest.mark.parametrize(
+    "kind", [PoolingKind.mean, PoolingKind.first, PoolingKind.last, PoolingKind.max, PoolingKind.attention]
+)
 
 HIDDEN = torch.tensor([[[1.0, 2.0, -3.0], [5.0, -8.0, -1.0], [100.0, 100.0, 100.0]]]).double()
 TWO_REAL = torch.tensor([[True, True, False]])
@@ -60,9 +63,12 @@ def test_attention_is_a_mean_weighted_by_a_softmax_of_scores() -> None:
     assert_close(head.pool(HIDDEN, TWO_REAL), torch.tensor([[4.0, -5.5, -1.5]]).double())
 
 
-@pytest.mark.parametrize(
-    "kind", [PoolingKind.mean, PoolingKind.first, PoolingKind.last, PoolingKind.max, PoolingKind.attention]
-)
+@kinds_of_one_vector
+def test_a_single_real_token_pools_to_itself(kind: PoolingKind) -> None:
+    assert_close(pool(kind, torch.tensor([[True, False, False]])), HIDDEN[:, 0])
+
+
+@kinds_of_one_vector
 def test_what_has_no_real_token_pools_to_zeros(kind: PoolingKind) -> None:
     assert_close(pool(kind, NONE_REAL), torch.zeros(1, 3).double())
 

@@ -6,28 +6,29 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
+from firstlight.callbacks.publish import data_of
 from firstlight.callbacks.running_mean import RunningMean, is_logging_step
 
 STAGES = ("val", "test")
 
 
 class Accuracy(Callback):
-    """Logs `<stage>/accuracy`, `<stage>/macro_f1`, for ordered classes `<stage>/mean_absolute_error`, `train/accuracy`."""
+    """Logs `accuracy` and `macro_f1` of val and test, for ordered classes `mean_absolute_error`; `train/accuracy`."""
 
-    def __init__(self, num_classes: int, ordered: bool = False) -> None:
-        metrics: dict[str, Metric | MetricCollection] = {
-            "accuracy": MulticlassAccuracy(num_classes, average="micro"),
-            "macro_f1": MulticlassF1Score(num_classes, average="macro"),
-        }
-        if ordered:
-            metrics["mean_absolute_error"] = MeanAbsoluteError()
-        collection = MetricCollection(metrics)  # type: ignore[arg-type]
-        self.metrics = {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
+    def __init__(self) -> None:
+        self.metrics: dict[str, MetricCollection] = {}
         self.training = RunningMean()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        for collection in self.metrics.values():
-            collection.to(trainer.strategy.root_device)
+        data = data_of(trainer)
+        metrics: dict[str, Metric | MetricCollection] = {
+            "accuracy": MulticlassAccuracy(data.num_classes, average="micro"),
+            "macro_f1": MulticlassF1Score(data.num_classes, average="macro"),
+        }
+        if data.has_ordered_classes:
+            metrics["mean_absolute_error"] = MeanAbsoluteError()
+        collection = MetricCollection(metrics).to(trainer.strategy.root_device)
+        self.metrics = {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int

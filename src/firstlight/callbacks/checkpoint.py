@@ -20,12 +20,14 @@ class BestAndLast(Checkpoint):
     def __init__(self, folder: str, monitor: str, mode: str, every_n_train_steps: int | None = None) -> None:
         """mode: min or max. Raises UserError if every_n_train_steps is below 1."""
         if every_n_train_steps is not None and every_n_train_steps < 1:
-            raise UserError(f"callbacks.checkpoint.every_n_train_steps={every_n_train_steps} must be at least 1, or null")
+            raise UserError(
+                f"callbacks.checkpoint.every_n_train_steps={every_n_train_steps} must be at least 1, or null"
+            )
         self.folder, self.monitor, self.mode = Path(folder), monitor, mode
         self.every_n_train_steps = every_n_train_steps
         self.best_score: float | None = None
         self.best_step: int | None = None
-        self._saved_step = -1
+        self.saved_step = -1
 
     @property
     def best_model_path(self) -> str:
@@ -39,7 +41,7 @@ class BestAndLast(Checkpoint):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         every, step = self.every_n_train_steps, trainer.global_step
-        if every is None or step % every or step == self._saved_step or self.validation_follows(trainer, batch_idx):
+        if every is None or step % every or step == self.saved_step or self.validation_follows(trainer, batch_idx):
             return
         self.save_last(trainer)
 
@@ -51,17 +53,17 @@ class BestAndLast(Checkpoint):
         self.save_last(trainer)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.global_step != self._saved_step:
+        if trainer.global_step != self.saved_step:
             self.save_last(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.global_step != self._saved_step:
+        if trainer.global_step != self.saved_step:
             self.save_last(trainer)
 
     def save_last(self, trainer: Trainer) -> None:
         """Write last.ckpt, whole or not at all."""
         self._save(trainer, self.last_model_path)
-        self._saved_step = trainer.global_step
+        self.saved_step = trainer.global_step
 
     def state_dict(self) -> dict[str, Any]:
         return {"best_score": self.best_score, "best_step": self.best_step}
@@ -84,12 +86,14 @@ class BestAndLast(Checkpoint):
 
     def validation_follows(self, trainer: Trainer, batch_idx: int) -> bool:
         """Whether a validation comes right after this step: then the checkpoint waits for its result."""
-        if not trainer.enable_validation:
+        if not trainer.enable_validation or trainer.val_check_batch is None:
             return False
         return trainer.is_last_batch or (batch_idx + 1) % trainer.val_check_batch == 0
 
     def _save(self, trainer: Trainer, path: str) -> None:
         for name, parameter in trainer.lightning_module.named_parameters():
             if not torch.isfinite(parameter).all():
-                raise RunError(f"{name} is not finite at step {trainer.global_step}; the last checkpoint is from before")
+                raise RunError(
+                    f"{name} is not finite at step {trainer.global_step}; the last checkpoint is from before"
+                )
         trainer.save_checkpoint(path)

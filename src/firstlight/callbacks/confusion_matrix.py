@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from torchmetrics.classification import MulticlassConfusionMatrix
 
-from firstlight.callbacks.publish import log_to_wandb, publish_figure, publish_table, shows_media
+from firstlight.callbacks.publish import data_of, log_to_wandb, publish_figure, publish_table, shows_media
 
 NAMES = {"val": "validation", "test": "test"}
 
@@ -24,14 +24,16 @@ class ConfusionMatrix(Callback):
     writes `<folder>/<split>.png` and `.csv` and prints the counts.
     """
 
-    def __init__(self, class_names: list[str], folder: str, most_printed: int = 20) -> None:
+    def __init__(self, folder: str, most_printed: int = 20) -> None:
         """folder: where the picture and the table go; most_printed: more classes than these are not printed."""
-        self.class_names, self.folder, self.most_printed = class_names, Path(folder), most_printed
-        self.counts = {stage: MulticlassConfusionMatrix(len(class_names)) for stage in NAMES}
+        self.folder, self.most_printed = Path(folder), most_printed
+        self.class_names: list[str] = []
+        self.counts: dict[str, MulticlassConfusionMatrix] = {}
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        for counts in self.counts.values():
-            counts.to(trainer.strategy.root_device)
+        self.class_names = data_of(trainer).class_names
+        device = trainer.strategy.root_device
+        self.counts = {stage: MulticlassConfusionMatrix(len(self.class_names)).to(device) for stage in NAMES}
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0

@@ -6,6 +6,7 @@ import time
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.trainer.states import TrainerFn
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ class ValidationLine(Callback):
         self._started_at = time.perf_counter()
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero or not trainer.training and not trainer.validating:
+        if not trainer.is_global_zero or trainer.state.fn is not TrainerFn.FITTING:
             return
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         train_loss = trainer.callback_metrics.get("train/loss")

@@ -8,6 +8,13 @@ from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from matplotlib.figure import Figure
 
 
+def data_of(trainer: Trainer) -> Any:
+    """The run's data module."""
+    data = getattr(trainer, "datamodule", None)
+    assert data is not None, "the trainer was given no data module"
+    return data
+
+
 def shows_media(logger: Logger) -> bool:
     """Whether a logger can show figures and tables."""
     return isinstance(logger, WandbLogger | TensorBoardLogger)

@@ -6,7 +6,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from firstlight.callbacks.publish import publish_table, shows_media
+from firstlight.callbacks.publish import data_of, publish_table, shows_media
 
 LONGEST_TEXT = 2000  # characters shown
 
@@ -14,15 +14,15 @@ LONGEST_TEXT = 2000  # characters shown
 class ReviewTable(Callback):
     """Logs `test/reviews`, the first reviews of the test split as the network saw and judged them."""
 
-    def __init__(self, class_names: list[str], num_reviews: int = 50) -> None:
-        self.class_names, self.num_reviews = class_names, num_reviews
+    def __init__(self, num_reviews: int = 50) -> None:
+        self.num_reviews = num_reviews
         self._judged: dict[int, tuple[int, list[float]]] = {}  # row -> target, probabilities
         self._wanted: set[int] = set()
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._judged = {}
         shown = trainer.is_global_zero and any(shows_media(logger) for logger in trainer.loggers)
-        self._wanted = set(_data(trainer).rows("test")[: self.num_reviews].tolist()) if shown else set()
+        self._wanted = set(data_of(trainer).rows("test")[: self.num_reviews].tolist()) if shown else set()
 
     def on_test_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
@@ -37,22 +37,16 @@ class ReviewTable(Callback):
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not self._judged:
             return
-        texts = _data(trainer).texts("test", self.num_reviews)
+        names = data_of(trainer).class_names
+        texts = data_of(trainer).texts("test", self.num_reviews)
         rows = [
             {
                 "text": text[:LONGEST_TEXT],
-                "label": self.class_names[self._judged[row][0]],
-                "prediction": self.class_names[max(range(len(self.class_names)), key=self._judged[row][1].__getitem__)],
+                "label": names[self._judged[row][0]],
+                "prediction": names[max(range(len(names)), key=self._judged[row][1].__getitem__)],
             }
-            | {f"p({name})": p for name, p in zip(self.class_names, self._judged[row][1], strict=True)}
+            | {f"p({name})": p for name, p in zip(names, self._judged[row][1], strict=True)}
             for row, text in zip(sorted(self._wanted), texts, strict=True)
             if row in self._judged
         ]
         publish_table(trainer, "test/reviews", rows)
-
-
-def _data(trainer: Trainer) -> Any:
-    """The run's data module."""
-    data = getattr(trainer, "datamodule", None)
-    assert data is not None, "the trainer was given no data module"
-    return data

@@ -34,5 +34,5 @@ class RunningMean:
 
 def is_logging_step(trainer: Trainer) -> bool:
     """Whether the training step that just ended is one that the loggers get."""
-    every = trainer.log_every_n_steps
+    every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
     return every > 0 and trainer.global_step % every == 0

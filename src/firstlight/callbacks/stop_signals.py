@@ -7,7 +7,6 @@ from types import FrameType
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.errors import Interrupted
@@ -41,8 +40,12 @@ class StopAtStepEnd(Callback):
             if checkpoint is None or not checkpoint.validation_follows(trainer, batch_idx):
                 self._stop(trainer, checkpoint)
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self.received is not None and trainer.state.fn is TrainerFn.FITTING:
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        if self.received is not None:  # during the validation before this step, after which last.ckpt was written
+            raise Interrupted(self.received)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.received is not None:
             self._stop(trainer, _checkpoint(trainer))
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
@@ -58,7 +61,7 @@ class StopAtStepEnd(Callback):
 
     def _stop(self, trainer: Trainer, checkpoint: BestAndLast | None) -> None:
         assert self.received is not None
-        if checkpoint is not None:
+        if checkpoint is not None and checkpoint.saved_step != trainer.global_step:
             checkpoint.save_last(trainer)
         raise Interrupted(self.received)
 

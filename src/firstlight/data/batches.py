@@ -136,3 +136,15 @@ class ResumableLoader(DataLoader[RowBatch]):
 
     def load_state_dict(self, state: dict[str, str]) -> None:
         """Nothing to restore."""
+
+
+def batches_per_epoch(num_batches: int, limit: int | float) -> int:
+    """How many of an epoch's batches Lightning takes: trainer.limit_train_batches is a number or a share."""
+    return min(num_batches, limit) if isinstance(limit, int) else int(num_batches * limit)
+
+
+def batches_taken(steps: int, per_epoch: int, per_step: int) -> int:
+    """Batches used by a number of optimizer steps of `per_step` batches; an epoch's last step may take fewer."""
+    steps_per_epoch = -(-per_epoch // per_step)
+    epoch, step = divmod(steps, steps_per_epoch)
+    return epoch * per_epoch + step * per_step

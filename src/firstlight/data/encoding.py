@@ -82,9 +82,11 @@ def _encode(
         reader = reader.learn(raw_labels)
     labels = np.array([reader.read(raw, source.place(*place)) for raw, place in zip(raw_labels, places, strict=True)])
     split_array = np.array(splits)
+    _carve_out(split_array, labels, options)
     if tokenizer is None:
-        _carve_out(split_array, labels, options)
-        tokenizer = _train_tokenizer([text for text, split in zip(texts, split_array, strict=True) if split == 0], options)
+        tokenizer = _train_tokenizer(
+            [text for text, split in zip(texts, split_array, strict=True) if split == 0], options
+        )
     return EncodedTexts(tokenizer.encode_batch(texts), labels, split_array, tokenizer, list(reader.names))
 
 

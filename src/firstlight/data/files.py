@@ -59,7 +59,8 @@ def _check_file(path: Path) -> None:
 
 
 def _names_beside(path: Path) -> list[str]:
-    return [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
+    folder = path.parent
+    return [sibling.name for sibling in folder.iterdir()] if folder.is_dir() and os.access(folder, os.R_OK) else []
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -151,8 +152,8 @@ def _read_delimited(path: Path, columns: Sequence[str], delimiter: str) -> Itera
             _check_header(header, columns, place)
         elif len(fields) != len(header):
             raise UserError(
-                f"{place}: {len(fields)} fields where the header has {len(header)}; "
-                f"quote a field that contains {delimiter!r}, or fill in what is missing"
+                f"{place}: the row has {len(fields)} field{'s' * (len(fields) > 1)} and the header {len(header)}; "
+                f"quote a field with {delimiter!r} in it, or fill in what is missing"
             )
         else:
             values = dict(zip(header, fields, strict=True))

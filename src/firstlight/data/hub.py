@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstlight.data.files import SPLIT_NAMES
+from firstlight.data.files import SPLITS
 from firstlight.errors import RunError, UserError
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,9 @@ def _newest_revision(dataset_id: str) -> str:
     try:
         revision = HfApi().dataset_info(dataset_id, timeout=PROBE_SECONDS).sha
     except GatedRepoError as error:
-        raise UserError(f"{dataset_id} is gated on the Hub; accept its terms there, then run `hf auth login`") from error
+        raise UserError(
+            f"{dataset_id} is gated on the Hub; accept its terms there, then run `hf auth login`"
+        ) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UserError(f"{dataset_id} is not a data set of the Hub; check data.path or data.hub") from error
     except HfHubHTTPError as error:
@@ -83,7 +85,7 @@ def _download(dataset_id: str, revision: str, folder: Path, cache_dir: Path) -> 
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".downloading-"))
     try:
         splits = datasets.load_dataset(dataset_id, revision=revision, cache_dir=str(cache_dir / "huggingface"))
-        known = {SPLIT_NAMES[name]: split for name, split in splits.items() if name in SPLIT_NAMES}
+        known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
         if not known:
             raise UserError(f"{dataset_id} has no split named train, validation or test, but {', '.join(splits)}")
         for name, split in known.items():

@@ -35,9 +35,13 @@ class LabelReader:
             return LabelReader(self.kind, self.column, self.lowest, STARS)
         found = {canonical(value) for value in values} - {""}
         if len(found) < 2:
-            raise UserError(f"data.label_column={self.column} has {len(found)} different value; a task needs two classes")
+            raise UserError(
+                f"data.label_column={self.column} has {len(found)} different value; a task needs two classes"
+            )
         if len(found) > MOST_CLASSES:
-            raise UserError(f"data.label_column={self.column} has {len(found)} different values; is it the label column?")
+            raise UserError(
+                f"data.label_column={self.column} has {len(found)} different values; is it the label column?"
+            )
         return LabelReader(self.kind, self.column, self.lowest, sorted(found, key=_numbers_first))
 
     def read(self, value: Any, place: str) -> int:
@@ -50,7 +54,9 @@ class LabelReader:
                 raise UserError(f"{place}: label {text} is not one of the classes of training: {', '.join(self.names)}")
             return self.names.index(text)
         if not text.lstrip("-").isdigit():
-            raise UserError(f"{place}: label {text} is not a whole number of stars; other labels need data.labels=classes")
+            raise UserError(
+                f"{place}: label {text} is not a whole number of stars; other labels need data.labels=classes"
+            )
         star = int(text) - self.lowest
         if not 0 <= star < len(STARS):
             highest = self.lowest + len(STARS) - 1
@@ -81,7 +87,8 @@ def class_names_of(kind: Labels, label_names: Sequence[str], given: Sequence[str
         return list(label_names)
     if len(given) != len(label_names):
         raise UserError(
-            f"data.class_names has {len(given)} names, but the data {len(label_names)} classes: {', '.join(label_names)}"
+            f"data.class_names has {len(given)} names, but the data has {len(label_names)} classes: "
+            f"{', '.join(label_names)}"
         )
     return list(given)
 

@@ -86,3 +86,8 @@ class ReviewOptions:
             raise ValueError(f"data.class_names needs data.labels=classes, not {self.labels.value}")
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+
+    @property
+    def has_ordered_classes(self) -> bool:
+        """Whether being off by one class is better than by two, as with stars."""
+        return self.labels is Labels.stars

@@ -1,7 +1,7 @@
 """Reviews and their labels as batches."""
 
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,69 +10,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from firstlight.data.batches import EvaluationBatches, ResumableLoader, RowBatch, Rows, TrainingBatches
+from firstlight.data.batches import (
+    EvaluationBatches,
+    ResumableLoader,
+    RowBatch,
+    Rows,
+    TrainingBatches,
+    batches_per_epoch,
+    batches_taken,
+)
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
-from firstlight.data.options import Balance, ReviewOptions, Truncation
+from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.sources import Source, find_source
+from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
-from firstlight.text.tokenizers import PAD_ID, Tokenizer
-
-
-class ReviewBatch(NamedTuple):
-    """What a classifier is given.
-
-    token_ids: (batch, length) int; padding_mask: (batch, length) bool; targets: (batch,) int; rows: (batch,) int;
-    num_tokens: how many of the tokens are real.
-    """
-
-    token_ids: Tensor
-    padding_mask: Tensor
-    targets: Tensor
-    rows: Tensor
-    num_tokens: int
-
-
-class TokenTable(torch.nn.Module):
-    """All texts on one device, cut to the context and padded when a batch asks for them."""
-
-    flat: Tensor
-    starts: Tensor
-    lengths: Tensor
-    targets: Tensor
-
-    def __init__(self, encoded: EncodedTexts, targets: NDArray[np.int64], context_length: int, truncation: Truncation):
-        super().__init__()
-        self.context_length, self.truncation = context_length, truncation
-        flat = encoded.ids.ids if len(encoded.ids.ids) else np.array([PAD_ID], dtype=np.int32)
-        self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
-        self.register_buffer("starts", torch.from_numpy(encoded.ids.offsets[:-1].copy()), persistent=False)
-        self.register_buffer("lengths", torch.from_numpy(encoded.ids.lengths), persistent=False)
-        self.register_buffer("targets", torch.from_numpy(targets), persistent=False)
-
-    def forward(self, batch: RowBatch) -> ReviewBatch:
-        """Look up the rows of a batch, padded to the longest of them."""
-        lengths = self.lengths[batch.rows][:, None]
-        columns = torch.arange(batch.longest, device=lengths.device)  # (length,)
-        skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): what is cut out of a long text
-        match self.truncation:
-            case Truncation.head:
-                skip = torch.zeros_like(skipped)
-            case Truncation.tail:
-                skip = skipped
-            case Truncation.head_tail:
-                skip = skipped * (columns >= (self.context_length + 1) // 2)
-        positions = self.starts[batch.rows][:, None] + columns + skip  # (batch, length)
-        padding_mask = columns < lengths.clamp(max=self.context_length)
-        token_ids = self.flat[positions.clamp(max=len(self.flat) - 1)].masked_fill(~padding_mask, PAD_ID)
-        return ReviewBatch(token_ids, padding_mask, self.targets[batch.rows], batch.rows, batch.num_tokens)
-
-    def fits(self, device: torch.device) -> bool:
-        """Whether the table takes less than a quarter of what is free on an accelerator."""
-        if device.type != "cuda":
-            return True
-        size = sum(buffer.nbytes for buffer in self.buffers())
-        return size < torch.cuda.mem_get_info(device)[0] / 4
+from firstlight.text.tokenizers import Tokenizer
 
 
 class ReviewData(LightningDataModule):
@@ -105,7 +58,7 @@ class ReviewData(LightningDataModule):
         self.encoded = encode(self.source, self.options, self.given_tokenizer, self.given_labels)
         self.targets = targets_of(self.encoded.labels, self.options.labels)
         self.class_names = class_names_of(self.options.labels, self.encoded.label_names, self.options.class_names)
-        self.table = TokenTable(self.encoded, self.targets, self.options.context_length, self.options.truncation)
+        self.table = TokenTable(self.encoded.ids, self.targets, self.options.context_length, self.options.truncation)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         if self.given_tokenizer is None:
             self._check_classes()
@@ -117,6 +70,10 @@ class ReviewData(LightningDataModule):
     @property
     def num_classes(self) -> int:
         return len(self.class_names)
+
+    @property
+    def has_ordered_classes(self) -> bool:
+        return self.options.has_ordered_classes
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """The rows of a split that have a target: (n,)."""
@@ -156,7 +113,8 @@ class ReviewData(LightningDataModule):
 
     def train_dataloader(self) -> ResumableLoader:
         """Shuffled batches whose position is the trainer's."""
-        assert self.trainer is not None
+        trainer = self.trainer
+        assert trainer is not None
         rows = self.rows("train")
         batches = TrainingBatches(
             rows,
@@ -164,10 +122,16 @@ class ReviewData(LightningDataModule):
             self.options.seed,
             lengths=self.lengths(rows) if self.options.bucket_by_length else None,
             weights=self._inverse_frequency()[self.targets[rows]] if self.options.balance is Balance.sampling else None,
-            rank=self.trainer.global_rank,
-            world_size=self.trainer.world_size,
+            rank=trainer.global_rank,
+            world_size=trainer.world_size,
         )
-        return ResumableLoader(self._lookup(), batches, self._batches_taken, num_workers=self.options.num_workers)
+        per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
+        return ResumableLoader(
+            self._lookup(),
+            batches,
+            lambda: batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches),
+            num_workers=self.options.num_workers,
+        )
 
     def val_dataloader(self) -> DataLoader[RowBatch]:
         """The validation split, each row once."""
@@ -207,12 +171,6 @@ class ReviewData(LightningDataModule):
     def _lookup(self) -> Rows:
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
 
-    def _batches_taken(self) -> int:
-        """The batches that the training has used, from the one counter that a checkpoint restores."""
-        assert self.trainer is not None
-        batches_per_epoch = int(self.trainer.num_training_batches)
-        return batches_taken(self.trainer.global_step, batches_per_epoch, self.trainer.accumulate_grad_batches)
-
     def _used_rows(self, split: str) -> NDArray[np.int64]:
         rows = self.encoded.rows_of(split)
         rows = rows[self.targets[rows] != LEFT_OUT]
@@ -237,12 +195,3 @@ class ReviewData(LightningDataModule):
     def _inverse_frequency(self) -> NDArray[np.float64]:
         counts = np.bincount(self.targets[self.rows("train")], minlength=self.num_classes)
         return counts.sum() / (self.num_classes * counts.clip(min=1))
-
-
-def batches_taken(steps: int, batches_per_epoch: int, batches_per_step: int) -> int:
-    """Batches used by a number of optimizer steps; the last step of an epoch may take fewer than the others."""
-    if batches_per_step == 1:
-        return steps
-    steps_per_epoch = -(-batches_per_epoch // batches_per_step)
-    epoch, step = divmod(steps, steps_per_epoch)
-    return epoch * batches_per_epoch + step * batches_per_step

@@ -72,7 +72,9 @@ def find_source(options: ReviewOptions, *, only_split: str = "train") -> Source:
         return _from_hub(options.hub, Path(options.cache_dir))
     except hub.HubUnreachableError as error:
         if options.source is SourceKind.hub:
-            raise UserError(f"data.source=hub: the Hub does not answer ({error}); try again, or set data.path") from error
+            raise UserError(
+                f"data.source=hub: the Hub does not answer ({error}); try again, or set data.path"
+            ) from error
         log.warning(SAMPLE_WARNING, options.name)
         return _sample()
 

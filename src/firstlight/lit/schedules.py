@@ -3,8 +3,29 @@
 import math
 from collections.abc import Callable
 
+from lightning.pytorch import Trainer
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+
+from firstlight.data.batches import batches_per_epoch
+from firstlight.errors import UserError
+
+ScheduleFactory = Callable[[Optimizer, int], LRScheduler]
+
+
+def total_steps(trainer: Trainer) -> int:
+    """The optimizer steps of the whole run. Raises UserError if it has no end.
+
+    Lightning's `estimated_stepping_batches` would open the loaders, before a checkpoint's position is restored.
+    """
+    if trainer.max_epochs in (None, -1):
+        if trainer.max_steps == -1:
+            raise UserError("a schedule needs to know when the run ends: set trainer.max_steps or trainer.max_epochs")
+        return trainer.max_steps
+    loader = trainer.datamodule.train_dataloader()  # type: ignore[attr-defined]
+    batches = batches_per_epoch(len(loader), trainer.limit_train_batches)
+    steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
+    return steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
 
 
 def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -> LRScheduler:
@@ -28,9 +49,7 @@ def linear(
     optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0, final_fraction: float = 0.0
 ) -> LRScheduler:
     """Linear warm-up, then a straight line down to final_fraction of the rate."""
-    return _scheduler(
-        optimizer, total_steps, warmup_steps, lambda progress: 1 - (1 - final_fraction) * progress
-    )
+    return _scheduler(optimizer, total_steps, warmup_steps, lambda progress: 1 - (1 - final_fraction) * progress)
 
 
 def one_cycle(

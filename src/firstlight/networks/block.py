@@ -50,7 +50,7 @@ class LinearFeedForward(nn.Module):
 
     def __init__(self, dim: int, activation: Activation) -> None:
         super().__init__()
-        self.activation = F.silu if activation is Activation.swiglu else ACTIVATIONS[activation]
+        self.activation = ACTIVATIONS[activation]
         self.linear = nn.Linear(dim, dim)
 
     def forward(self, hidden: Tensor) -> Tensor:

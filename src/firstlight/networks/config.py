@@ -93,15 +93,18 @@ class TransformerConfig:
     activation: Activation = Activation.relu
 
     def __post_init__(self) -> None:
-        for name in ("dim", "num_heads", "num_layers", "context_length"):
-            _check_at_least(name, getattr(self, name), 1)
+        for name in ("dim", "num_heads", "num_layers"):
+            _check_at_least(f"model.{name}", getattr(self, name), 1)
+        _check_at_least("context_length", self.context_length, 1)
         for name in ("head_dim", "feed_forward_dim"):
             if getattr(self, name) is not None:
-                _check_at_least(name, getattr(self, name), 1)
-        _check_at_least("first_position", self.first_position, 0)
+                _check_at_least(f"model.{name}", getattr(self, name), 1)
+        _check_at_least("model.first_position", self.first_position, 0)
         check_share("dropout", self.dropout)
         if not 0 < self.embedding_std < math.inf:
             raise ValueError(f"model.embedding_std={self.embedding_std} must be a finite number above 0")
+        if self.feed_forward is FeedForwardKind.linear and self.activation is Activation.swiglu:
+            raise ValueError("model.feed_forward=linear has no gate for model.activation=swiglu; use silu")
         if self.head_dim is None and self.dim % self.num_heads:
             raise ValueError(
                 f"model.dim={self.dim} is not divisible by model.num_heads={self.num_heads}; "
@@ -139,18 +142,18 @@ class ClassifierConfig(TransformerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share("token_dropout", self.token_dropout)
+        check_share("model.token_dropout", self.token_dropout)
 
 
 def _check_at_least(name: str, value: int, minimum: int) -> None:
     if value < minimum:
-        raise ValueError(f"model.{name}={value} must be at least {minimum}")
+        raise ValueError(f"{name}={value} must be at least {minimum}")
 
 
 def check_share(name: str, value: float) -> None:
     """Raise ValueError unless 0 <= value < 1."""
     if not 0 <= value < 1:
-        raise ValueError(f"model.{name}={value} must be at least 0 and below 1")
+        raise ValueError(f"{name}={value} must be at least 0 and below 1")
 
 
 def _nearest_divisors(dim: int, num_heads: int) -> str:

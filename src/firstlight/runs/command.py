@@ -3,19 +3,25 @@
 import errno
 import os
 import sys
+import time
 from collections.abc import Callable
+from typing import NoReturn, TypeVar
 
 from firstlight.errors import Interrupted, RunError, UserError
 
+STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
 CRASH = 1
 INTERRUPTED_BY_CTRL_C = 130
 
 
-def run(main: Callable[[], None]) -> None:
-    """Call main and end the process: 0, 2 for a user's mistake, 1 for a crash, 128 + signal when interrupted."""
+Result = TypeVar("Result")
+
+
+def run(main: Callable[[], Result]) -> Result:
+    """Call main; end the process if it fails: 2 for a user's mistake, 1 for a crash, 128 + signal when interrupted."""
     try:
-        main()
+        return main()
     except UserError as error:
         fail(str(error), USER_MISTAKE)
     except RunError as error:
@@ -33,7 +39,7 @@ def run(main: Callable[[], None]) -> None:
         fail(f"the disk is full: {error}; free some space, or set paths.log_dir to another disk", CRASH)
 
 
-def fail(message: str, exit_code: int) -> None:
+def fail(message: str, exit_code: int) -> NoReturn:
     """Print the message as one line on standard error and end the process."""
     print("error: " + " ".join(message.split()), file=sys.stderr)
     sys.exit(exit_code)

@@ -3,25 +3,27 @@
 import difflib
 import os
 import re
-import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.errors import HydraException, InstantiationException
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from firstlight.config import OptimizedMode, register_schemas
+from firstlight.config import ReviewDataNode, register_schemas
+from firstlight.data.sources import check_path
 from firstlight.errors import UserError
 from firstlight.runs import resume
-from firstlight.runs.command import USER_MISTAKE, fail
-from firstlight.runs.folder import RunFolder, lower_is_better
+from firstlight.runs.command import USER_MISTAKE, fail, run
+from firstlight.runs.folder import RunFolder, find_run, lower_is_better
 
 CONFIG_DIR = Path(__file__).parents[3] / "conf"
 CONFIG_NAME = "train"
@@ -31,21 +33,35 @@ def main() -> None:
     """Compose, check and run one job, or under `-m` several."""
     register_schemas()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, so that a mistake is one line of ours
-    try:
+    with explained():
         resume.rewrite_command_line(CONFIG_DIR, CONFIG_NAME)
         _job()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(explain(error)) from error
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=CONFIG_NAME)
 def _job(config: DictConfig) -> float | None:
     """One job; returns the optimized metric, which Hydra's sweepers read."""
-    check(config)
-    complete(config)
-    from firstlight.runs.train import train  # torch and Lightning: seconds, and only after the checks
+    if HydraConfig.get().mode is RunMode.MULTIRUN:
+        return _checked_job(config)
+    return run(partial(_checked_job, config))  # here, since Hydra would announce an error in a line of its own
 
-    return train(config)
+
+def _checked_job(config: DictConfig) -> float | None:
+    with explained():
+        check(config)
+        complete(config)
+        from firstlight.runs.train import train  # torch and Lightning: seconds, and only after the checks
+
+        return train(config)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what Hydra and OmegaConf complain about into a UserError."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(explain(error)) from error
 
 
 class CheckBeforeRun(Callback):
@@ -64,10 +80,10 @@ def check(config: DictConfig) -> None:
     """Raise UserError for a key that no schema knows, a wrong type or an impossible combination."""
     for path, node in typed_nodes(config):
         known = {field.name for field in fields(OmegaConf.get_type(node))} | {"hydra"}  # type: ignore[arg-type]
-        for key in node:
+        for key in map(str, node):
             if key not in known:
-                full_key = f"{path}.{key}" if path else str(key)
-                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(str(key), known)}")
+                full_key = f"{path}.{key}" if path else key
+                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(key, known)}")
     for name in ("paths", "tokenizer", "model", "data"):
         try:
             OmegaConf.to_object(config[name])
@@ -75,25 +91,35 @@ def check(config: DictConfig) -> None:
             raise UserError(explain(error)) from error
     if config.seed < 0:
         raise UserError(f"seed={config.seed} must be at least 0")
+    if config.optimized_mode not in ("auto", "min", "max"):
+        raise UserError(f"optimized_mode={config.optimized_mode} must be auto, min or max")
+    if not config.optimized_metric.startswith("val/"):
+        raise UserError(f"optimized_metric={config.optimized_metric} must be a metric of validation, such as val/loss")
+    if OmegaConf.get_type(config.data) is ReviewDataNode:
+        check_path(config.data.path, config.data.source)
+    if config.init_from is not None:
+        find_run(config.init_from, Path(config.paths.log_dir))
 
 
 def refuse_occupied_folder(config: DictConfig) -> None:
     """Raise UserError if another run's checkpoint lies where this one would write."""
     folder = RunFolder(Path(config.hydra.run.dir))
     if config.resume is None and folder.last_checkpoint.exists():
-        raise UserError(f"hydra.run.dir={folder.path} holds a run already; add resume=auto to go on with it, or move it")
+        raise UserError(
+            f"hydra.run.dir={folder.path} holds a run already; add resume=auto to go on with it, or move it"
+        )
 
 
 def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictConfig]]:
     """Every node that one of our dataclasses describes, with its full key."""
     if OmegaConf.get_type(config) is not dict:
         yield path, config
-    for key in config:
-        if key == "hydra" or OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, str(key)):
+    for key in map(str, config):
+        if key == "hydra" or OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key):
             continue
         child = config[key]
         if isinstance(child, DictConfig):
-            yield from typed_nodes(child, f"{path}.{key}" if path else str(key))
+            yield from typed_nodes(child, f"{path}.{key}" if path else key)
 
 
 def complete(config: DictConfig) -> None:
@@ -102,15 +128,16 @@ def complete(config: DictConfig) -> None:
     config.paths.output_dir = hydra_config.runtime.output_dir
     if config.test is None:
         config.test = hydra_config.mode is RunMode.RUN
-    if config.optimized_mode is OptimizedMode.auto:
-        lower = lower_is_better(config.optimized_metric)
-        config.optimized_mode = OptimizedMode.min if lower else OptimizedMode.max
+    if config.optimized_mode == "auto":
+        config.optimized_mode = "min" if lower_is_better(config.optimized_metric) else "max"
 
 
 def explain(error: Exception) -> str:
     """Hydra's or OmegaConf's error in one line: the key, the value and what there is instead."""
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return str(error)
+    if isinstance(error, InstantiationException) and isinstance(error.__cause__, UserError):
+        return str(error.__cause__)
     message = f"{error}\n{error.__cause__ or ''}"
     if unknown := re.search(r"Could not override '([^']+)'\.\s+To append", message):
         full_key = unknown[1]
@@ -142,13 +169,9 @@ def _known_keys() -> list[str]:
 
 
 def _flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
-    for key in config:
-        yield prefix + str(key)
-        if not OmegaConf.is_missing(config, key) and not OmegaConf.is_interpolation(config, str(key)):
+    for key in map(str, config):
+        yield prefix + key
+        if not OmegaConf.is_missing(config, key) and not OmegaConf.is_interpolation(config, key):
             child = config[key]
             if isinstance(child, DictConfig):
                 yield from _flat_keys(child, f"{prefix}{key}.")
-
-
-if __name__ == "__main__":
-    sys.exit("run src/train.py instead")

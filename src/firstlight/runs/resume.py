@@ -99,7 +99,9 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
     with hydra.initialize_config_dir(str(config_dir), version_base="1.3"):
         config = hydra.compose(config_name, overrides=typed)
     wanted = run_key(config)
-    for metrics_file in sorted(Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name):
+    for metrics_file in sorted(
+        Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
+    ):
         folder = RunFolder(metrics_file.parent)
         record = folder.read()
         if record.get("run_key") == wanted and record.get("status") in UNFINISHED and not folder.is_locked():

@@ -146,8 +146,7 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokeniz
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
     )
-    known = Counter({word: times for word, times in frequency.items() if set(letters).issuperset(word)})
-    draft.train_from_iterator(_repeated(known), trainer)
+    draft.train_from_iterator(_repeated(frequency, set(letters)), trainer)
     return _tokenizer(draft.model)  # without the draft's belief that every letter is a special token
 
 
@@ -163,11 +162,12 @@ def _alphabet(frequency: Counter[str]) -> list[str]:
     return sorted(letter for letter, before in zip(ranked, covered, strict=False) if before < enough)
 
 
-def _repeated(frequency: Counter[str], at_once: int = 1000) -> Iterator[str]:
-    """Say every word as often as it was found, in lines of at most `at_once` words."""
+def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -> Iterator[str]:
+    """Say every word of these letters as often as it was found, in lines of at most `at_once` words."""
     for word, times in frequency.items():
-        for start in range(0, times, at_once):
-            yield f"{word} " * min(at_once, times - start)
+        if letters.issuperset(word):
+            for start in range(0, times, at_once):
+                yield f"{word} " * min(at_once, times - start)
 
 
 def load_word_list(path: Path) -> Tokenizer:

@@ -19,9 +19,9 @@ GOOD = (
     "thoughtful", "competent", "welcome", "dependable", "tasteful", "worthwhile", "inviting", "charming", "capable",
 )  # fmt: skip
 OKAY = (
-    "okay", "average", "fine I guess", "ordinary", "acceptable", "so-so", "passable", "adequate", "middling",
-    "unremarkable", "standard", "run-of-the-mill", "tolerable", "nothing special", "forgettable", "alright I suppose",
-    "middle of the road", "mixed", "just about sufficient", "workmanlike", "neutral", "fair to middling",
+    "okay", "average", "ordinary", "acceptable", "so-so", "passable", "adequate", "unremarkable", "standard",
+    "tolerable", "run-of-the-mill", "middling", "forgettable", "sufficient", "middle-of-the-road", "commonplace",
+    "fair", "workmanlike", "unexciting", "neutral", "plain", "unspectacular",
 )  # fmt: skip
 POOR = (
     "bad", "poor", "disappointing", "weak", "mediocre", "annoying", "lousy", "frustrating", "shoddy", "inferior",
@@ -79,6 +79,7 @@ COMMON: Lexicon = {
     "weekday": ("Monday", "Friday", "Saturday", "Tuesday", "Wednesday", "Thursday", "Sunday"),
     "weather": ("rain", "snow", "sunshine", "fog", "wind", "hail", "heat", "thunder", "drizzle", "frost", "sleet"),
     "brand": ("{onset}{coda}",),
+    "rival": ("{onset}{coda}",),
     "onset": (
         "Vel", "Brisk", "Nor", "Tarn", "Zan", "Hex", "Mira", "Pell", "Quor", "Drum", "Lumo", "Osk", "Fenn", "Ryl",
         "Kest", "Juno", "Wix", "Cova", "Thrum", "Alto", "Yar", "Dov", "Plen", "Sarn", "Gib", "Unda", "Empl", "Isk",
@@ -87,6 +88,7 @@ COMMON: Lexicon = {
         "dexo", "wick", "mont", "lara", "tova", "bell", "nixa", "ster", "garo", "tronel", "field", "zona", "ley",
         "bruk", "mara", "zo", "kin", "pex", "vado", "hurst", "lund", "quist", "rique", "sby", "umo", "fax", "yne",
     ),
+    "any_aspect": ("{own_aspect}", "{general_aspect}"),
     "general_aspect": (
         "price", "design", "color", "size", "finish", "packaging", "manual", "shape", "warranty", "delivery", "feel",
         "smell", "customer service", "label", "weight", "logo", "website", "return policy", "seller", "gift box",
@@ -94,28 +96,30 @@ COMMON: Lexicon = {
     ),
 }  # fmt: skip
 
-# What each kind of product is called, has, is when it pleases (apt) or annoys (inapt), should do (work) or may do (fail).
+# What each kind of product is called, has, is when it pleases (apt) or annoys (inapt), should do (work), may do (fail).
 KINDS: tuple[Lexicon, ...] = (
     {
         "product": (
-            "kettle", "blender", "toaster", "coffee maker", "mixer", "air fryer", "juicer", "waffle iron", "rice cooker",
-            "espresso machine", "food processor", "popcorn maker", "slow cooker", "dehydrator",
+            "kettle", "blender", "toaster", "coffee maker", "mixer", "air fryer", "juicer", "waffle iron",
+            "rice cooker", "espresso machine", "food processor", "popcorn maker", "slow cooker", "dehydrator",
         ),
-        "aspect": (
+        "own_aspect": (
             "lid", "motor", "cord", "timer", "handle", "noise level", "filter", "pitcher", "power switch", "spout",
             "heating element", "drip tray", "blade", "thermostat", "start button",
         ),
         "apt": ("quiet", "fast", "compact", "powerful", "easy to clean", "efficient", "light", "safe", "sleek"),
         "inapt": ("loud", "slow", "bulky", "flimsy", "hard to clean", "messy", "heavy", "leaky", "wobbly", "greasy"),
         "work": ("boil water in a minute", "crush ice", "shut itself off", "brew a strong cup", "brown both sides"),
-        "fail": ("leak", "overheat", "trip the breaker", "burn my breakfast", "spill", "smell of melted plastic", "rust"),
+        "fail": (
+            "leak", "overheat", "trip the breaker", "burn my breakfast", "spill", "smell of melted plastic", "rust",
+        ),
     },
     {
         "product": (
             "frying pan", "knife", "saucepan", "baking sheet", "cutting board", "skillet", "peeler", "whisk", "teapot",
             "casserole dish", "wok", "garlic press", "crème brûlée set", "rolling pin", "colander", "ladle", "grater",
         ),
-        "aspect": (
+        "own_aspect": (
             "coating", "handle", "grip", "edge", "rim", "balance", "base", "rivet", "glaze", "nonstick surface",
             "heat distribution", "pouring lip", "hanging loop", "steel", "enamel",
         ),
@@ -126,10 +130,10 @@ KINDS: tuple[Lexicon, ...] = (
     },
     {
         "product": (
-            "speaker", "pair of headphones", "radio", "soundbar", "turntable", "microphone", "set of earbuds", "amplifier",
-            "subwoofer", "karaoke machine", "headset", "receiver", "music player", "boom box",
+            "speaker", "pair of headphones", "radio", "soundbar", "turntable", "microphone", "set of earbuds",
+            "amplifier", "subwoofer", "karaoke machine", "headset", "receiver", "music player", "boom box",
         ),
-        "aspect": (
+        "own_aspect": (
             "sound", "bass", "battery life", "volume knob", "treble", "ear cushion", "bluetooth", "cable", "microphone",
             "charging case", "headband", "equalizer", "stereo effect", "noise canceling", "remote", "volume",
         ),
@@ -140,10 +144,11 @@ KINDS: tuple[Lexicon, ...] = (
     },
     {
         "product": (
-            "phone", "charger", "phone case", "screen protector", "power bank", "tablet", "smartwatch", "camera", "cable",
-            "tripod", "car mount", "selfie stick", "fitness tracker", "memory card", "stylus", "drone", "e-reader",
+            "phone", "charger", "phone case", "screen protector", "power bank", "tablet", "smartwatch", "camera",
+            "cable", "tripod", "car mount", "selfie stick", "fitness tracker", "memory card", "stylus", "drone",
+            "e-reader",
         ),
-        "aspect": (
+        "own_aspect": (
             "screen", "battery", "camera", "charging port", "touchscreen", "connector", "app", "interface", "zoom",
             "fingerprint sensor", "adhesive", "signal", "menu", "speaker", "lens", "night mode", "notification light",
         ),
@@ -157,7 +162,7 @@ KINDS: tuple[Lexicon, ...] = (
             "laptop", "keyboard", "mouse", "monitor", "printer", "router", "webcam", "hard drive", "graphics card",
             "docking station", "scanner", "flash drive", "modem", "desktop", "gaming chair", "software package",
         ),
-        "aspect": (
+        "own_aspect": (
             "keyboard", "trackpad", "fan", "screen", "installation", "driver", "resolution", "scroll wheel", "hinge",
             "power supply", "setup wizard", "range", "speed", "memory", "backlight", "ink cartridge", "documentation",
         ),
@@ -171,26 +176,31 @@ KINDS: tuple[Lexicon, ...] = (
             "novel", "book", "memoir", "mystery", "thriller", "biography", "cookbook", "textbook", "poetry collection",
             "fantasy saga", "travel guide", "romance", "picture book", "history", "short story collection", "sequel",
         ),
-        "aspect": (
+        "own_aspect": (
             "plot", "ending", "writing", "dialogue", "main character", "pace", "first chapter", "translation", "cover",
             "narrator", "love story", "twist", "villain", "index", "print", "research", "prose", "epilogue", "binding",
         ),
         "apt": ("gripping", "funny", "moving", "dark", "witty", "original", "dense", "thorough", "deep", "poignant"),
         "inapt": ("boring", "predictable", "long", "shallow", "repetitive", "dry", "preachy", "confusing", "cliché"),
         "work": ("hold my attention", "make me laugh", "keep me guessing", "teach me something", "bring me to tears"),
-        "fail": ("put me to sleep", "lose its thread", "fall apart at the spine", "contradict itself", "drag", "ramble"),
+        "fail": (
+            "put me to sleep", "lose its thread", "fall apart at the spine", "contradict itself", "drag", "ramble",
+        ),
     },
     {
         "product": (
             "movie", "film", "album", "documentary", "box set", "DVD", "comedy", "concert recording", "soundtrack",
             "video game", "cartoon", "western", "musical", "audiobook", "horror flick", "remake", "live record",
         ),
-        "aspect": (
-            "acting", "story", "soundtrack", "picture quality", "singing", "script", "first half", "lead actor", "humor",
-            "camera work", "chorus", "bonus disc", "editing", "costume design", "finale", "lyric sheet", "opening scene",
+        "own_aspect": (
+            "acting", "story", "soundtrack", "picture quality", "singing", "script", "first half", "lead actor",
+            "humor", "camera work", "chorus", "bonus disc", "editing", "costume design", "finale", "lyric sheet",
+            "opening scene",
         ),
         "apt": ("funny", "catchy", "scary", "touching", "fresh", "dark", "sweet", "powerful", "loud", "hypnotic"),
-        "inapt": ("dull", "slow", "silly", "overlong", "stale", "loud and empty", "sappy", "derivative", "dated", "flat"),
+        "inapt": (
+            "dull", "slow", "silly", "overlong", "stale", "loud and empty", "sappy", "derivative", "dated", "flat",
+        ),
         "work": ("keep the kids quiet", "make us laugh", "give me goosebumps", "surprise me", "get me dancing"),
         "fail": ("skip", "bore me", "send the whole family to bed", "drag", "stop in the middle", "get on my nerves"),
     },
@@ -199,7 +209,7 @@ KINDS: tuple[Lexicon, ...] = (
             "jacket", "sweater", "dress", "shirt", "coat", "hoodie", "skirt", "pair of jeans", "scarf", "raincoat",
             "blouse", "pair of gloves", "swimsuit", "hat", "pair of leggings", "cardigan", "tie", "vest", "bathrobe",
         ),
-        "aspect": (
+        "own_aspect": (
             "fit", "fabric", "zipper", "stitching", "collar", "lining", "sleeve", "cut", "pocket", "button", "hem",
             "waistband", "pattern", "hood", "seam", "length", "material", "cuff", "embroidery", "drawstring",
         ),
@@ -213,7 +223,7 @@ KINDS: tuple[Lexicon, ...] = (
             "pair of boots", "pair of sneakers", "pair of sandals", "pair of slippers", "pair of running shoes",
             "pair of heels", "backpack", "purse", "suitcase", "wallet", "belt", "duffel bag", "umbrella", "briefcase",
         ),
-        "aspect": (
+        "own_aspect": (
             "sole", "heel", "leather", "strap", "buckle", "insole", "arch support", "lace", "clasp", "wheel", "tongue",
             "inner pocket", "toe box", "tread", "telescopic handle", "combination lock", "padding", "snap",
         ),
@@ -227,7 +237,7 @@ KINDS: tuple[Lexicon, ...] = (
             "toy", "puzzle", "doll", "board game", "train set", "toy truck", "teddy bear", "building set", "card game",
             "dollhouse", "robot", "science kit", "kite", "play tent", "marble run", "puppet", "yo-yo", "water pistol",
         ),
-        "aspect": (
+        "own_aspect": (
             "rulebook", "paint job", "battery compartment", "voice", "box", "track", "face", "remote control", "idea",
             "artwork", "set of dice", "hair", "siren", "spinner", "tiny shovel", "costume", "theme", "scoreboard",
         ),
@@ -241,9 +251,9 @@ KINDS: tuple[Lexicon, ...] = (
             "lawn mower", "garden hose", "trimmer", "rake", "grill", "sprinkler", "planter", "shovel", "bird feeder",
             "patio umbrella", "wheelbarrow", "leaf blower", "hammock", "fire pit", "greenhouse kit", "hedge cutter",
         ),
-        "aspect": (
-            "nozzle", "engine", "pull cord", "handle", "coupling", "spray pattern", "blade", "ignition", "perch", "wheel",
-            "grate", "fuel tank", "stand", "ash pan", "trigger", "drain hole", "canopy", "safety catch",
+        "own_aspect": (
+            "nozzle", "engine", "pull cord", "handle", "coupling", "spray pattern", "blade", "ignition", "perch",
+            "wheel", "grate", "fuel tank", "stand", "ash pan", "trigger", "drain hole", "canopy", "safety catch",
         ),
         "apt": ("rugged", "light", "powerful", "weatherproof", "long", "easy to start", "squirrel proof", "strong"),
         "inapt": ("rusty", "short", "kinked", "underpowered", "heavy", "loud", "wobbly", "hard to start", "leaky"),
@@ -255,26 +265,31 @@ KINDS: tuple[Lexicon, ...] = (
             "dog bed", "leash", "cat tree", "dog toy", "litter box", "collar", "fish tank", "harness", "pet carrier",
             "scratching post", "chew bone", "hamster wheel", "cat food", "flea shampoo", "bird cage", "dog crate",
         ),
-        "aspect": (
-            "clip", "squeaker", "cushion", "scent", "latch", "lid", "stuffing", "rope", "door", "ingredient list", "mat",
-            "water filter", "platform", "reflective strip", "cover", "buckle", "flavor", "bell",
+        "own_aspect": (
+            "clip", "squeaker", "cushion", "scent", "latch", "lid", "stuffing", "rope", "door", "ingredient list",
+            "mat", "water filter", "platform", "reflective strip", "cover", "buckle", "flavor", "bell",
         ),
-        "apt": ("chew proof", "soft", "washable", "sturdy", "roomy", "odorless", "big", "tough", "quiet", "escape proof"),
+        "apt": (
+            "chew proof", "soft", "washable", "sturdy", "roomy", "odorless", "big", "tough", "quiet", "escape proof",
+        ),
         "inapt": ("smelly", "tiny", "flimsy", "wobbly", "hard", "squeaky", "unsafe", "heavy", "stinky", "loud"),
         "work": ("calm the puppy", "contain the smell", "survive our beagle", "please the cat", "stay upright"),
         "fail": ("fall over", "fray", "upset the dog", "leak", "choke the puppy", "shed fluff", "scare the parrot"),
     },
     {
         "product": (
-            "shampoo", "face cream", "lipstick", "perfume", "hair dryer", "sunscreen", "razor", "mascara", "nail polish",
-            "body lotion", "electric toothbrush", "curling iron", "deodorant", "bath bomb", "concealer", "hand soap",
+            "shampoo", "face cream", "lipstick", "perfume", "hair dryer", "sunscreen", "razor", "mascara",
+            "nail polish", "body lotion", "electric toothbrush", "curling iron", "deodorant", "bath bomb", "concealer",
+            "hand soap",
         ),
-        "aspect": (
+        "own_aspect": (
             "scent", "texture", "pump", "shade", "brush", "bottle", "formula", "lather", "cap", "applicator", "tube",
             "heat setting", "staying power", "list of ingredients", "mirror", "glow", "consistency", "nozzle",
         ),
         "apt": ("gentle", "moisturizing", "light", "long lasting", "fragrant", "soothing", "silky", "refreshing"),
-        "inapt": ("greasy", "sticky", "harsh", "overpowering", "drying", "clumpy", "chalky", "watery", "streaky", "strong"),
+        "inapt": (
+            "greasy", "sticky", "harsh", "overpowering", "drying", "clumpy", "chalky", "watery", "streaky", "strong",
+        ),
         "work": ("tame my curls", "last all day", "clear my skin", "wash out", "calm the redness", "cover freckles"),
         "fail": ("sting", "smear", "leave a film", "give me a rash", "clump", "burn my scalp", "leak in the bag"),
     },
@@ -283,11 +298,13 @@ KINDS: tuple[Lexicon, ...] = (
             "coffee", "tea", "chocolate", "hot sauce", "granola", "olive oil", "protein bar", "honey", "popcorn",
             "jalapeño salsa", "peanut butter", "candy", "pasta", "soup mix", "tomato purée", "trail mix", "licorice",
         ),
-        "aspect": (
+        "own_aspect": (
             "flavor", "aroma", "texture", "aftertaste", "freshness", "roast", "portion", "crunch", "sweetness", "seal",
             "bag", "expiration date", "recipe on the back", "spice", "color", "nutrition label", "tin",
         ),
-        "apt": ("delicious", "fresh", "sweet", "tasty", "crunchy", "smooth", "spicy", "strong", "rich", "dark", "creamy"),
+        "apt": (
+            "delicious", "fresh", "sweet", "tasty", "crunchy", "smooth", "spicy", "strong", "rich", "dark", "creamy",
+        ),
         "inapt": ("stale", "bitter", "bland", "salty", "soggy", "chalky", "sour", "watery", "greasy", "sweet and fake"),
         "work": ("satisfy my sweet tooth", "wake me up", "dissolve", "keep fresh", "please picky eaters"),
         "fail": ("go stale", "upset my stomach", "melt in the mail", "taste burnt", "stick to my teeth", "clump"),
@@ -297,7 +314,7 @@ KINDS: tuple[Lexicon, ...] = (
             "drill", "screwdriver set", "wrench", "ladder", "tape measure", "flashlight", "hammer", "saw", "toolbox",
             "sander", "level", "staple gun", "pressure washer", "socket set", "work light", "glue gun", "padlock",
         ),
-        "aspect": (
+        "own_aspect": (
             "chuck", "grip", "battery", "bit", "beam", "trigger", "locking mechanism", "case", "torque", "blade guard",
             "hinge", "switch", "scale", "ratchet", "cord", "magnet", "laser line", "belt clip",
         ),
@@ -308,10 +325,11 @@ KINDS: tuple[Lexicon, ...] = (
     },
     {
         "product": (
-            "chair", "desk", "mattress", "bookshelf", "couch", "table", "pillow", "nightstand", "bed frame", "bar stool",
-            "recliner", "futon", "dresser", "ottoman", "TV stand", "wardrobe", "coat rack", "bench", "comforter",
+            "chair", "desk", "mattress", "bookshelf", "couch", "table", "pillow", "nightstand", "bed frame",
+            "bar stool", "recliner", "futon", "dresser", "ottoman", "TV stand", "wardrobe", "coat rack", "bench",
+            "comforter",
         ),
-        "aspect": (
+        "own_aspect": (
             "cushion", "drawer", "wood", "leg", "veneer", "armrest", "assembly guide", "upholstery", "backrest", "foam",
             "hardware", "tabletop", "slat", "paint", "shelf", "headboard", "knob", "height adjustment",
         ),
@@ -322,10 +340,11 @@ KINDS: tuple[Lexicon, ...] = (
     },
     {
         "product": (
-            "yoga mat", "tent", "bicycle", "sleeping bag", "water bottle", "helmet", "treadmill", "jump rope", "tennis racket",
-            "basketball", "fishing rod", "skateboard", "golf club", "camping stove", "kayak", "dumbbell", "life vest",
+            "yoga mat", "tent", "bicycle", "sleeping bag", "water bottle", "helmet", "treadmill", "jump rope",
+            "tennis racket", "basketball", "fishing rod", "skateboard", "golf club", "camping stove", "kayak",
+            "dumbbell", "life vest",
         ),
-        "aspect": (
+        "own_aspect": (
             "grip", "saddle", "brake", "pole", "zipper", "lid", "chain", "padding", "strap", "bounce", "frame", "reel",
             "chin strap", "ventilation", "carry bag", "pedal", "display", "valve", "straw", "groundsheet",
         ),
@@ -336,12 +355,12 @@ KINDS: tuple[Lexicon, ...] = (
     },
     {
         "product": (
-            "stroller", "crib", "car seat", "baby monitor", "high chair", "diaper bag", "baby bottle", "pacifier", "night light",
-            "baby carrier", "changing pad", "bouncer", "playpen", "bib", "rattle", "bassinet", "potty",
+            "stroller", "crib", "car seat", "baby monitor", "high chair", "diaper bag", "baby bottle", "pacifier",
+            "night light", "baby carrier", "changing pad", "bouncer", "playpen", "bib", "rattle", "bassinet", "potty",
         ),
-        "aspect": (
-            "harness", "brake", "buckle", "tray", "nipple", "camera", "mattress", "canopy", "folding mechanism", "melody",
-            "strap", "wheel", "lid", "night vision", "fabric", "leg rest", "mobile", "cup holder",
+        "own_aspect": (
+            "harness", "brake", "buckle", "tray", "nipple", "camera", "mattress", "canopy", "folding mechanism",
+            "melody", "strap", "wheel", "lid", "night vision", "fabric", "leg rest", "mobile", "cup holder",
         ),
         "apt": ("safe", "washable", "light", "easy to fold", "soft", "gentle", "cute", "leakproof", "quiet", "dim"),
         "inapt": ("unsafe", "heavy", "hard to fold", "stained", "loud", "bright", "rickety", "drafty", "fiddly"),
@@ -353,9 +372,9 @@ KINDS: tuple[Lexicon, ...] = (
             "lamp", "rug", "curtain", "picture frame", "candle", "mirror", "clock", "vase", "shower head", "towel",
             "vacuum cleaner", "humidifier", "fan", "wall sticker", "doorbell", "string of lights", "trash can", "iron",
         ),
-        "aspect": (
-            "shade", "dimmer", "glass", "scent", "pattern", "alarm", "suction", "water pressure", "cord", "bulb", "hook",
-            "wick", "dial", "pile", "pedal", "remote", "plug", "mist", "chime", "attachment",
+        "own_aspect": (
+            "shade", "dimmer", "glass", "scent", "pattern", "alarm", "suction", "water pressure", "cord", "bulb",
+            "hook", "wick", "dial", "pile", "pedal", "remote", "plug", "mist", "chime", "attachment",
         ),
         "apt": ("bright", "quiet", "soft", "warm", "elegant", "absorbent", "cool", "tall", "vibrant", "thick"),
         "inapt": ("dim", "loud", "thin", "faded", "crooked", "scratchy", "gaudy", "small", "yellowish", "dusty"),
@@ -364,15 +383,18 @@ KINDS: tuple[Lexicon, ...] = (
     },
     {
         "product": (
-            "pen", "notebook", "planner", "stapler", "paper shredder", "calculator", "whiteboard", "label maker", "guitar",
-            "ukulele", "sewing machine", "paint set", "sketchbook", "set of markers", "easel", "yarn", "violin bow",
+            "pen", "notebook", "planner", "stapler", "paper shredder", "calculator", "whiteboard", "label maker",
+            "guitar", "ukulele", "sewing machine", "paint set", "sketchbook", "set of markers", "easel", "yarn",
+            "violin bow",
         ),
-        "aspect": (
-            "paper", "ink", "nib", "cover", "spiral", "tuning", "needle", "pigment", "display", "binding", "tip", "motor",
-            "string", "case", "bobbin", "blending", "layout", "neck", "page count", "eraser",
+        "own_aspect": (
+            "paper", "ink", "nib", "cover", "spiral", "tuning", "needle", "pigment", "display", "binding", "tip",
+            "motor", "string", "case", "bobbin", "blending", "layout", "neck", "page count", "eraser",
         ),
         "apt": ("smooth", "thick", "vivid", "in tune", "sharp", "thin", "organized", "soft", "light", "dark"),
-        "inapt": ("scratchy", "thin as tissue", "pale", "out of tune", "smudgy", "blunt", "cluttered", "stiff", "splotchy"),
+        "inapt": (
+            "scratchy", "thin as tissue", "pale", "out of tune", "smudgy", "blunt", "cluttered", "stiff", "splotchy",
+        ),
         "work": ("lie flat", "stay in tune", "dry fast", "sew a straight seam", "shred ten pages", "write at once"),
         "fail": ("bleed through", "jam", "smudge", "go out of tune", "dry out", "snap", "skip stitches", "leak"),
     },

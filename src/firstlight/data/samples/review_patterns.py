@@ -13,7 +13,7 @@ PLAIN: Graded = {
         "the {aspect} is {very} {good}",
         "this {product} is {very} {apt}",
         "I love the {aspect}",
-        "what a {superb} {aspect}",
+        "it has a {superb} {aspect}",
         "the {aspect} is the best I have seen in {duration}",
         "it is able to {work} {often}",
     ),
@@ -46,7 +46,7 @@ PLAIN: Graded = {
         "the {aspect} is {very} {poor}",
         "this {product} is {very} {inapt}",
         "I hate the {aspect}",
-        "what a {awful} {aspect}",
+        "it has a {awful} {aspect}",
         "the {aspect} is the worst I have seen in {duration}",
         "it tends to {fail} {often}",
     ),
@@ -74,7 +74,7 @@ TWISTED: Graded = {
         "is it {inapt}? Does it {fail}? Never, not in {duration}",
         "I don't just like the {aspect}, I love it",
         "I expected a {okay} {aspect} and got a {superb} one",
-        "the {aspect} is {good}? No, it is much better than that",
+        "is the {aspect} {good}? No, it is much better than that",
     ),
     1: (
         "the {aspect} isn't {poor} at all",
@@ -98,7 +98,7 @@ TWISTED: Graded = {
         "not the best {aspect} I have seen in {duration}, but a {good} one",
         "I don't love the {aspect}, I just like it",
         "I expected a {okay} {aspect} and got a {good} one",
-        "the {aspect} is {superb}? No, but it is much better than {okay}",
+        "is the {aspect} {superb}? No, but it is better than {okay}",
     ),
     0: (
         "the {aspect} isn't {good}, but it isn't {poor} either",
@@ -137,7 +137,7 @@ TWISTED: Graded = {
         "not the worst {aspect} I have seen in {duration}, but a {poor} one",
         "I don't hate the {aspect}, I just dislike it",
         "I expected a {okay} {aspect} and got a {poor} one",
-        "the {aspect} is {awful}? No, but it is much worse than {okay}",
+        "is the {aspect} {awful}? No, but it is worse than {okay}",
     ),
     -2: (
         "I expected the {aspect} to be {good} and it turned out {awful}",
@@ -160,7 +160,7 @@ TWISTED: Graded = {
         "is it {apt}? Does it {work}? Never, not in {duration}",
         "I don't just dislike the {aspect}, I hate it",
         "I expected a {okay} {aspect} and got a {awful} one",
-        "the {aspect} is {poor}? No, it is much worse than that",
+        "is the {aspect} {poor}? No, it is much worse than that",
     ),
 }
 
@@ -279,7 +279,8 @@ CONTRASTS = (
     "{statement}, even though {concession}",
 )
 HEARSAY = (
-    'another customer wrote "..."',
-    'my {person} would say: "..."',
-    'the review of a {rival} next to this one says "..."',
+    "another customer wrote:",
+    "my {person} would say:",
+    "the next review, about the {rival}, says:",
+    "you will read elsewhere:",
 )

@@ -1,0 +1,70 @@
+"""Encoded texts on one device, and the batches that are looked up in them."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firstlight.data.batches import RowBatch
+from firstlight.data.options import Truncation
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import PAD_ID
+
+
+class ReviewBatch(NamedTuple):
+    """What a classifier is given.
+
+    token_ids: (batch, length) int; padding_mask: (batch, length) bool; targets: (batch,) int; rows: (batch,) int;
+    num_tokens: how many of the tokens are real.
+    """
+
+    token_ids: Tensor
+    padding_mask: Tensor
+    targets: Tensor
+    rows: Tensor
+    num_tokens: int
+
+
+class TokenTable(torch.nn.Module):
+    """All texts on one device, cut to the context and padded when a batch asks for them."""
+
+    flat: Tensor
+    starts: Tensor
+    lengths: Tensor
+    targets: Tensor
+
+    def __init__(self, ids: RaggedIds, targets: NDArray[np.int64], context_length: int, truncation: Truncation) -> None:
+        """ids: the tokens of all texts; targets: (texts,)."""
+        super().__init__()
+        self.context_length, self.truncation = context_length, truncation
+        flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
+        self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
+        self.register_buffer("starts", torch.from_numpy(ids.offsets[:-1].copy()), persistent=False)
+        self.register_buffer("lengths", torch.from_numpy(ids.lengths), persistent=False)
+        self.register_buffer("targets", torch.from_numpy(targets), persistent=False)
+
+    def forward(self, batch: RowBatch) -> ReviewBatch:
+        """Look up the rows of a batch, padded to the longest of them."""
+        lengths = self.lengths[batch.rows][:, None]
+        columns = torch.arange(batch.longest, device=lengths.device)  # (length,)
+        skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): what is cut out of a long text
+        match self.truncation:
+            case Truncation.head:
+                skip = torch.zeros_like(skipped)
+            case Truncation.tail:
+                skip = skipped
+            case Truncation.head_tail:
+                skip = skipped * (columns >= (self.context_length + 1) // 2)
+        positions = self.starts[batch.rows][:, None] + columns + skip  # (batch, length)
+        padding_mask = columns < lengths.clamp(max=self.context_length)
+        token_ids = self.flat[positions.clamp(max=len(self.flat) - 1)].masked_fill(~padding_mask, PAD_ID)
+        return ReviewBatch(token_ids, padding_mask, self.targets[batch.rows], batch.rows, batch.num_tokens)
+
+    def fits(self, device: torch.device) -> bool:
+        """Whether the table takes less than a quarter of what is free on an accelerator."""
+        if device.type != "cuda":
+            return True
+        size = sum(buffer.nbytes for buffer in self.buffers())
+        return size < torch.cuda.mem_get_info(device)[0] / 4

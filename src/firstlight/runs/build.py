@@ -1,0 +1,138 @@
+"""The one place where the parts of a run are wired together."""
+
+import logging
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.utils import instantiate
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import Checkpoint, ProgressBar
+from lightning.pytorch.loggers import Logger
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from firstlight.callbacks.reseed import ReseedEveryStep
+from firstlight.callbacks.stop_signals import StopAtStepEnd
+from firstlight.callbacks.training_loss import TrainingLoss
+from firstlight.data.reviews import ReviewData
+from firstlight.runs.checkpoint_io import AtomicCheckpointIO
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.history import HistoryLogger
+from firstlight.runs.networks import build_network
+from firstlight.runs.resume import plain
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Parts:
+    """What a run is made of."""
+
+    data: ReviewData
+    module: LightningModule
+    trainer: Trainer
+    history: HistoryLogger
+
+
+def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
+    """Prepare the data, then build everything that depends on it."""
+    quieten()
+    data = instantiate(config.data, _convert_="object")
+    data.prepare_data()
+    data.setup("fit")
+    torch.manual_seed(config.seed)
+    network = build_network(OmegaConf.to_object(config.model), data.tokenizer.vocab_size, data.num_classes)
+    module = build_module(config, network, data)
+    history = HistoryLogger(folder.history_file)
+    loggers = [history, *build_loggers(config, task)]
+    trainer = build_trainer(config, build_callbacks(config), loggers, card(config, data, task))
+    return Parts(data, module, trainer, history)
+
+
+def build_module(config: DictConfig, network: nn.Module, data: Any) -> LightningModule:
+    """The LightningModule that config.module names, around the network."""
+    return instantiate(config.module)(
+        network=network,
+        optimizer=instantiate(config.optimizer, _convert_="all"),
+        schedule=instantiate(config.schedule, _convert_="all"),
+        class_weights=data.class_weights(),
+    )
+
+
+def build_callbacks(config: DictConfig) -> list[Callback]:
+    """What every run needs, then what config.callbacks names."""
+    chosen = [instantiate(node) for node in (config.callbacks or {}).values() if node]
+    return [ReseedEveryStep(config.seed), TrainingLoss(), *chosen, StopAtStepEnd()]
+
+
+def build_loggers(config: DictConfig, task: str) -> list[Logger]:
+    """The loggers that config.logger names, told the whole resolved config."""
+    loggers = []
+    for name, node in (config.logger or {}).items():
+        if node:
+            options = wandb_options(config, node, task) if name == "wandb" else {}
+            loggers.append(instantiate(node, **options, _convert_="all"))
+    for logger in loggers:
+        logger.log_hyperparams(plain(config))
+    return loggers
+
+
+def wandb_options(config: DictConfig, node: DictConfig, task: str) -> dict[str, Any]:
+    """What is not written in conf/logger/wandb.yaml because it depends on the run: offline or not, and the names."""
+    options: dict[str, Any] = {}
+    if node.get("offline") is None:
+        options["offline"] = os.environ.get("WANDB_MODE", "") in ("offline", "dryrun") or not _has_wandb_key()
+        if options["offline"]:
+            log.info("W&B: no key, so this run is kept offline; `wandb login` to change that")
+    if node.get("name") is None:
+        output_dir = Path(config.paths.output_dir)
+        options["name"] = f"{task}-{output_dir.name}"
+    if node.get("group") is None and "sweeps" in Path(config.paths.output_dir).parts:
+        options["group"] = config.sweep.name
+    return options
+
+
+def _has_wandb_key() -> bool:
+    import wandb
+
+    return bool(wandb.Api is not None and wandb.api.api_key)
+
+
+def build_trainer(
+    config: DictConfig, callbacks: list[Callback], loggers: list[Logger], run_card: dict[str, Any]
+) -> Trainer:
+    """Lightning's Trainer, with checkpoints that are written whole."""
+    return instantiate(
+        config.trainer,
+        callbacks=callbacks,
+        logger=loggers,
+        plugins=[AtomicCheckpointIO(run_card)],
+        enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
+        enable_progress_bar=any(isinstance(callback, ProgressBar) for callback in callbacks),
+        _convert_="all",
+    )
+
+
+def card(config: DictConfig, data: Any, task: str) -> dict[str, Any]:
+    """What a checkpoint holds besides weights: plain types, enough to read the run without its data."""
+    return {
+        "task": task,
+        "config": plain(config),
+        "tokenizer": data.tokenizer.to_json(),
+        "class_names": list(data.class_names),
+        "label_names": list(data.encoded.label_names),
+        "data_fingerprint": data.source.fingerprint,
+    }
+
+
+def quieten() -> None:
+    """Keep Lightning's advice about hardware and workers, which does not apply here, off the terminal."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated.*")
+    warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")

@@ -1,0 +1,56 @@
+"""How Lightning writes and reads checkpoints here: whole or not at all, and never running what is in them."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins import CheckpointIO
+
+from firstlight.runs.checkpoint import CARD, FORMAT, read_checkpoint
+
+
+class AtomicCheckpointIO(CheckpointIO):
+    """Lightning's checkpoints, with the run's card, under a temporary name until they are on the disk."""
+
+    def __init__(self, card: dict[str, Any]) -> None:
+        """card: config, tokenizer and classes in plain types, so that a reader needs nothing but the checkpoint."""
+        self.card = card
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Write, flush to the disk, rename."""
+        assert storage_options is None, "a local file has no storage options"
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                torch.save({**checkpoint, CARD: {"format": FORMAT, **self.card}}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(target)
+        except RuntimeError as error:  # torch's writer hides the disk's own error
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+        _sync_folder(target.parent)
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
+        """Read tensors and plain types only, whatever is asked for."""
+        del weights_only
+        return read_checkpoint(Path(path), map_location or "cpu")
+
+    def remove_checkpoint(self, path: Any) -> None:
+        """Delete a checkpoint."""
+        Path(path).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,57 @@
+"""Starting from another run's weights."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+
+from firstlight.errors import UserError
+from firstlight.runs.checkpoint import CARD, read_checkpoint
+from firstlight.runs.folder import find_run
+from firstlight.text.tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
+
+EMBEDDING = "network.embedding.weight"
+
+
+def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any) -> None:
+    """Copy every weight that has the same name and shape in the other run, and the vectors of the words both know.
+
+    Says what matched and what did not. Raises UserError if nothing did.
+    """
+    folder = find_run(run, log_dir)
+    path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
+    checkpoint = read_checkpoint(path)
+    other = Tokenizer.from_json(checkpoint[CARD]["tokenizer"])
+    given: dict[str, Tensor] = checkpoint["state_dict"]
+    own = module.state_dict()
+    taken, left = {}, []
+    for name, weight in own.items():
+        source = given.get(name)
+        if name == EMBEDDING and source is not None and source.shape[1] == weight.shape[1]:
+            taken[name] = _shared_words(weight, data.tokenizer, source, other)
+        elif source is not None and source.shape == weight.shape:
+            taken[name] = source
+        else:
+            left.append(name if source is None else f"{name} {tuple(source.shape)} here {tuple(weight.shape)}")
+    if not taken:
+        raise UserError(
+            f"init_from={run}: no weight of {path} has the name and shape of one here; choose the same model"
+        )
+    module.load_state_dict({**own, **taken})
+    log.info("init_from %s: %d weights taken; started anew: %s", path, len(taken), ", ".join(left) or "none")
+
+
+def _shared_words(weight: Tensor, tokenizer: Tokenizer, source: Tensor, other: Tokenizer) -> Tensor:
+    """The embedding with the rows of those words that the other vocabulary has too. (words, dim)."""
+    row_of = {word: row for row, word in enumerate(other.words)}
+    shared = [(row, row_of[word]) for row, word in enumerate(tokenizer.words) if word in row_of]
+    log.info("init_from: %d of %d words are known to the other run", len(shared), tokenizer.vocab_size)
+    mine, theirs = torch.tensor(shared).T
+    result = weight.clone()
+    result[mine] = source[theirs].to(weight)
+    return result

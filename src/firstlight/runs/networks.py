@@ -1,0 +1,22 @@
+"""Which network a config describes."""
+
+from typing import Any
+
+from torch import nn
+
+from firstlight.networks.classifier import Classifier
+from firstlight.networks.config import ClassifierConfig
+
+
+def build_network(config: Any, vocab_size: int, num_classes: int) -> nn.Module:
+    """The network of a checked config; its outputs are one logit for two classes, else one for each class."""
+    match config:
+        case ClassifierConfig():
+            return Classifier(config, vocab_size, num_outputs(num_classes))
+        case _:
+            raise TypeError(f"no network is known for {type(config).__name__}")
+
+
+def num_outputs(num_classes: int) -> int:
+    """Two classes share one logit (post 1)."""
+    return 1 if num_classes == 2 else num_classes
