@@ -7,7 +7,7 @@ from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
 from firstlight.callbacks.publish import data_of
-from firstlight.callbacks.running_mean import RunningMean, is_logging_step
+from firstlight.callbacks.running_mean import RunningMean, is_logging_step, log_training
 
 STAGES = ("val", "test")
 
@@ -37,7 +37,7 @@ class Accuracy(Callback):
         predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
         self.training.add((predicted == batch.targets).sum(), len(batch.targets))
         if is_logging_step(trainer):
-            pl_module.log("train/accuracy", self.training.take(), sync_dist=True)
+            log_training(trainer, pl_module, {"train/accuracy": self.training.take()})
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0

@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from lightning.pytorch import Trainer
+from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 
 
@@ -36,3 +36,21 @@ def is_logging_step(trainer: Trainer) -> bool:
     """Whether the training step that just ended is one that the loggers get."""
     every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
     return every > 0 and trainer.global_step % every == 0
+
+
+def log_training(
+    trainer: Trainer, pl_module: LightningModule, metrics: dict[str, Tensor], *, on_bar: bool = False
+) -> None:
+    """Tell every logger at once, the mean over all processes.
+
+    Lightning tells them only after the step, when a checkpoint of it may be written already and the run killed: the
+    resumed run would then lack a line. The number of the step is Lightning's, which counts from 0.
+    """
+    for name, value in metrics.items():
+        pl_module.log(name, value, prog_bar=on_bar, logger=False, sync_dist=True)
+    reduced = {
+        name: trainer.strategy.reduce(value.to(pl_module.device), reduce_op="mean") for name, value in metrics.items()
+    }
+    values = {name: float(value) for name, value in reduced.items()}
+    for logger in trainer.loggers:
+        logger.log_metrics({**values, "epoch": trainer.current_epoch}, step=trainer.global_step - 1)

@@ -28,7 +28,9 @@ class StopAtStepEnd(Callback):
         self.received: int | None = None
         self._previous: dict[int, Any] = {}
 
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.received_sigterm:  # while Lightning set things up
+            raise Interrupted(signal.SIGTERM)
         if trainer.world_size == 1 and threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
 

@@ -3,9 +3,10 @@
 import time
 from typing import Any
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from firstlight.callbacks.running_mean import is_logging_step
+from firstlight.callbacks.running_mean import is_logging_step, log_training
 
 
 class Throughput(Callback):
@@ -40,8 +41,11 @@ class Throughput(Callback):
         if is_logging_step(trainer):
             seconds, tokens, examples = self._logged
             elapsed = max(self.seconds - seconds, 1e-9)
-            pl_module.log("train/tokens_per_second", (self.tokens - tokens) / elapsed, rank_zero_only=True)
-            pl_module.log("train/examples_per_second", (self.examples - examples) / elapsed, rank_zero_only=True)
+            rates = {
+                "train/tokens_per_second": torch.tensor((self.tokens - tokens) / elapsed),
+                "train/examples_per_second": torch.tensor((self.examples - examples) / elapsed),
+            }
+            log_training(trainer, pl_module, rates)
             self._logged = (self.seconds, self.tokens, self.examples)
 
     def state_dict(self) -> dict[str, Any]:

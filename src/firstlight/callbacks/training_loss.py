@@ -4,7 +4,7 @@ from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from firstlight.callbacks.running_mean import RunningMean, is_logging_step
+from firstlight.callbacks.running_mean import RunningMean, is_logging_step, log_training
 
 
 class TrainingLoss(Callback):
@@ -18,7 +18,7 @@ class TrainingLoss(Callback):
     ) -> None:
         self.mean.add(outputs["loss"])
         if is_logging_step(trainer):
-            pl_module.log("train/loss", self.mean.take(), prog_bar=True, sync_dist=True)
+            log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
 
     def state_dict(self) -> dict[str, Any]:
         return self.mean.state_dict()

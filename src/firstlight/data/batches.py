@@ -79,7 +79,7 @@ class TrainingBatches(Sampler[np.ndarray]):
         else:
             order = random.choice(len(self.rows), size=len(self.rows), p=self.weights / self.weights.sum())
         missing = -len(order) % self.world_size  # every process needs the same number of rows
-        order = np.concatenate([order, order[:missing]])
+        order = np.resize(order, len(order) + missing)  # begins again
         if self.lengths is not None:
             order = self._bucketed(order, self.lengths)
         batches = [self.rows[order[i : i + self.batch_size]] for i in range(0, len(order), self.batch_size)]

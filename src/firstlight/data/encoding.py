@@ -64,6 +64,8 @@ def encode(
 def _encode(
     source: Source, options: ReviewOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
 ) -> EncodedTexts:
+    if tokenizer is None and "train" not in source.splits:
+        raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     texts: list[str] = []
     raw_labels: list[object] = []
     places: list[tuple[str, int]] = []
@@ -79,7 +81,7 @@ def _encode(
             splits.append(SPLITS.index(split))
     reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
     if label_names is None:
-        reader = reader.learn(raw_labels)
+        reader = reader.learn(raw for raw, (split, _) in zip(raw_labels, places, strict=True) if split == "train")
     labels = np.array([reader.read(raw, source.place(*place)) for raw, place in zip(raw_labels, places, strict=True)])
     split_array = np.array(splits)
     _carve_out(split_array, labels, options)

@@ -1,10 +1,12 @@
 """Data sets of the Hugging Face Hub, kept as Parquet files so that they are read like any local folder."""
 
+import errno
 import logging
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from firstlight.data.files import SPLITS
 from firstlight.errors import RunError, UserError
@@ -12,6 +14,7 @@ from firstlight.errors import RunError, UserError
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 5.0
+UNAUTHORIZED = 401
 
 
 class HubUnreachableError(ConnectionError):
@@ -37,7 +40,7 @@ def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
     try:
         revision = _newest_revision(dataset_id)
     except HubUnreachableError:
-        kept = sorted(home.glob("*/"), key=lambda folder: folder.stat().st_mtime)
+        kept = sorted(home.glob("[!.]*/"), key=lambda folder: folder.stat().st_mtime)
         if not kept:
             raise
         log.warning("The Hub does not answer; using %s as downloaded before, revision %s", dataset_id, kept[-1].name)
@@ -45,7 +48,7 @@ def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
     folder = home / revision
     if not folder.is_dir():
         log.info("Downloading %s, revision %s, from the Hub", dataset_id, revision)
-        _download(dataset_id, revision, folder, cache_dir)
+        _download(dataset_id, revision, folder)
     return Mirror(folder, dataset_id, revision)
 
 
@@ -63,6 +66,8 @@ def _newest_revision(dataset_id: str) -> str:
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UserError(f"{dataset_id} is not a data set of the Hub; check data.path or data.hub") from error
     except HfHubHTTPError as error:
+        if error.response.status_code == UNAUTHORIZED:
+            raise UserError("the Hub refuses your token; run `hf auth login`, or unset HF_TOKEN") from error
         raise HubUnreachableError(str(error)) from error
     except Exception as error:
         if not _is_network_error(error):
@@ -77,25 +82,40 @@ def _is_network_error(error: Exception) -> bool:
     return isinstance(error, OSError) or any(base.__name__ == "TransportError" for base in type(error).__mro__)
 
 
-def _download(dataset_id: str, revision: str, folder: Path, cache_dir: Path) -> None:
+def _download(dataset_id: str, revision: str, folder: Path) -> None:
     """Write each split as Parquet; the folder appears only when all are there."""
-    import datasets
-
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".downloading-"))
     try:
-        splits = datasets.load_dataset(dataset_id, revision=revision, cache_dir=str(cache_dir / "huggingface"))
+        # A cache of its own: where a download fails, `datasets` takes an older revision that it finds in its cache.
+        splits = _load_dataset(dataset_id, revision, temporary / "cache")
         known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
         if not known:
             raise UserError(f"{dataset_id} has no split named train, validation or test, but {', '.join(splits)}")
+        complete = temporary / revision
+        complete.mkdir()
         for name, split in known.items():
-            split.to_parquet(str(temporary / f"{name}.parquet"))
-        temporary.chmod(0o755)
-        temporary.rename(folder)
-    except (datasets.exceptions.DatasetsError, ConnectionError) as error:
-        raise RunError(f"{dataset_id} could not be downloaded from the Hub: {error}") from error
+            split.to_parquet(str(complete / f"{name}.parquet"))
+        complete.rename(folder)
     except OSError:
         if not folder.is_dir():  # else another process was faster, and its copy is as good
             raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _load_dataset(dataset_id: str, revision: str, cache_dir: Path) -> Any:
+    """What `datasets` makes of the repository, or one of our errors for whatever may be wrong with it."""
+    import datasets
+
+    try:
+        return datasets.load_dataset(dataset_id, revision=revision, cache_dir=str(cache_dir))
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        reason = f"{dataset_id} could not be downloaded from the Hub: {error.__cause__ or error}"
+        if isinstance(error, datasets.exceptions.DatasetsError) or _is_network_error(error):
+            raise RunError(reason) from error
+        if isinstance(error, ValueError | RuntimeError):  # several configurations, or a script that makes the data
+            raise UserError(f"{reason}; download the files that you want, and set data.path") from error
+        raise

@@ -1,5 +1,6 @@
 """What a label column means: stars, negative or positive, or classes of any name."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ SENTIMENTS = ("negative", "positive")
 LEFT_OUT = -1
 SENTIMENT_OF_STAR = np.array([0, 0, LEFT_OUT, 1, 1])  # post 1: 3 stars are left out
 MOST_CLASSES = 1000
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,19 @@ class LabelReader:
             if text not in self.names:
                 raise UserError(f"{place}: label {text} is not one of the classes of training: {', '.join(self.names)}")
             return self.names.index(text)
-        if not text.lstrip("-").isdigit():
+        if not _WHOLE_NUMBER.fullmatch(text):
             raise UserError(
                 f"{place}: label {text} is not a whole number of stars; other labels need data.labels=classes"
             )
         star = int(text) - self.lowest
         if not 0 <= star < len(STARS):
             highest = self.lowest + len(STARS) - 1
-            remedy = "set data.lowest_label=1 if the file counts stars from 1" if star == len(STARS) else "correct it"
+            counts_from = {(0, 5): 1, (1, 0): 0}.get((self.lowest, int(text)))
+            remedy = (
+                "correct it"
+                if counts_from is None
+                else f"set data.lowest_label={counts_from} if the file counts stars from {counts_from}"
+            )
             raise UserError(f"{place}: label {text} is outside {self.lowest} to {highest}; {remedy}")
         return star
 

@@ -1,5 +1,6 @@
 """Reviews and their labels as batches."""
 
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -31,7 +32,6 @@ from firstlight.text.tokenizers import Tokenizer
 class ReviewData(LightningDataModule):
     """Labelled reviews from a local file or folder, the Hub, or the generated sample."""
 
-    source: Source
     encoded: EncodedTexts
     targets: NDArray[np.int64]
     table: TokenTable
@@ -46,9 +46,6 @@ class ReviewData(LightningDataModule):
 
     def prepare_data(self) -> None:
         """Encode what is not in the cache yet."""
-        if not hasattr(self, "source"):
-            only_split = "train" if self.given_tokenizer is None else "test"
-            self.source = find_source(self.options, only_split=only_split)
         encode(self.source, self.options, self.given_tokenizer, self.given_labels)
 
     def setup(self, stage: str = "fit") -> None:  # noqa: ARG002  (all splits live in one table)
@@ -62,6 +59,11 @@ class ReviewData(LightningDataModule):
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         if self.given_tokenizer is None:
             self._check_classes()
+
+    @cached_property
+    def source(self) -> Source:
+        """Where the rows come from, looked for once; every process does, as Lightning prepares data in one of them."""
+        return find_source(self.options, only_split="train" if self.given_tokenizer is None else "test")
 
     @property
     def tokenizer(self) -> Tokenizer:

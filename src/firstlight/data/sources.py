@@ -6,8 +6,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from firstlight.data import hub
 from firstlight.data.files import Row, dataset_files, read_rows
@@ -46,8 +48,13 @@ class Source:
         if self.sample is None:
             yield from read_rows(self.files[split], columns)
         else:
-            for line, values in enumerate(self.sample.splits()[split], start=1):
+            for line, values in enumerate(self._sample_splits[split], start=1):
                 yield Row(line, values)
+
+    @cached_property
+    def _sample_splits(self) -> dict[str, list[dict[str, Any]]]:
+        assert self.sample is not None
+        return self.sample.splits()
 
     def place(self, split: str, line: int) -> str:
         """What an error calls a row: its file and line."""
@@ -128,10 +135,10 @@ def _sample() -> Source:
 
 
 def _hash_of(files: dict[str, Path]) -> str:
-    """A fingerprint of the files' content and of which split each is."""
+    """A fingerprint of the files' content, of how they are read, and of which split each is."""
     digest = hashlib.sha256()
     for split, path in sorted(files.items()):
-        digest.update(split.encode())
+        digest.update((split + path.suffix.lower()).encode())
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]

@@ -6,12 +6,13 @@ from torch import Tensor, nn
 from firstlight.networks import masks
 from firstlight.networks.block import Block, build_norm
 from firstlight.networks.config import ClassifierConfig
+from firstlight.networks.convolution import ShortConvolution
 from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
 
 
 class Classifier(nn.Module):
-    """Embedding, positions, blocks, and a pooled prediction."""
+    """Embedding, perhaps a short convolution, positions, blocks, and a pooled prediction."""
 
     def __init__(self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1) -> None:
         """num_outputs: one for a yes or no, else one for each class; unknown_id: what token dropout puts in."""
@@ -21,6 +22,7 @@ class Classifier(nn.Module):
         self.unknown_id = unknown_id
         self.embedding = nn.Embedding(vocab_size, config.dim)
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
         self.positions = build_positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
@@ -40,6 +42,8 @@ class Classifier(nn.Module):
             padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
         hidden = self.embedding(self._drop_tokens(token_ids))  # (batch, length, dim)
+        if self.convolution is not None:
+            hidden = self.convolution(hidden, padding_mask)
         hidden = self.dropout(self.positions(hidden))
         for block in self.blocks:
             hidden = block(hidden, mask=mask)

@@ -139,10 +139,13 @@ class ClassifierConfig(TransformerConfig):
 
     pooling: PoolingKind = PoolingKind.per_token
     token_dropout: float = 0.0  # the share of tokens that become [UNK] in training
+    convolution: int | None = None  # the width of a convolution over the embeddings, odd; None: there is none
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share("model.token_dropout", self.token_dropout)
+        if self.convolution is not None and (self.convolution < 1 or self.convolution % 2 == 0):
+            raise ValueError(f"model.convolution={self.convolution} must be odd, such as 3: a word and its neighbours")
 
 
 def _check_at_least(name: str, value: int, minimum: int) -> None:

@@ -1,6 +1,7 @@
 """One training run, from a checked config to a folder that every other command can use."""
 
 import logging
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
+from lightning.pytorch.utilities.exceptions import SIGTERMException
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.syntax import Syntax
@@ -45,9 +47,11 @@ def train(config: DictConfig) -> float | None:
         folder.write(record)
         try:
             metric = _train(config, folder, record)
-        except (Interrupted, KeyboardInterrupt):
+        except (Interrupted, KeyboardInterrupt, SIGTERMException) as error:
             finish(folder, record, "interrupted")
             log.info("Interrupted. To go on: %s", resume_command(folder))
+            if isinstance(error, SIGTERMException):  # Lightning would end with exit code 0
+                raise Interrupted(signal.SIGTERM) from error
             raise
         except BaseException as error:
             finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")

@@ -1,0 +1,171 @@
+"""Lightning's loop with the default bar, loggers, metrics and checkpoints against a bare PyTorch loop.
+
+    python benchmarks/loop.py [--pairs 9] [--steps 100] [task=stars model=medium …]
+
+Both loops have the same batches, network, fused optimizer, schedule and clipping, in one process and one after the
+other, block by block, so that a machine whose speed drifts slows both. Prints the ratio of each pair and the median.
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+import hydra
+from lightning.pytorch import Callback
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.config import register_schemas
+from firstlight.data.batches import RowBatch
+from firstlight.data.reviews import ReviewData
+from firstlight.lit.classification import Classification
+from firstlight.lit.losses import classification_loss
+from firstlight.lit.optimizers import build_optimizer
+from firstlight.runs.build import build
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
+
+WARM_UP_STEPS = 20
+
+
+@dataclass
+class Options:
+    """What to compare."""
+
+    overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
+    """Changes to the configuration, as for src/train.py."""
+    pairs: int = 9
+    """Pairs of blocks, one of each loop."""
+    steps: int = 100
+    """Optimizer steps in a block."""
+    threads: int = 1
+    """CPU threads of torch."""
+
+
+class BareLoop:
+    """What Lightning is compared with: nothing but the training."""
+
+    def __init__(self, module: Classification, data: ReviewData, clip: float | None, total_steps: int) -> None:
+        self.network, self.data, self.clip = module.network, data, clip
+        self.optimizer = build_optimizer(self.network, module.optimizer_factory)
+        self.scheduler = module.schedule_factory(self.optimizer, total_steps)
+
+    def run(self, batches: list[Any]) -> float:
+        """Train on the batches; returns the seconds."""
+        started_at = time.perf_counter()
+        for rows in batches:
+            batch = self.data.table(rows)
+            logits = self.network(batch.token_ids, batch.padding_mask)
+            loss = classification_loss(logits, batch.targets)
+            self.optimizer.zero_grad()
+            loss.backward()
+            if self.clip is not None:
+                torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
+            self.optimizer.step()
+            self.scheduler.step()
+        return time.perf_counter() - started_at
+
+
+class AlternateBlocks(Callback):
+    """After each block of Lightning's steps, a block of bare ones on the very same batches."""
+
+    def __init__(self, bare: BareLoop, options: Options) -> None:
+        self.bare, self.options = bare, options
+        self.pairs: list[tuple[float, float]] = []  # Lightning, bare
+        self.batches: list[Any] = []
+        self.started_at = 0.0
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        self.batches.append(RowBatch(batch.rows, batch.token_ids.shape[1], batch.num_tokens))
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        step = trainer.global_step - WARM_UP_STEPS
+        if step < 0 or step % self.options.steps:
+            return
+        seconds = time.perf_counter() - self.started_at
+        bare = self.bare.run(self.batches)
+        if step:
+            self.pairs.append((seconds, bare))
+        self.batches = []
+        self.started_at = time.perf_counter()
+
+
+def main() -> None:
+    """Measure and print."""
+    options = tyro.cli(Options)
+    torch.set_num_threads(options.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = measure(options, Path(folder))
+    ratios = [lightning / bare for lightning, bare in pairs]
+    print(f"{'pair':>4} {'Lightning ms/step':>18} {'bare ms/step':>13} {'ratio':>6}")
+    for number, ((lightning, bare), ratio) in enumerate(zip(pairs, ratios, strict=True), start=1):
+        print(f"{number:>4} {1e3 * lightning / options.steps:>18.2f} {1e3 * bare / options.steps:>13.2f} {ratio:>6.3f}")
+    print(f"median ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+
+
+def measure(options: Options, folder: Path) -> list[tuple[float, float]]:
+    """Seconds of each block: (Lightning, bare)."""
+    config = compose(options, folder)
+    with terminal():
+        parts = build(config, RunFolder(folder), "benchmark")
+        clip = config.trainer.gradient_clip_val
+        twin = build(config, RunFolder(folder), "benchmark")
+        bare = BareLoop(twin.module, twin.data, clip, config.trainer.max_steps)  # type: ignore[arg-type]
+        alternate = AlternateBlocks(bare, options)
+        parts.trainer.callbacks.append(alternate)  # type: ignore[attr-defined]
+        twin.module.train()
+        parts.trainer.fit(parts.module, datamodule=parts.data)
+    return alternate.pairs
+
+
+def compose(options: Options, folder: Path) -> DictConfig:
+    """The default configuration without validation, as long as the blocks take."""
+    register_schemas()
+    total = WARM_UP_STEPS + options.pairs * options.steps
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(
+            CONFIG_NAME,
+            overrides=[
+                *options.overrides,
+                f"trainer.max_steps={total}",
+                "trainer.max_epochs=1000",
+                "trainer.limit_val_batches=0",
+            ],
+        )
+    OmegaConf.update(config, "paths.output_dir", str(folder))
+    config.test, config.optimized_mode = False, "max"
+    return config
+
+
+class terminal:  # noqa: N801  (a context manager reads like a verb)
+    """Give the progress bar a terminal to draw on, wherever this runs; what it draws is thrown away."""
+
+    def __enter__(self) -> None:
+        self.master, slave = os.openpty()
+        self.stdout, sys.stdout = sys.stdout, os.fdopen(slave, "w")
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.close()
+        sys.stdout = self.stdout
+
+    def _drain(self) -> None:
+        try:
+            while os.read(self.master, 65536):
+                pass
+        except OSError:  # the other end was closed: Linux reports that as an error
+            return
+
+
+if __name__ == "__main__":
+    main()
