@@ -4,59 +4,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 
 from firstlight.data.samples.reviews import generate
+from tests_support import NO_NETWORK, Scripts, wait_until
 
-ROOT = Path(__file__).parents[1]
+os.environ |= NO_NETWORK  # before the Hub's client reads it
 os.environ["OMP_NUM_THREADS"] = "1"  # the tests' networks are too small for more, and busy machines punish it
 torch.set_num_threads(1)
-
-
-@dataclass
-class Scripts:
-    """Runs src/<name>.py with a log folder of its own and without a network."""
-
-    log_dir: Path
-
-    def start(self, name: str, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(ROOT / "src" / f"{name}.py"), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.log_dir,
-            env=self.environment() | (environment or {}),
-        )
-
-    def run(
-        self, name: str, *arguments: str, environment: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        process = self.start(name, *arguments, environment=environment)
-        out, err = process.communicate(timeout=300)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    def train(self, *arguments: str) -> Path:
-        """Train to the end; returns the run's folder."""
-        done = self.run("train", *arguments)
-        assert done.returncode == 0, done.stderr
-        return self.newest_run()
-
-    def newest_run(self) -> Path:
-        files = (self.log_dir / "logs").glob("*/runs/*/metrics.json")
-        return max(files, key=lambda file: file.stat().st_mtime).parent
-
-    @staticmethod
-    def environment() -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "FIRSTLIGHT_"))}
-        return kept | {"HF_ENDPOINT": "http://127.0.0.1:9", "COLUMNS": "200"}
 
 
 @pytest.fixture
@@ -99,15 +58,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) 
         return runs[task]
 
     return run_of
-
-
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
-    """Wait for something that a running process does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture

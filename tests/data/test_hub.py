@@ -2,12 +2,22 @@
 
 import hashlib
 import json
+import os
 import re
+import socket
+import subprocess
+import sys
 import threading
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from firstlight.data.files import read_rows
+from firstlight.data.hub import PROBE_SECONDS
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -21,11 +31,11 @@ class Answer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: "HubServer"
 
-    def do(self) -> None:
+    def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         path = unquote(urlsplit(self.path).path)
         self.server.requests.append(f"{self.command} {path}")
-        self.server.hold.wait()
+        self.server.answers.wait()
         status, headers, content = self.server.answer(path, body)
         self.send_response(status)
         for name, value in headers.items():
@@ -35,26 +45,29 @@ class Answer(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    do_GET = do_HEAD = do_POST = do
+    do_GET = do_HEAD = do_POST = answer
 
     def log_message(self, *_: object) -> None:
         """Says nothing."""
 
 
 class HubServer(ThreadingHTTPServer):
-    """A Hub whose data sets are dictionaries of files."""
+    """A Hub whose data sets are dictionaries of files.
+
+    newest: the revision of each data set; files: those of each revision; broken: what answers differently, by a pattern
+    of its path; answers: cleared, it lets everyone wait.
+    """
 
     daemon_threads = True
-    allow_reuse_address = True
 
-    def __init__(self, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), Answer)
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
         self.newest: dict[str, str] = {}
         self.files: dict[tuple[str, str], dict[str, bytes]] = {}
         self.broken: dict[str, tuple[int, dict[str, str]]] = {}
         self.requests: list[str] = []
-        self.hold = threading.Event()
-        self.hold.set()
+        self.answers = threading.Event()
+        self.answers.set()
 
     def publish(self, dataset_id: str, files: dict[str, bytes]) -> str:
         revision = hashlib.sha1(repr(files).encode(), usedforsecurity=False).hexdigest()
@@ -76,7 +89,7 @@ class HubServer(ThreadingHTTPServer):
         self, dataset_id: str, what: str | None, revision: str | None, paths: list[str]
     ) -> tuple[int, dict[str, str], bytes]:
         if dataset_id not in self.newest:
-            return 401, {"X-Error-Message": "Invalid username or password."}, b""
+            return 404, {"X-Error-Code": "RepoNotFound"}, b""
         revision = revision or self.newest[dataset_id]
         entries = [
             {"type": "file", "path": name, "size": len(content), "oid": object_id(content)}
@@ -100,3 +113,350 @@ class HubServer(ThreadingHTTPServer):
 
 def object_id(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+# --- its client ---
+
+CLIENT = """
+import json, logging, os, sys, time
+from pathlib import Path
+
+import datasets, huggingface_hub, pyarrow.parquet  # once for all; HF_ENDPOINT is read here
+
+from firstlight.data import hub
+from firstlight.data.encoding import encode
+from firstlight.data.options import ReviewOptions, SourceKind
+from firstlight.data.sources import find_source
+
+
+def answer(question):
+    os.chdir(question.pop("folder"))
+    logging.basicConfig(filename="log", level=logging.INFO, force=True)
+    source = SourceKind[question.pop("source")]
+    hub.PROBE_SECONDS = question.pop("probe_seconds", hub.PROBE_SECONDS)
+    started_at = time.monotonic()
+    try:
+        options = ReviewOptions(source=source, cache_dir="cache", **question)
+        source = find_source(options)
+        answer = {"source": source.kind.value, "where": source.where}
+        if source.kind is SourceKind.hub:
+            answer["rows"] = len(encode(source, options).labels)
+    except Exception as error:
+        answer = {"error": type(error).__name__, "message": str(error)}
+    return answer | {"seconds": time.monotonic() - started_at, "log": Path("log").read_text()}
+
+
+print("ready", flush=True)
+for line in sys.stdin:
+    if os.fork() == 0:  # every question is the first one of a fresh process
+        print(json.dumps(answer(json.loads(line))), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def start_client(endpoint: str, home: Path, **environment: str) -> subprocess.Popen[str]:
+    """Start a process that asks an endpoint and nobody else."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLIENT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(SRC),
+            "OMP_NUM_THREADS": "1",
+            "HF_ENDPOINT": endpoint,
+            "HF_HOME": str(home),
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # else `datasets` tells S3 of every download
+            "HF_HUB_DISABLE_XET": "1",
+        }
+        | environment,
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def ask(process: subprocess.Popen[str], question: dict[str, Any]) -> dict[str, Any]:
+    print(json.dumps(question), file=process.stdin, flush=True)
+    return json.loads(process.stdout.readline())
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HubServer]:
+    with HubServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield server
+        server.answers.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def client(server: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    process = start_client(f"http://127.0.0.1:{server.server_port}", tmp_path_factory.mktemp("huggingface"))
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture(scope="module")
+def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """A client for whom nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    process = start_client(endpoint, tmp_path_factory.mktemp("huggingface"))
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def hub(server: HubServer) -> Iterator[HubServer]:
+    """The server, in order, with nothing published yet under the ids of a test."""
+    server.requests.clear()
+    yield server
+    server.broken.clear()
+    server.answers.set()
+
+
+@pytest.fixture
+def find(client: subprocess.Popen[str], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Find, mirror and encode a data set in a folder of this test, and tell how it went."""
+    return lambda **options: ask(client, {"folder": str(tmp_path), "source": "hub"} | options)
+
+
+@pytest.fixture
+def find_cut_off(cut_off: subprocess.Popen[str], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """The same, without a network."""
+    return lambda **options: ask(cut_off, {"folder": str(tmp_path), "source": "hub"} | options)
+
+
+def lines(count: int, word: str) -> bytes:
+    """Rows of JSONL; every label comes as often."""
+    return "".join(json.dumps({"text": f"this is {word}", "label": n % 5}) + "\n" for n in range(count)).encode()
+
+
+REVIEWS = {"train.jsonl": lines(35, "good"), "validation.jsonl": lines(10, "fair"), "test.jsonl": lines(5, "bad")}
+
+
+def mirrored(folder: Path, dataset_id: str) -> list[str]:
+    """All that lies below a data set's mirror, from there."""
+    home = folder / "cache" / "hub" / dataset_id.replace("/", "--")
+    return sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
+
+
+# --- promises ---
+
+
+def test_a_data_set_is_downloaded_mirrored_as_parquet_and_encoded(hub, find, tmp_path):
+    revision = hub.publish("own/first", REVIEWS)
+    found = find(hub="own/first")
+    assert (found["source"], found["where"], found["rows"]) == ("hub", f"own/first@{revision}", 50)
+    splits = ("test", "train", "validation")
+    assert mirrored(tmp_path, "own/first") == [f"{revision}/{split}.parquet" for split in splits]
+    home = tmp_path / "cache" / "hub" / "own--first"
+    assert [path.name for path in home.iterdir()] == [revision]  # nothing unfinished is left
+    assert [row.values for row in read_rows(home / revision / "test.parquet")] == [
+        {"text": "this is bad", "label": label} for label in range(5)
+    ]
+    assert f"Downloading own/first, revision {revision}, from the Hub" in found["log"]
+
+
+def test_a_second_start_only_asks_for_the_revision(hub, find):
+    hub.publish("own/second", REVIEWS)
+    find(hub="own/second")
+    hub.requests.clear()
+    assert find(hub="own/second")["rows"] == 50
+    assert hub.requests == ["GET /api/datasets/own/second"]
+
+
+def test_a_second_start_without_a_network_uses_the_mirror_and_says_so(hub, find, find_cut_off):
+    revision = hub.publish("own/offline", REVIEWS)
+    find(hub="own/offline")
+    for source in ("hub", "auto"):
+        found = find_cut_off(hub="own/offline", source=source)
+        assert (found["where"], found["rows"]) == (f"own/offline@{revision}", 50)
+        message = f"The Hub does not answer; using own/offline as downloaded before, revision {revision}"
+        assert f"WARNING:firstlight.data.hub:{message}" in found["log"]
+        assert found["seconds"] < 8
+
+
+def test_a_new_revision_is_another_source(hub, find, tmp_path):
+    hub.publish("own/growing", REVIEWS)
+    assert find(hub="own/growing")["rows"] == 50
+    newer = hub.publish("own/growing", REVIEWS | {"test.jsonl": lines(15, "bad")})
+    found = find(hub="own/growing")
+    assert (found["where"], found["rows"]) == (f"own/growing@{newer}", 60)
+    assert len(mirrored(tmp_path, "own/growing")) == 6
+
+
+def test_without_a_network_the_newest_mirror_is_used(hub, find, find_cut_off, tmp_path):
+    for count in (15, 20):
+        newer = hub.publish("own/renewed", REVIEWS | {"test.jsonl": lines(count, "bad")})
+        find(hub="own/renewed")
+    unfinished = tmp_path / "cache" / "hub" / "own--renewed" / ".downloading-broken-off"
+    unfinished.mkdir()
+    (unfinished / "train.parquet").write_bytes(b"half")
+    assert find_cut_off(hub="own/renewed")["where"] == f"own/renewed@{newer}"
+
+
+def test_a_path_may_be_the_id_of_a_data_set(hub, find):
+    revision = hub.publish("own/path", REVIEWS)
+    assert find(path="own/path", source="auto")["where"] == f"own/path@{revision}"
+
+
+def test_a_split_that_the_data_set_does_not_have_is_taken_out_of_training(hub, find, tmp_path):
+    revision = hub.publish("own/training", {"train.jsonl": lines(105, "good")})
+    assert find(hub="own/training")["rows"] == 105
+    assert mirrored(tmp_path, "own/training") == [f"{revision}/train.parquet"]
+
+
+def test_local_data_asks_nobody(hub, find, find_cut_off, tmp_path):
+    for path in (tmp_path / "data" / "amazon_reviews", tmp_path / "mine"):
+        path.mkdir(parents=True)
+        (path / "train.jsonl").write_bytes(lines(35, "good"))
+    for options in ({}, {"source": "local"}, {"path": "mine"}, {"path": "mine/train.jsonl"}):
+        assert find(**({"source": "auto"} | options))["source"] == "local"
+    assert find(source="sample")["source"] == "sample"
+    assert hub.requests == []
+
+
+# --- nobody answers ---
+
+
+def test_without_a_network_and_a_mirror_hub_is_refused(find_cut_off, tmp_path):
+    found = find_cut_off(hub="own/unseen")
+    assert found["error"] == "UserError"
+    assert re.match(r"data.source=hub: the Hub does not answer \(.+\); try again, or set data.path", found["message"])
+    assert found["seconds"] < 8
+    assert list(tmp_path.glob("cache/hub/*")) == []
+
+
+def test_without_a_network_and_a_mirror_a_path_is_refused(find_cut_off):
+    found = find_cut_off(path="own/unseen", source="auto")
+    assert found["error"] == "UserError"
+    assert found["message"] == "data.path=own/unseen is no local file or folder, and the Hub does not answer"
+
+
+def test_without_a_network_and_a_mirror_auto_is_the_sample_with_a_warning(find_cut_off):
+    found = find_cut_off(hub="own/unseen", source="auto")
+    assert found["source"] == "sample"
+    assert "WARNING:firstlight.data.sources:No amazon_reviews data" in found["log"]
+    assert "GENERATED SAMPLE" in found["log"]
+    assert found["seconds"] < 8
+
+
+def test_a_hub_that_never_answers_is_given_up_after_a_few_seconds(hub, find):
+    hub.answers.clear()
+    found = find(hub="own/first", source="auto", probe_seconds=1)
+    assert found["source"] == "sample"
+    assert 1 <= found["seconds"] < 1 + 3
+    assert PROBE_SECONDS == 5
+
+
+def test_a_hub_in_trouble_does_not_answer(hub, find):
+    hub.publish("own/trouble", REVIEWS)
+    hub.broken["/api/"] = (503, {})
+    assert find(hub="own/trouble", source="auto")["source"] == "sample"
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize("dataset_id", ["own/unknown", "own/--"])
+def test_an_unknown_id_is_refused(hub, find, dataset_id):
+    for source in ("hub", "auto"):
+        found = find(hub=dataset_id, source=source)
+        assert found["error"] == "UserError"
+        assert found["message"] == f"{dataset_id} is not a data set of the Hub; check data.path or data.hub"
+
+
+def test_a_gated_data_set_is_refused_with_a_remedy(hub, find):
+    hub.publish("own/gated", REVIEWS)
+    hub.broken["/api/datasets/own/gated"] = (403, {"X-Error-Code": "GatedRepo"})
+    found = find(hub="own/gated")
+    assert found["error"] == "UserError"
+    assert found["message"] == "own/gated is gated on the Hub; accept its terms there, then run `hf auth login`"
+
+
+def test_a_token_that_is_refused_is_no_missing_network(hub, find):
+    hub.publish("own/token", REVIEWS)
+    hub.broken["/api/"] = (401, {"X-Error-Message": "Invalid credentials in Authorization header"})
+    found = find(hub="own/token", source="auto")
+    assert found["error"] == "UserError"
+    assert found["message"] == "the Hub refuses your token; run `hf auth login`, or unset HF_TOKEN"
+
+
+def card(*configurations: str) -> bytes:
+    """A README.md that says which file belongs to which configuration and split."""
+    return "\n".join(["---", "configs:", *configurations, "---", ""]).encode()
+
+
+ONE_SPLIT = "- config_name: default\n  data_files:\n  - split: one\n    path: one.jsonl"
+GERMAN, ENGLISH = (f"- config_name: {name}\n  data_files: {name}.jsonl" for name in ("de", "en"))
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "error", "message"),
+    [
+        (
+            "splits",
+            {"README.md": card(ONE_SPLIT), "one.jsonl": lines(5, "good")},
+            "UserError",
+            "own/splits has no split named train, validation or test, but one",
+        ),
+        (
+            "configs",
+            {"README.md": card(GERMAN, ENGLISH), "de.jsonl": lines(5, "gut"), "en.jsonl": lines(5, "good")},
+            "UserError",
+            r"(?s)own/configs could not be downloaded .* \['de', 'en'\].*; download the files that you want, and set",
+        ),
+        (
+            "script",
+            {"script.py": b"import datasets"},
+            "UserError",
+            "own/script could not be downloaded .* scripts are no longer supported.*; download the files that you want",
+        ),
+        (
+            "empty",
+            {"README.md": b"Nothing yet."},
+            "RunError",
+            "own/empty could not be downloaded from the Hub: .* doesn't contain any data files",
+        ),
+        (
+            "broken",
+            {"train.jsonl": b"{broken\n"},
+            "RunError",
+            "own/broken could not be downloaded from the Hub: .*JSON",
+        ),
+    ],
+    ids=["other splits", "two configurations", "a script", "no files", "broken JSON"],
+)
+def test_a_repository_that_is_no_data_set_is_refused_and_leaves_nothing(
+    hub, find, tmp_path, name, files, error, message
+):
+    hub.publish(f"own/{name}", files)
+    found = find(hub=f"own/{name}")
+    assert found["error"] == error
+    assert re.match(message, found["message"])
+    assert mirrored(tmp_path, f"own/{name}") == []
+
+
+@pytest.mark.parametrize("where", ["jsonl$", "resolve"], ids=["the files", "all of it"])
+def test_a_download_that_breaks_off_leaves_nothing_and_no_older_revision_stands_in(hub, find, tmp_path, where):
+    dataset_id = f"own/fragile-{len(where)}"
+    before = hub.publish(dataset_id, REVIEWS)
+    find(hub=dataset_id)
+    hub.publish(dataset_id, REVIEWS | {name: lines(20, "new") for name in REVIEWS})
+    hub.broken[where] = (403, {})
+    found = find(hub=dataset_id)
+    assert found["error"] == "RunError"
+    assert re.match(f"{dataset_id} could not be downloaded from the Hub", found["message"])
+    assert {path.partition("/")[0] for path in mirrored(tmp_path, dataset_id)} == {before}
+    hub.broken.clear()
+    assert find(hub=dataset_id)["rows"] == 60

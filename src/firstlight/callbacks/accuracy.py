@@ -36,7 +36,7 @@ class Accuracy(Callback):
         logits = outputs["logits"]
         predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
         self.training.add((predicted == batch.targets).sum(), len(batch.targets))
-        if is_logging_step(trainer):
+        if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/accuracy": self.training.take()})
 
     def on_validation_batch_end(

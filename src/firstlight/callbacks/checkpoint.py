@@ -1,5 +1,6 @@
 """Which moments of a training are kept: the best one by validation, and the last."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,15 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
+from firstlight.callbacks.running_mean import ends_a_step
 from firstlight.errors import RunError, UserError
 
 
 class BestAndLast(Checkpoint):
     """Keeps `best.ckpt`, the best by the monitored metric, and `last.ckpt`, from which a run goes on.
 
-    `last.ckpt` is written after every validation, at the end, and every `every_n_train_steps` in between.
+    `last.ckpt` is written after every validation, at the end, and every `every_n_train_steps` in between; never in the
+    middle of a step that accumulates gradients.
     """
 
     def __init__(self, folder: str, monitor: str, mode: str, every_n_train_steps: int | None = None) -> None:
@@ -41,16 +44,18 @@ class BestAndLast(Checkpoint):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         every, step = self.every_n_train_steps, trainer.global_step
-        if every is None or step % every or step == self.saved_step or self.validation_follows(trainer, batch_idx):
+        if every is None or step % every or step == self.saved_step or not ends_a_step(trainer, batch_idx):
             return
-        self.save_last(trainer)
+        if not self.validation_follows(trainer, batch_idx):
+            self.save_last(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
             return
         if self._is_best(trainer):
             self._save(trainer, self.best_model_path)
-        self.save_last(trainer)
+        if ends_a_step(trainer, trainer.fit_loop.batch_idx):  # no checkpoint has gradients that wait for more batches
+            self.save_last(trainer)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.global_step != self.saved_step:
@@ -77,8 +82,10 @@ class BestAndLast(Checkpoint):
             there_are = ", ".join(sorted(name for name in trainer.callback_metrics if name.startswith("val/")))
             raise UserError(f"optimized_metric={self.monitor} is not measured in validation; there are {there_are}")
         score = float(trainer.callback_metrics[self.monitor])
-        is_better = self.best_score is None or (
-            score < self.best_score if self.mode == "min" else score > self.best_score
+        is_better = (
+            self.best_score is None
+            or math.isnan(self.best_score)  # which no number is better than
+            or (score < self.best_score if self.mode == "min" else score > self.best_score)
         )
         if is_better:
             self.best_score, self.best_step = score, trainer.global_step
@@ -88,7 +95,11 @@ class BestAndLast(Checkpoint):
         """Whether a validation comes right after this step: then the checkpoint waits for its result."""
         if not trainer.enable_validation or trainer.val_check_batch is None:
             return False
-        return trainer.is_last_batch or (batch_idx + 1) % trainer.val_check_batch == 0
+        if trainer.check_val_every_n_epoch is None:  # trainer.val_check_interval counts on through the epochs
+            batch_idx = trainer.fit_loop.total_batch_idx
+        elif (trainer.current_epoch + 1) % trainer.check_val_every_n_epoch:
+            return False
+        return (batch_idx + 1) % trainer.val_check_batch == 0
 
     def _save(self, trainer: Trainer, path: str) -> None:
         for name, parameter in trainer.lightning_module.named_parameters():

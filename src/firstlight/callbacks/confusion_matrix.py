@@ -10,6 +10,7 @@ from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from torchmetrics.classification import MulticlassConfusionMatrix
 
 from firstlight.callbacks.publish import data_of, log_to_wandb, publish_figure, publish_table, shows_media
@@ -54,7 +55,7 @@ class ConfusionMatrix(Callback):
     def _finish(self, stage: str, trainer: Trainer) -> None:
         counts = self.counts[stage].compute().cpu().numpy()
         self.counts[stage].reset()
-        if not trainer.is_global_zero:
+        if not trainer.is_global_zero or trainer.sanity_checking:
             return
         is_final = trainer.state.fn is not TrainerFn.FITTING
         if is_final or any(shows_media(logger) for logger in trainer.loggers):
@@ -95,11 +96,14 @@ class ConfusionMatrix(Callback):
 
 def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:
     """The counts and the share of each row as a table on the terminal. counts: (classes, classes), rows are true."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("true ＼ predicted")
-    for name in class_names:
+    names = [Text(name) for name in class_names]  # as they are: brackets in a class name are no markup
+    for name in names:
         table.add_column(name, justify="right")
-    for name, row in zip(class_names, counts, strict=True):
+    for name, row in zip(names, counts, strict=True):
         total = max(int(row.sum()), 1)
         table.add_row(name, *(f"{count} ({count / total:.0%})" for count in row))
-    Console().print(table)
+    console = Console()
+    console.print(f"{title}:")
+    console.print(table)

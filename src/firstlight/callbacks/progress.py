@@ -30,7 +30,7 @@ class ValidationLine(Callback):
         self._started_at = time.perf_counter()
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero or trainer.state.fn is not TrainerFn.FITTING:
+        if not trainer.is_global_zero or trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
             return
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         train_loss = trainer.callback_metrics.get("train/loss")

@@ -53,11 +53,11 @@ def log_to_wandb(logger: WandbLogger, trainer: Trainer, content: dict[str, Any])
 
 def markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
     """A table in Markdown; bars and new lines in a cell are shown, not obeyed."""
-    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    lines = [" | ".join(map(_cell, columns)), " | ".join("---" for _ in columns)]
     lines += [" | ".join(_cell(row[column]) for column in columns) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
 
 
 def _cell(value: object) -> str:
     text = f"{value:.4f}" if isinstance(value, float) else str(value)
-    return " ".join(text.replace("|", "\\|").split())
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").split())

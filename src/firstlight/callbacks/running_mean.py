@@ -32,10 +32,15 @@ class RunningMean:
         self.total, self.count = state["total"], state["count"]
 
 
-def is_logging_step(trainer: Trainer) -> bool:
-    """Whether the training step that just ended is one that the loggers get."""
+def ends_a_step(trainer: Trainer, batch_idx: int) -> bool:
+    """Whether the optimizer stepped after this batch; with accumulation it waits for several."""
+    return (batch_idx + 1) % trainer.accumulate_grad_batches == 0 or trainer.is_last_batch
+
+
+def is_logging_step(trainer: Trainer, batch_idx: int) -> bool:
+    """Whether the training batch that just ended is one whose step the loggers get."""
     every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
-    return every > 0 and trainer.global_step % every == 0
+    return every > 0 and ends_a_step(trainer, batch_idx) and trainer.global_step % every == 0
 
 
 def log_training(

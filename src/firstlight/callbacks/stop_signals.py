@@ -7,8 +7,10 @@ from types import FrameType
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.running_mean import ends_a_step
 from firstlight.errors import Interrupted
 
 log = logging.getLogger(__name__)
@@ -20,43 +22,57 @@ class StopAtStepEnd(Callback):
     """Waits for the end of the step, or of the validation, that a signal fell into; saves, then raises Interrupted.
 
     In the middle of a step the weights and the counters may disagree, and a checkpoint of that could not be resumed
-    exactly. A second signal ends at once; last.ckpt is then from before. With several processes the signals are
-    Lightning's business, since all must stop at the same step.
+    exactly. A second signal ends at once; last.ckpt is then from before. An evaluation by itself has nothing to save and
+    ends at the first. With several processes the signals are Lightning's business, since all must stop at the same step.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
-        self._previous: dict[int, Any] = {}
+        self._waits = False
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.received = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.received_sigterm:  # while Lightning set things up
             raise Interrupted(signal.SIGTERM)
-        if trainer.world_size == 1 and threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._receive) for number in SIGNALS}
+        self._listen(trainer)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._listen(trainer)
+
+    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._listen(trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if self.received is not None:
+        if self.received is not None and ends_a_step(trainer, batch_idx):
             checkpoint = _checkpoint(trainer)
             if checkpoint is None or not checkpoint.validation_follows(trainer, batch_idx):
                 self._stop(trainer, checkpoint)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        if self.received is not None:  # during the validation before this step, after which last.ckpt was written
-            raise Interrupted(self.received)
+        if self.received is not None and batch_idx % trainer.accumulate_grad_batches == 0:
+            checkpoint = _checkpoint(trainer)
+            if checkpoint is None or checkpoint.saved_step == trainer.global_step:  # by the validation before this step
+                raise Interrupted(self.received)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self.received is not None:
             self._stop(trainer, _checkpoint(trainer))
 
-    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-        self._previous = {}
+    def _listen(self, trainer: Trainer) -> None:
+        """Take the signals until Lightning tears down: however a run ends, it puts back the handlers that it found."""
+        self._waits = trainer.state.fn is TrainerFn.FITTING
+        if trainer.world_size == 1 and threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                signal.signal(number, self._receive)
+        if self.received is not None and not self._waits:  # at the very end of the training
+            raise Interrupted(self.received)
 
     def _receive(self, number: int, _: FrameType | None) -> None:
-        if self.received is not None:
+        if self.received is not None or not self._waits:
             raise Interrupted(number)
         self.received = number
         log.info("Stopping at the end of this step; once more to stop at once")

@@ -24,6 +24,9 @@ class Throughput(Callback):
         """The mean over the whole training; None before there is any."""
         return self.tokens / self.seconds if self.seconds else None
 
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._resumed_at = time.perf_counter()  # a run that is resumed in mid-epoch has no start of an epoch
+
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._resumed_at = time.perf_counter()
 
@@ -38,7 +41,7 @@ class Throughput(Callback):
         self._resumed_at = now
         self.tokens += batch.num_tokens * trainer.world_size
         self.examples += len(batch.targets) * trainer.world_size
-        if is_logging_step(trainer):
+        if is_logging_step(trainer, batch_idx):
             seconds, tokens, examples = self._logged
             elapsed = max(self.seconds - seconds, 1e-9)
             rates = {

@@ -108,14 +108,16 @@ def _train_tokenizer(texts: list[str], options: ReviewOptions) -> Tokenizer:
 def _carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: ReviewOptions) -> None:
     """Where the source has no validation or test split, take it from the training rows, a share of every class."""
     random = np.random.default_rng(options.split_seed)
-    for split, fraction in (("validation", options.validation_fraction), ("test", options.test_fraction)):
-        number = SPLITS.index(split)
-        if (splits == number).any():
-            continue
-        train = splits == SPLITS.index("train")
-        for label in np.unique(labels[train]):
-            members = random.permutation(np.flatnonzero(train & (labels == label)))
-            splits[members[: round(len(members) * fraction)]] = number
+    train = splits == SPLITS.index("train")
+    fractions = {"test": options.test_fraction, "validation": options.validation_fraction}
+    missing = {name: fraction for name, fraction in fractions.items() if not (splits == SPLITS.index(name)).any()}
+    for label in np.unique(labels[train]):
+        members = random.permutation(np.flatnonzero(train & (labels == label)))
+        taken = 0
+        for name, fraction in missing.items():
+            count = round(len(members) * fraction)
+            splits[members[taken : taken + count]] = SPLITS.index(name)
+            taken += count
 
 
 def _cache_key(

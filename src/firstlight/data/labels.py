@@ -62,13 +62,9 @@ class LabelReader:
         star = int(text) - self.lowest
         if not 0 <= star < len(STARS):
             highest = self.lowest + len(STARS) - 1
-            counts_from = {(0, 5): 1, (1, 0): 0}.get((self.lowest, int(text)))
-            remedy = (
-                "correct it"
-                if counts_from is None
-                else f"set data.lowest_label={counts_from} if the file counts stars from {counts_from}"
-            )
-            raise UserError(f"{place}: label {text} is outside {self.lowest} to {highest}; {remedy}")
+            first = {0: 0, len(STARS): 1}.get(int(text))
+            remedy = f"set data.lowest_label={first} if the file counts stars from {first}" if first is not None else ""
+            raise UserError(f"{place}: label {text} is outside {self.lowest} to {highest}; {remedy or 'correct it'}")
         return star
 
 
@@ -78,7 +74,9 @@ def canonical(value: Any) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value).strip().removesuffix(".0")
+    text = str(value).strip()
+    whole = text.removesuffix(".0")
+    return whole if _WHOLE_NUMBER.fullmatch(whole) else text
 
 
 def targets_of(labels: NDArray[np.int64], kind: Labels) -> NDArray[np.int64]:

@@ -89,7 +89,7 @@ def evaluate(options: EvaluateOptions) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_results(folder, classifier, judged, source, data_options, options)
     draw_figures(folder, classifier, judged, data_options, options.split)
-    print_results(folder, classifier, judged, source)
+    print_results(folder, classifier, judged, source, options.split)
     return folder
 
 
@@ -103,11 +103,14 @@ def changed_options(classifier: "LoadedClassifier", changes: DataChanges) -> "Re
     saved = OmegaConf.merge(OmegaConf.structured(ReviewDataNode), classifier.config["data"])
     options: Any = OmegaConf.to_object(saved)
     given = {name: value for name, value in vars(changes).items() if value is not None}
-    if "source" in given:
-        given["source"] = SourceKind[given["source"]]
+    if changes.source is not None:
+        given = {"path": None} | given | {"source": SourceKind[changes.source]}
     elif changes.path is not None:
         given["source"] = SourceKind.auto
-    return replace(options, **given)
+    try:
+        return replace(options, **given)
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def refuse_other_data(classifier: "LoadedClassifier", source: "Source", changes: DataChanges) -> None:
@@ -236,17 +239,18 @@ def write_csv(path: Path, rows: Any) -> None:
             file.write(row)
 
 
-def print_results(folder: Path, classifier: "LoadedClassifier", judged: Judged, source: "Source") -> None:
+def print_results(folder: Path, classifier: "LoadedClassifier", judged: Judged, source: "Source", split: str) -> None:
     """The metrics, and where everything is."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{classifier.folder.path} on {source.where}", title_justify="left")
+    table = Table()
     table.add_column("metric")
     table.add_column("value", justify="right")
     for name, value in judged.metrics.items():
         table.add_row(name, f"{value:.4f}")
     console = Console()
+    console.print(f"{classifier.folder.path} on {source.where}, {split}:", soft_wrap=True)
     console.print(table)
     console.print(f"Figures, predictions and metrics are in {folder}", soft_wrap=True)
 

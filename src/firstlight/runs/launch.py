@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
@@ -83,7 +83,8 @@ def check(config: DictConfig) -> None:
         for key in map(str, node):
             if key not in known:
                 full_key = f"{path}.{key}" if path else key
-                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(key, known)}")
+                siblings = {f"{path}.{name}" if path else name for name in known}
+                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, siblings)}")
     for name in ("paths", "tokenizer", "model", "data"):
         try:
             OmegaConf.to_object(config[name])
@@ -146,6 +147,11 @@ def explain(error: Exception) -> str:
         group, name = choice[2], choice[1].removeprefix(choice[2] + "/")
         options = re.findall(r"^\t(\S+)$", choice[3], re.MULTILINE)
         return f"{group}={name}: no such choice; there are {', '.join(options)}"
+    if missing := re.search(r"Could not find '([^']+)'", message):  # Hydra lists nothing inside a folder of a group
+        group, _, choice_path = missing[1].partition("/")
+        files = (file.relative_to(CONFIG_DIR / group) for file in (CONFIG_DIR / group).rglob("*.yaml"))
+        names = ", ".join(sorted(file.with_suffix("").as_posix() for file in files))
+        return f"{group}={choice_path}: no such choice; there are {names}"
     if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
         return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
     message = re.sub(r"Error merging override (\S+)", r"\1:", message)
@@ -154,9 +160,11 @@ def explain(error: Exception) -> str:
     return " ".join(message.split())
 
 
-def did_you_mean(word: str, known: Any) -> str:
-    """'; did you mean …?' with the nearest known word, or nothing."""
-    nearest = difflib.get_close_matches(word, {str(key) for key in known}, n=2)
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """'; did you mean …?' with the nearest known keys of the same parent, or where to look."""
+    parent = word.rpartition(".")[0]
+    siblings = {key for key in known if key.rpartition(".")[0] == parent}
+    nearest = difflib.get_close_matches(word, siblings, n=2)
     return f"; did you mean {' or '.join(nearest)}?" if nearest else "; `--help` lists the keys"
 
 

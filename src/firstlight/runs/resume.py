@@ -14,9 +14,12 @@ from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder
 
 UNFINISHED = ("running", "interrupted", "failed")
-NOT_PART_OF_A_RUN = ("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra")
+NOT_PART_OF_A_RUN = (
+    *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
+    *("optimized_metric", "optimized_mode"),
+)
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
-MAY_CHANGE_ON_RESUME = ("trainer", "optimized_metric", "optimized_mode", "init_from")
+MAY_CHANGE_ON_RESUME = ("trainer", "init_from")
 
 
 def rewrite_command_line(config_dir: Path, config_name: str) -> None:

@@ -57,7 +57,7 @@ def train(config: DictConfig) -> float | None:
             finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
             raise
         finish(folder, record, "finished")
-        report(config, folder, record)
+        report(folder, record)
         return metric
 
 
@@ -93,7 +93,7 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
     """Measure the best checkpoint on validation, and where it is wanted once on test; into record."""
     trainer = parts.trainer
     best = best_checkpoint(trainer)
-    record["checkpoint"] = str(best) if best else None
+    record["checkpoint"] = str(as_typed(best)) if best else None
     started_at = time.perf_counter()
     with without_loggers(trainer):  # the loggers have this validation already, at its own step
         trainer.validate(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
@@ -232,32 +232,37 @@ def print_config(config: DictConfig, folder: RunFolder) -> None:
     OmegaConf.save(config, folder.path / "config.yaml", resolve=True)
 
 
-def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> None:
+def report(folder: RunFolder, record: dict[str, Any]) -> None:
     """The end of a run on the terminal: its metrics, where it is, and what to do with it."""
-    console = Console()
-    shown = "test" if any(name.startswith("test/") for name in record["metrics"]) else "validation"
-    table = Table(title=f"{record['task']}, {record['model']}: best checkpoint", title_justify="left")
+    metrics = record["metrics"]
+    splits = [split for split in ("val", "test") if any(name.startswith(f"{split}/") for name in metrics)]
+    table = Table()
     table.add_column("metric")
-    for split in ("val", "test"):
-        if any(name.startswith(f"{split}/") for name in record["metrics"]):
-            table.add_column(split, justify="right")
-    names = sorted({name.partition("/")[2] for name in record["metrics"]})
-    splits = [split for split in ("val", "test") if any(name.startswith(f"{split}/") for name in record["metrics"])]
-    for name in names:
-        values = (record["metrics"].get(f"{split}/{name}") for split in splits)
+    for split in splits:
+        table.add_column(split, justify="right")
+    for name in sorted({name.partition("/")[2] for name in metrics}):
+        values = (metrics.get(f"{split}/{name}") for split in splits)
         table.add_row(name, *("" if value is None else f"{value:.4f}" for value in values))
+    console = Console()
+    console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; the best checkpoint:")
     console.print(table)
     if record["data"]["source"] == "sample":
         console.print("Measured on a GENERATED SAMPLE: the numbers say nothing about real reviews.", style="bold")
-    del shown, config
-    where = folder.path
-    console.print(f"The run is in {where}", soft_wrap=True)
-    console.print(f"  python src/evaluate.py {where}", soft_wrap=True, highlight=False)
-    console.print(
-        f'  python src/predict.py {where} --text "It works, and it looks good."', soft_wrap=True, highlight=False
+    where = as_typed(folder.path)
+    lines = (
+        f"The run is in {where}",
+        f"  python src/evaluate.py {where}",
+        f'  python src/predict.py {where} --text "It works, and it looks good."',
     )
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def as_typed(path: Path) -> Path:
+    """A path as one would type it from here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def resume_command(folder: RunFolder) -> str:
     """What to type to go on with a run."""
-    return f"python src/train.py resume={folder.path}"
+    return f"python src/train.py resume={as_typed(folder.path)}"

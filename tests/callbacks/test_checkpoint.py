@@ -1,0 +1,246 @@
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from lightning.pytorch import Callback
+
+from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.errors import RunError, UserError
+from firstlight.runs.checkpoint import read_checkpoint
+
+
+class Scores(Callback):
+    """Logs a given value as the metric of each validation."""
+
+    def __init__(self, *values: float, name: str = "val/score") -> None:
+        self.values, self.name = list(values), name
+
+    def on_validation_epoch_end(self, trainer, pl_module):
+        pl_module.log(self.name, self.values.pop(0))
+
+
+class Writes(Callback):
+    """Notes at the start of each batch which step last.ckpt is of."""
+
+    def __init__(self, folder: Path) -> None:
+        self.last = folder / "last.ckpt"
+        self.steps: list[int | None] = []
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        self.steps.append(step_of(self.last))
+
+
+def step_of(path: Path) -> int | None:
+    return read_checkpoint(path)["global_step"] if path.is_file() else None
+
+
+def best_and_last(folder: Path, mode: str = "min", monitor: str = "val/score", every: int | None = None) -> BestAndLast:
+    return BestAndLast(str(folder), monitor, mode, every)
+
+
+# --- best ---
+
+
+@pytest.mark.parametrize(
+    ("mode", "scores", "best"),
+    [
+        ("min", [3, 1, 2], 2),
+        ("max", [3, 1, 2], 1),
+        ("max", [1, 2, 3], 3),
+        ("min", [1, 1, 1], 1),  # the first of equals
+        ("min", [-1, -2, 0], 2),
+        ("min", [float("nan"), 7, 8], 2),
+        ("max", [float("nan"), float("nan"), 8], 3),
+        ("max", [4, float("nan"), 3], 1),
+        ("min", [float("inf"), 7, 8], 2),
+    ],
+)
+def test_best_is_of_the_validation_with_the_best_score(
+    bench, tmp_path, mode: str, scores: list[float], best: int
+) -> None:
+    callback = best_and_last(tmp_path, mode)
+    bench.fit(Scores(*scores), callback, max_epochs=3, limit_train_batches=2)
+    assert step_of(tmp_path / "best.ckpt") == 2 * best == callback.best_step
+    assert callback.best_score == scores[best - 1]
+
+
+def test_best_has_the_weights_of_its_moment(bench, tmp_path) -> None:
+    kept = []
+
+    class Keep(Callback):
+        def on_validation_end(self, trainer, pl_module):
+            kept.append({name: weight.clone() for name, weight in pl_module.state_dict().items()})
+
+    bench.fit(Scores(3, 1, 2), best_and_last(tmp_path), Keep(), max_epochs=3, limit_train_batches=2)
+    weights = read_checkpoint(tmp_path / "best.ckpt")["state_dict"]
+    assert all(torch.equal(weights[name], kept[1][name]) for name in kept[1])
+    assert not all(torch.equal(weights[name], kept[2][name]) for name in kept[2])
+
+
+def test_a_resumed_run_knows_how_good_the_best_was(bench, tmp_path) -> None:
+    bench.fit(Scores(1), best_and_last(tmp_path), limit_train_batches=2)
+    resumed = best_and_last(tmp_path)
+    bench.fit(
+        Scores(5, 4), resumed, max_epochs=3, limit_train_batches=2, ckpt_path=tmp_path / "last.ckpt"
+    )  # both worse
+    assert step_of(tmp_path / "best.ckpt") == 2
+    assert step_of(tmp_path / "last.ckpt") == 6
+    assert (resumed.best_score, resumed.best_step) == (1, 2)
+
+
+def test_an_unknown_monitor_is_an_error_that_lists_what_there_is(bench, tmp_path) -> None:
+    callback = best_and_last(tmp_path, monitor="val/accuracy")
+    with pytest.raises(
+        UserError,
+        match=r"^optimized_metric=val/accuracy is not measured in validation; there are val/loss, val/score$",
+    ):
+        bench.fit(Scores(1), callback)
+    assert not (tmp_path / "best.ckpt").exists()
+
+
+def test_the_paths_are_in_the_folder(tmp_path) -> None:
+    callback = best_and_last(tmp_path)
+    assert callback.best_model_path == str(tmp_path / "best.ckpt")
+    assert callback.last_model_path == str(tmp_path / "last.ckpt")
+
+
+# --- last ---
+
+
+def test_last_is_written_after_every_validation(bench, tmp_path) -> None:
+    writes = Writes(tmp_path)
+    bench.fit(Scores(1, 2, 3, 4), best_and_last(tmp_path), writes, max_epochs=2, val_check_interval=3)
+    assert writes.steps == [None, None, None, 3, 3, 3, 6, 6, 6, 9, 9, 9]
+    assert step_of(tmp_path / "last.ckpt") == 12
+
+
+def test_last_is_written_every_so_many_steps_in_between(bench, tmp_path) -> None:
+    writes = Writes(tmp_path)
+    bench.fit(Scores(1), best_and_last(tmp_path, every=2), writes, limit_train_batches=7)
+    assert writes.steps == [None, None, 2, 2, 4, 4, 6]
+    assert step_of(tmp_path / "last.ckpt") == 7
+
+
+def test_last_is_written_at_the_end_of_a_run_without_validation(bench, tmp_path) -> None:
+    bench.fit(best_and_last(tmp_path), limit_val_batches=0, max_epochs=2)
+    assert step_of(tmp_path / "last.ckpt") == 12
+    assert not (tmp_path / "best.ckpt").exists()
+
+
+def test_last_is_written_after_an_epoch_without_validation(bench, tmp_path) -> None:
+    writes = Writes(tmp_path)
+    bench.fit(
+        Scores(1), best_and_last(tmp_path), writes, max_epochs=3, limit_train_batches=2, check_val_every_n_epoch=2
+    )
+    assert writes.steps == [None, None, 2, 2, 4, 4]
+    assert step_of(tmp_path / "last.ckpt") == 6
+
+
+def test_in_an_epoch_without_validation_no_step_waits_for_one(bench, tmp_path) -> None:
+    writes = Writes(tmp_path)
+    bench.fit(
+        Scores(1, 2, 3),
+        best_and_last(tmp_path, every=3),
+        writes,
+        max_epochs=2,
+        val_check_interval=3,
+        check_val_every_n_epoch=2,
+    )
+    assert writes.steps == [None, None, None, 3, 3, 3, 6, 6, 6, 9, 9, 9]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"val_check_interval": 1.0},
+        {"val_check_interval": 0.5},
+        {"val_check_interval": 4},
+        {"check_val_every_n_epoch": 2},
+        {"check_val_every_n_epoch": 2, "val_check_interval": 3},
+        {"limit_val_batches": 0},
+        {"accumulate_grad_batches": 4},
+        {"val_check_interval": 5, "check_val_every_n_epoch": None, "limit_train_batches": 7},
+    ],
+    ids=str,
+)
+def test_a_validation_is_foreseen_exactly_where_it_comes(bench, tmp_path, options: dict[str, object]) -> None:
+    foreseen, seen, batches = [], [], []
+    callback = best_and_last(tmp_path, monitor="val/loss")
+
+    class Foresees(Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            batches.append(batch_idx)
+            if callback.validation_follows(trainer, batch_idx):
+                foreseen.append(len(batches))
+
+        def on_validation_end(self, trainer, pl_module):
+            seen.append(len(batches))
+
+    bench.fit(Foresees(), callback, **({"max_epochs": 2} | options))
+    assert foreseen == seen
+
+
+def test_with_accumulation_no_checkpoint_falls_between_two_steps(bench, tmp_path) -> None:
+    """A checkpoint before the gradients of a step are all there could not be resumed."""
+    saved = []
+
+    class Counts(BestAndLast):
+        def save_last(self, trainer):
+            saved.append((trainer.global_step, trainer.fit_loop.batch_idx + 1))
+            super().save_last(trainer)
+
+    callback = Counts(str(tmp_path), "val/loss", "min", 1)
+    bench.fit(callback, limit_train_batches=8, accumulate_grad_batches=3)
+    assert saved == [(1, 3), (2, 6), (3, 8)]
+
+
+def test_a_validation_in_the_middle_of_a_step_leaves_last_as_it_was(bench, tmp_path) -> None:
+    writes = Writes(tmp_path)
+    bench.fit(
+        Scores(2, 1, 3), best_and_last(tmp_path), writes, max_epochs=2, accumulate_grad_batches=3, val_check_interval=4
+    )
+    assert writes.steps == [None] * 6 + [2] * 6
+    assert step_of(tmp_path / "best.ckpt") == 3
+    assert step_of(tmp_path / "last.ckpt") == 4
+
+
+def test_a_sanity_check_and_an_evaluation_write_nothing(bench, tmp_path) -> None:
+    data = bench.data()
+    module = bench.module(data)
+    trainer = bench.trainer(Scores(1, 2, 3), best_and_last(tmp_path))
+    trainer.validate(module, datamodule=data, verbose=False)
+    trainer.test(module, datamodule=data, verbose=False)
+    assert list(tmp_path.glob("*.ckpt")) == []
+    writes = Writes(tmp_path)
+    bench.fit(Scores(1, 2), best_and_last(tmp_path), writes, num_sanity_val_steps=2, limit_train_batches=2)
+    assert writes.steps == [None, None]
+
+
+@pytest.mark.parametrize("every", [0, -5])
+def test_every_so_many_steps_is_at_least_one(every: int) -> None:
+    with pytest.raises(UserError, match=rf"^callbacks\.checkpoint\.every_n_train_steps={every} must be at least 1"):
+        BestAndLast("folder", "val/loss", "min", every)
+
+
+# --- weights that are no numbers ---
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_not_saved(bench, at, tmp_path, value: float) -> None:
+    def spoil(trainer) -> None:
+        with torch.no_grad():
+            trainer.lightning_module.network.embedding.weight[3, 2] = value
+
+    with pytest.raises(RunError, match=r"^network\.embedding\.weight is not finite at step 4"):
+        bench.fit(at("on_train_batch_end", 4, spoil), best_and_last(tmp_path, every=2))
+    weights = read_checkpoint(tmp_path / "last.ckpt")
+    assert weights["global_step"] == 2
+    assert all(weight.isfinite().all() for weight in weights["state_dict"].values())
+
+
+def test_the_state_in_a_checkpoint_is_plain_numbers(bench, tmp_path) -> None:
+    bench.fit(Scores(3, 1), best_and_last(tmp_path), max_epochs=2, limit_train_batches=2)
+    states = read_checkpoint(tmp_path / "last.ckpt")["callbacks"]
+    (state,) = (state for name, state in states.items() if re.match("BestAndLast", name))
+    assert state == {"best_score": 1.0, "best_step": 4}

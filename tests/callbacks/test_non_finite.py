@@ -1,0 +1,54 @@
+import pytest
+import torch
+from lightning.pytorch import Callback
+
+from firstlight.callbacks.non_finite import NonFiniteGuard
+from firstlight.errors import RunError
+
+
+class SpoiltLoss(Callback):
+    """Makes every logit of one batch NaN or infinite, and keeps the weights from before it."""
+
+    def __init__(self, batch: int, value: float) -> None:
+        self.batch, self.value = batch, value
+        self.before: dict[str, torch.Tensor] = {}
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if batch_idx == self.batch:
+            self.before = {name: weight.clone() for name, weight in pl_module.state_dict().items()}
+            pl_module.network.register_forward_hook(lambda _, inputs, logits: logits * 0 + self.value)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_ends_the_run_before_the_weights_change(bench, value: float, accumulate: int) -> None:
+    spoilt = SpoiltLoss(4, value)
+    data = bench.data()
+    module = bench.module(data)
+    with pytest.raises(RunError, match=rf"^the loss is nan at step {4 // accumulate}; lower optimizer\.lr, or set"):
+        bench.fit(NonFiniteGuard(), spoilt, data=data, module=module, accumulate_grad_batches=accumulate)
+    assert all(torch.equal(module.state_dict()[name], spoilt.before[name]) for name in spoilt.before)
+
+
+def test_an_infinite_loss_is_named(bench, monkeypatch) -> None:
+    data = bench.data()
+    module = bench.module(data)
+    step = module.training_step
+    monkeypatch.setattr(module, "training_step", lambda batch: step(batch) | {"loss": step(batch)["loss"] * 1e39})
+    with pytest.raises(RunError, match=r"^the loss is inf at step 0"):
+        bench.fit(NonFiniteGuard(), data=data, module=module)
+
+
+def test_without_the_guard_the_weights_would_be_spoilt(bench) -> None:
+    data = bench.data()
+    module = bench.module(data)
+    bench.fit(SpoiltLoss(4, float("nan")), data=data, module=module, limit_val_batches=0)
+    assert not all(weight.isfinite().all() for weight in module.state_dict().values())
+
+
+def test_a_large_loss_is_no_mistake(bench) -> None:
+    data = bench.data()
+    module = bench.module(data)
+    module.network.register_forward_hook(lambda _, inputs, logits: logits * 1e30)
+    trainer = bench.fit(NonFiniteGuard(), data=data, module=module, max_steps=1)
+    assert trainer.global_step == 1

@@ -1,0 +1,100 @@
+import logging
+import re
+import sys
+
+import pytest
+from lightning.pytorch import Callback
+
+from firstlight.callbacks import progress
+from firstlight.callbacks.accuracy import Accuracy
+from firstlight.callbacks.progress import ProgressBar, ValidationLine
+from firstlight.callbacks.training_loss import TrainingLoss
+
+
+def lines(caplog) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == progress.__name__]
+
+
+@pytest.fixture(autouse=True)
+def information(caplog):
+    with caplog.at_level(logging.INFO, progress.__name__):
+        yield
+
+
+def test_every_validation_is_one_line(bench, caplog) -> None:
+    trainer = bench.fit(TrainingLoss(), Accuracy(), ValidationLine(), max_epochs=2, val_check_interval=3)
+    shown = lines(caplog)
+    assert [line.split()[:4] for line in shown] == [
+        ["epoch", "1", "step", "3"],
+        ["epoch", "1", "step", "6"],
+        ["epoch", "2", "step", "9"],
+        ["epoch", "2", "step", "12"],
+    ]
+    assert not any("\n" in line for line in shown)
+    assert trainer.global_step == 12
+
+
+def test_the_line_has_the_metrics_of_its_validation_in_the_order_of_their_names(bench, caplog) -> None:
+    trainer = bench.fit(TrainingLoss(), Accuracy(), ValidationLine())
+    (line,) = lines(caplog)
+    found = re.findall(r"(\S+/\S+) (\S+)", line)
+    names = ["train/loss", "val/accuracy", "val/loss", "val/macro_f1", "val/mean_absolute_error"]
+    assert [name for name, _ in found] == names
+    for name, value in found:
+        assert float(value) == pytest.approx(trainer.callback_metrics[name].item(), abs=5e-5)
+
+
+def test_before_a_training_loss_was_logged_the_line_does_without(bench, caplog) -> None:
+    bench.fit(TrainingLoss(), ValidationLine(), log_every_n_steps=50)
+    (line,) = lines(caplog)
+    assert "train/loss" not in line
+    assert "val/loss" in line
+
+
+def test_the_seconds_are_those_since_the_start(bench, caplog, monkeypatch) -> None:
+    class Clock:
+        now = 1000.0
+
+        def perf_counter(self) -> float:
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+
+    class Step(Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            clock.now += 7
+
+    line = ValidationLine()
+    clock.now += 500  # between building and fitting
+    bench.fit(Step(), line)
+    assert "  42 s  " in lines(caplog)[0]
+
+
+@pytest.mark.parametrize("stage", ["validate", "test"])
+def test_an_evaluation_by_itself_writes_no_line(bench, caplog, stage: str) -> None:
+    data = bench.data()
+    getattr(bench.trainer(ValidationLine()), stage)(bench.module(data), datamodule=data, verbose=False)
+    assert lines(caplog) == []
+
+
+def test_a_sanity_check_writes_no_line(bench, caplog) -> None:
+    bench.fit(ValidationLine(), num_sanity_val_steps=1, limit_val_batches=1)
+    assert len(lines(caplog)) == 1
+
+
+# --- the bar ---
+
+
+def test_the_bar_is_silent_where_nobody_watches(bench, capsys) -> None:
+    bar = ProgressBar()
+    assert bar.is_disabled
+    bench.fit(bar, enable_progress_bar=True)
+    assert capsys.readouterr().out == ""
+
+
+def test_the_bar_is_there_for_a_terminal(monkeypatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    bar = ProgressBar(refresh_rate=7)
+    assert bar.is_enabled
+    assert bar.refresh_rate == 7

@@ -1,0 +1,124 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from markdown import markdown as to_html
+from matplotlib.figure import Figure
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from firstlight.callbacks.publish import data_of, markdown, publish_figure, publish_table, shows_media
+
+ROWS = [{"word": "good", "count": 3, "share": 0.51237}, {"word": "bad", "count": 0, "share": 1.0}]
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a line of a Markdown table, as a reader splits it: a bar after a backslash is a bar."""
+    found, cell, escaped = [], "", False
+    for character in line.strip().removeprefix("|"):
+        if escaped:
+            cell, escaped = cell + character, False
+        elif character == "\\":
+            escaped = True
+        elif character == "|":
+            found.append(cell.strip())
+            cell = ""
+        else:
+            cell += character
+    assert not escaped
+    assert cell == ""
+    return found
+
+
+# --- Markdown ---
+
+
+def test_a_table_has_a_header_and_a_line_for_each_row() -> None:
+    assert markdown(["word", "count", "share"], ROWS).splitlines() == [
+        "| word | count | share |",
+        "| --- | --- | --- |",
+        "| good | 3 | 0.5124 |",
+        "| bad | 0 | 1.0000 |",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a|b", "|", "a\\|b", "ends in \\", "\\\\|", "c:\\new"])
+def test_bars_and_backslashes_in_a_cell_are_shown(text: str) -> None:
+    lines = markdown(["text", "label"], [{"text": text, "label": 1}]).splitlines()
+    assert cells(lines[2]) == [text, "1"]
+
+
+@pytest.mark.parametrize("text", ["one\ntwo", "one\r\ntwo", "one\u2028two", "\n\none\n\ttwo\n", "one\x0btwo"])
+def test_a_cell_is_one_line(text: str) -> None:
+    lines = markdown(["text"], [{"text": text}]).splitlines()
+    assert lines[2] == "| one two |"
+    assert len(lines) == 3
+
+
+def test_the_names_of_columns_are_escaped_too() -> None:
+    name = "p(yes|no\nor)"
+    lines = markdown([name, "count"], [{name: 1, "count": 2}]).splitlines()
+    assert cells(lines[0]) == ["p(yes|no or)", "count"]
+    assert len(lines) == 3
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.text("ab |\\\n\r\x85"), min_size=3, max_size=3), min_size=1, max_size=3))
+def test_whatever_is_in_the_cells_the_table_keeps_its_shape(texts: list[list[str]]) -> None:
+    columns = ["a", "b", "c"]
+    lines = markdown(columns, [dict(zip(columns, row, strict=True)) for row in texts]).split("\n")
+    assert len(lines) == 2 + len(texts)
+    for line, row in zip(lines[2:], texts, strict=True):
+        assert cells(line) == [" ".join(text.split()) for text in row]
+
+
+# --- to the loggers ---
+
+
+@pytest.fixture
+def board(tmp_path) -> TensorBoardLogger:
+    return TensorBoardLogger(tmp_path, name="board", version="")
+
+
+def read(board: TensorBoardLogger) -> EventAccumulator:
+    board.experiment.flush()
+    return EventAccumulator(board.log_dir, size_guidance={"images": 0, "tensors": 0}).Reload()
+
+
+def test_tensorboard_and_wandb_show_media_and_a_file_does_not(tmp_path, board) -> None:
+    assert shows_media(board)
+    assert not shows_media(CSVLogger(tmp_path))
+
+
+def test_tensorboard_gets_a_figure_and_a_table_at_the_step_of_the_training(bench, board, tmp_path) -> None:
+    trainer = bench.fit(loggers=(board, CSVLogger(tmp_path)), max_steps=3, limit_val_batches=0)
+    publish_figure(trainer, "val/picture", Figure(figsize=(3, 2), dpi=100))
+    publish_table(trainer, "val/words", ROWS)
+    events = read(board)
+    (picture,) = events.Images("val/picture")
+    assert (picture.step, picture.width, picture.height) == (3, 300, 200)
+    assert picture.encoded_image_string.startswith(b"\x89PNG")
+    (table,) = events.Tensors("val/words/text_summary")
+    assert table.step == 3
+    text = table.tensor_proto.string_val[0].decode()
+    assert text == markdown(["word", "count", "share"], ROWS)
+    assert to_html(text, extensions=["tables"]).count("<tr>") == 3  # as TensorBoard renders it
+
+
+def test_a_table_without_rows_is_not_published(bench, board) -> None:
+    trainer = bench.trainer(loggers=(board,))
+    publish_table(trainer, "val/words", [])
+    assert read(board).Tags()["tensors"] == []
+
+
+def test_without_loggers_nothing_is_published(bench) -> None:
+    trainer = bench.trainer()
+    publish_figure(trainer, "val/picture", Figure())
+    publish_table(trainer, "val/words", ROWS)
+    assert bench.memory.lines == []
+
+
+def test_the_data_of_a_run_is_its_data_module(bench) -> None:
+    data = bench.data()
+    assert data_of(bench.fit(data=data, max_steps=1)) is data
+    with pytest.raises(AssertionError, match="no data module"):
+        data_of(bench.trainer())

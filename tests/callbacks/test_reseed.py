@@ -1,0 +1,36 @@
+import torch
+from lightning.pytorch import Callback
+
+from firstlight.callbacks.reseed import ReseedEveryStep
+
+
+class Draws(Callback):
+    """What the global generator gives in each batch, before dropout takes from it."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+
+    def on_before_zero_grad(self, *_):
+        torch.rand(3)  # somebody else draws too
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        self.numbers.append(int(torch.randint(2**62, ())))
+
+
+def draws(bench, seed: int, **options) -> list[int]:
+    numbers = Draws()
+    bench.fit(ReseedEveryStep(seed), numbers, limit_val_batches=0, **options)
+    return numbers.numbers
+
+
+def test_what_a_step_draws_depends_on_the_seed_and_the_step_alone(bench) -> None:
+    first = draws(bench, seed=3, max_epochs=2)
+    assert len(set(first)) == 12
+    assert draws(bench, seed=3, max_epochs=2) == first
+    assert not set(draws(bench, seed=4)) & set(first)
+
+
+def test_with_accumulation_every_batch_of_a_step_draws_something_else(bench) -> None:
+    """The last step of an epoch has fewer batches, and the next epoch begins with a new step."""
+    numbers = draws(bench, seed=3, max_epochs=2, accumulate_grad_batches=4)
+    assert len(numbers) == len(set(numbers)) == 12

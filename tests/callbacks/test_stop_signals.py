@@ -1,0 +1,265 @@
+import logging
+import signal
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from lightning.pytorch import Callback
+
+from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.reseed import ReseedEveryStep
+from firstlight.callbacks.stop_signals import StopAtStepEnd
+from firstlight.callbacks.training_loss import TrainingLoss
+from firstlight.errors import Interrupted, UserError
+from firstlight.lit.schedules import linear
+from firstlight.runs.checkpoint import read_checkpoint
+
+BOTH = pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+
+
+class MissedError(BaseException):
+    """A signal that the callback did not take."""
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """The handlers of before: no signal of a test may end the tests. Afterwards they must be in place again."""
+
+    def missed(number, _):
+        raise MissedError(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, missed) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield missed
+    left = {number: signal.signal(number, handler) for number, handler in before.items()}
+    assert left == dict.fromkeys(before, missed), "the run has left its own handlers behind"
+
+
+def sends(number: int):
+    return lambda _: signal.raise_signal(number)
+
+
+def last(folder: Path, every: int | None = None) -> BestAndLast:
+    return BestAndLast(str(folder), "val/loss", "min", every)
+
+
+def step_of(folder: Path) -> int:
+    return read_checkpoint(folder / "last.ckpt")["global_step"]
+
+
+class Counts(Callback):
+    def __init__(self) -> None:
+        self.batches = self.validations = 0
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.batches += 1
+
+    def on_validation_end(self, trainer, pl_module):
+        self.validations += 1
+
+
+# --- in the middle of a step ---
+
+
+@BOTH
+@pytest.mark.parametrize("hook", ["on_train_batch_start", "on_before_backward", "on_before_optimizer_step"])
+def test_a_step_is_finished_and_saved_before_the_run_ends(
+    bench, at, tmp_path, number: int, exit_code: int, hook: str
+) -> None:
+    counts = Counts()
+    with pytest.raises(Interrupted) as error:
+        bench.fit(counts, at(hook, 4, sends(number)), StopAtStepEnd(), last(tmp_path))
+    assert error.value.exit_code == exit_code
+    assert (counts.batches, counts.validations) == (4, 0)
+    assert step_of(tmp_path) == 4
+
+
+def test_a_checkpoint_that_the_step_wrote_anyway_is_not_written_twice(bench, at, tmp_path) -> None:
+    class Writes(BestAndLast):
+        count = 0
+
+        def save_last(self, trainer):
+            self.count += 1
+            super().save_last(trainer)
+
+    checkpoint = Writes(str(tmp_path), "val/loss", "min", 4)
+    with pytest.raises(Interrupted):
+        bench.fit(at("on_before_backward", 4, sends(signal.SIGINT)), StopAtStepEnd(), checkpoint)
+    assert checkpoint.count == 1
+
+
+def test_a_run_without_checkpoints_ends_at_the_step_too(bench, at) -> None:
+    counts = Counts()
+    with pytest.raises(Interrupted):
+        bench.fit(counts, at("on_before_backward", 4, sends(signal.SIGINT)), StopAtStepEnd())
+    assert counts.batches == 4
+
+
+def test_with_accumulation_a_step_is_all_of_its_batches(bench, at, tmp_path) -> None:
+    counts = Counts()
+    with pytest.raises(Interrupted):
+        bench.fit(
+            counts,
+            at("on_before_backward", 4, sends(signal.SIGINT)),
+            StopAtStepEnd(),
+            last(tmp_path),
+            accumulate_grad_batches=3,
+        )
+    assert counts.batches == 6
+    assert step_of(tmp_path) == 2
+
+
+def test_a_second_signal_ends_at_once(bench, at, tmp_path) -> None:
+    counts = Counts()
+
+    def twice(_) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted) as error:
+        bench.fit(counts, at("on_before_backward", 4, twice), StopAtStepEnd(), last(tmp_path, every=2))
+    assert error.value.exit_code == 143
+    assert counts.batches == 3
+    assert step_of(tmp_path) == 2
+
+
+def test_the_first_signal_says_what_happens_next(bench, at, caplog) -> None:
+    with caplog.at_level(logging.INFO, "firstlight"), pytest.raises(Interrupted):
+        bench.fit(at("on_before_backward", 4, sends(signal.SIGINT)), StopAtStepEnd())
+    assert "Stopping at the end of this step; once more to stop at once" in caplog.messages
+
+
+# --- around a validation ---
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "options", [{}, {"val_check_interval": 2}, {"val_check_interval": 4, "check_val_every_n_epoch": None}], ids=str
+)
+def test_a_validation_is_finished_and_counts(
+    bench, at, tmp_path, number: int, exit_code: int, options: dict[str, object]
+) -> None:
+    """Also the one that follows right after the step."""
+    for hook in ("on_validation_batch_start", "on_before_zero_grad"):
+        counts, checkpoint = Counts(), last(tmp_path / hook)
+        call = {"on_validation_batch_start": 1, "on_before_zero_grad": options.get("val_check_interval", 6)}[hook]
+        with pytest.raises(Interrupted) as error:
+            bench.fit(counts, at(hook, call, sends(number)), StopAtStepEnd(), checkpoint, max_epochs=2, **options)
+        assert error.value.exit_code == exit_code
+        assert counts.validations == 1
+        assert counts.batches == options.get("val_check_interval", 6)
+        assert step_of(tmp_path / hook) == checkpoint.best_step == counts.batches
+
+
+def test_in_an_epoch_without_validation_the_step_is_saved(bench, at, tmp_path) -> None:
+    """Nothing may wait for a validation that does not come."""
+    with pytest.raises(Interrupted):
+        bench.fit(
+            at("on_before_backward", 2, sends(signal.SIGINT)),
+            StopAtStepEnd(),
+            last(tmp_path),
+            max_epochs=2,
+            val_check_interval=2,
+            check_val_every_n_epoch=2,
+        )
+    assert step_of(tmp_path) == 2
+
+
+def test_the_last_step_of_an_epoch_is_saved(bench, at, tmp_path) -> None:
+    with pytest.raises(Interrupted):
+        bench.fit(
+            at("on_before_backward", 6, sends(signal.SIGINT)),
+            StopAtStepEnd(),
+            last(tmp_path),
+            max_epochs=2,
+            limit_val_batches=0,
+        )
+    assert step_of(tmp_path) == 6
+
+
+def test_a_sanity_check_is_followed_by_one_step(bench, at, tmp_path) -> None:
+    with pytest.raises(Interrupted):
+        bench.fit(
+            at("on_validation_batch_start", 1, sends(signal.SIGTERM)),
+            StopAtStepEnd(),
+            last(tmp_path),
+            num_sanity_val_steps=1,
+        )
+    assert step_of(tmp_path) == 1
+
+
+@BOTH
+@pytest.mark.parametrize("stage", ["validate", "test"])
+def test_an_evaluation_by_itself_ends_at_once(bench, at, number: int, exit_code: int, stage: str) -> None:
+    hook = {"validate": "on_validation_batch_start", "test": "on_test_batch_start"}[stage]
+    data = bench.data()
+    trainer = bench.trainer(at(hook, 2, sends(number)), StopAtStepEnd())
+    with pytest.raises(Interrupted) as error:
+        getattr(trainer, stage)(bench.module(data), datamodule=data, verbose=False)
+    assert error.value.exit_code == exit_code
+
+
+def test_a_signal_after_the_last_step_ends_the_evaluation_that_follows(bench, at, tmp_path) -> None:
+    data = bench.data()
+    trainer = bench.fit(at("on_train_end", 1, sends(signal.SIGINT)), StopAtStepEnd(), last(tmp_path), data=data)
+    with pytest.raises(Interrupted):
+        trainer.validate(trainer.lightning_module, datamodule=data, verbose=False)
+
+
+# --- before and after ---
+
+
+def test_after_a_run_the_signals_mean_what_they_meant(bench, handlers) -> None:
+    bench.fit(StopAtStepEnd())
+    assert signal.getsignal(signal.SIGINT) is handlers
+    assert signal.getsignal(signal.SIGTERM) is handlers
+
+
+def test_after_a_run_that_failed_the_signals_mean_what_they_meant(bench, at, handlers) -> None:
+    def fail(_) -> None:
+        raise UserError("a mistake")
+
+    with pytest.raises(UserError):
+        bench.fit(at("on_before_backward", 2, fail), StopAtStepEnd())
+    assert signal.getsignal(signal.SIGINT) is handlers
+    assert signal.getsignal(signal.SIGTERM) is handlers
+
+
+def test_outside_the_main_thread_the_signals_are_left_alone(bench) -> None:
+    """Python lets only the main thread set handlers."""
+    ended = []
+    thread = threading.Thread(target=lambda: ended.append(bench.fit(StopAtStepEnd()).global_step))
+    thread.start()
+    thread.join()
+    assert ended == [6]
+
+
+# --- going on ---
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate_grad_batches": 3}, {"val_check_interval": 2}], ids=str)
+def test_an_interrupted_run_goes_on_to_the_same_end(bench, at, tmp_path, options: dict[str, object]) -> None:
+    """The same weights and the same curve as if nothing had happened: in mid-epoch, at its end, and in the next one."""
+
+    def fit(*callbacks: Callback, ckpt_path: Path | None = None) -> dict[str, torch.Tensor]:
+        data = bench.data(seed=3)
+        module = bench.module(data, dropout=0.3, schedule=partial(linear, warmup_steps=2))
+        callbacks = (ReseedEveryStep(3), TrainingLoss(), *callbacks, StopAtStepEnd(), last(tmp_path))
+        settings = {"max_epochs": 2, "log_every_n_steps": 2} | options
+        bench.fit(*callbacks, data=data, module=module, ckpt_path=ckpt_path, **settings)
+        return module.state_dict()
+
+    def curve() -> list[list[tuple[int, float]]]:
+        curves = [bench.memory.curve("train/loss"), bench.memory.curve("val/loss")]
+        bench.memory.lines.clear()
+        return curves
+
+    expected, expected_curve = fit(), curve()
+    for batch in (4, 6, 8):
+        with pytest.raises(Interrupted):
+            fit(at("on_before_backward", batch, sends(signal.SIGINT)))
+        torch.rand(batch)  # what happens in between does not matter
+        weights = fit(ckpt_path=tmp_path / "last.ckpt")
+        assert all(torch.equal(weights[name], expected[name]) for name in expected)
+        assert curve() == expected_curve

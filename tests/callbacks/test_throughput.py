@@ -1,0 +1,129 @@
+import time
+
+import pytest
+from lightning.pytorch import Callback
+
+from firstlight.callbacks import throughput
+from firstlight.callbacks.throughput import Throughput
+
+
+class Batches(Callback):
+    """Counts by itself what was trained on."""
+
+    def __init__(self) -> None:
+        self.tokens = self.padding = self.examples = 0
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.tokens += int(batch.padding_mask.sum())
+        self.padding += int((~batch.padding_mask).sum())
+        self.examples += len(batch.targets)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock for the callback that stands still unless it is told to go on."""
+
+    class Clock:
+        now = 1000.0
+
+        def perf_counter(self) -> float:
+            return self.now
+
+        def go(self, seconds: float) -> None:
+            self.now += seconds
+
+    clock = Clock()
+    monkeypatch.setattr(throughput, "time", clock)
+    return clock
+
+
+class Takes(Callback):
+    """Lets the clock go on: so many seconds for a step and so many for a validation."""
+
+    def __init__(self, clock, step: float = 0, validation: float = 0) -> None:
+        self.clock, self.step, self.validation = clock, step, validation
+
+    def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+        self.clock.go(self.step)
+
+    def on_validation_epoch_start(self, trainer, pl_module):
+        self.clock.go(self.validation)
+
+
+def test_only_real_tokens_are_counted(bench) -> None:
+    measured, batches = Throughput(), Batches()
+    data = bench.data(context_length=60)  # so that most texts are shorter
+    bench.fit(measured, batches, data=data)
+    assert batches.padding > 0
+    assert (measured.tokens, measured.examples) == (batches.tokens, batches.examples)
+
+
+def test_the_rate_is_what_was_done_over_the_seconds_that_it_took(bench, clock) -> None:
+    measured, batches = Throughput(), Batches()
+    bench.fit(measured, batches, Takes(clock, step=2), log_every_n_steps=3)
+    assert measured.seconds == pytest.approx(6 * 2)
+    assert measured.tokens_per_second == pytest.approx(batches.tokens / 12)
+    assert bench.memory.curve("train/examples_per_second") == [(2, 10.0), (5, 10.0)]  # 3 batches of 20 in 6 s
+    shares = [value * 6 for _, value in bench.memory.curve("train/tokens_per_second")]
+    assert sum(shares) == pytest.approx(batches.tokens)
+
+
+def test_the_time_of_a_validation_does_not_count(bench, clock) -> None:
+    measured = Throughput()
+    bench.fit(measured, Takes(clock, step=2, validation=500), max_epochs=2, val_check_interval=2)
+    assert measured.seconds == pytest.approx(12 * 2)
+    assert {value for _, value in bench.memory.curve("train/examples_per_second")} == {10.0}
+
+
+def test_the_time_between_two_epochs_does_not_count(bench, clock) -> None:
+    class AtTheEnd(Callback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            clock.go(300)
+
+    measured = Throughput()
+    bench.fit(measured, Takes(clock, step=2), AtTheEnd(), max_epochs=2)
+    assert measured.seconds == pytest.approx(12 * 2)
+
+
+def test_the_time_before_the_training_does_not_count(bench, clock) -> None:
+    class AtTheStart(Callback):
+        def on_fit_start(self, trainer, pl_module):
+            clock.go(300)
+
+    measured = Throughput()
+    bench.fit(measured, Takes(clock, step=2), AtTheStart())
+    assert measured.seconds == pytest.approx(6 * 2)
+
+
+def test_with_accumulation_every_batch_counts_and_a_step_is_logged_once(bench, clock) -> None:
+    measured, batches = Throughput(), Batches()
+    bench.fit(measured, batches, Takes(clock, step=2), accumulate_grad_batches=3)
+    assert measured.tokens == batches.tokens
+    assert bench.memory.curve("train/examples_per_second") == [(0, 30.0), (1, 30.0)]
+
+
+@pytest.mark.parametrize("batch", [4, 6], ids=["in mid-epoch", "at the end of an epoch"])
+def test_a_resumed_run_goes_on_counting_and_leaves_out_the_time_between(bench, at, clock, tmp_path, batch: int) -> None:
+    path = tmp_path / "last.ckpt"
+    saved = at("on_train_batch_end", batch, lambda trainer: trainer.save_checkpoint(path))
+    bench.fit(Throughput(), Takes(clock, step=2), saved)
+    clock.go(86_400)
+    measured = Throughput()
+    bench.fit(measured, Takes(clock, step=2), max_epochs=2, ckpt_path=path)
+    assert measured.examples == 12 * 20
+    assert measured.seconds == pytest.approx(12 * 2)
+    assert {value for _, value in bench.memory.curve("train/examples_per_second")} == {10.0}
+
+
+def test_before_any_training_there_is_no_rate() -> None:
+    assert Throughput().tokens_per_second is None
+
+
+def test_the_clock_is_the_walls(bench) -> None:
+    measured = Throughput()
+    started_at = time.perf_counter()
+    bench.fit(measured)
+    assert 0 < measured.seconds < time.perf_counter() - started_at
+    rates = [value for _, value in bench.memory.curve("train/tokens_per_second")]
+    assert len(rates) == 6
+    assert min(rates) > 0

@@ -1,0 +1,115 @@
+import pytest
+import torch
+from lightning.pytorch import Callback
+from lightning.pytorch.loggers import CSVLogger
+
+from firstlight.callbacks.running_mean import RunningMean
+from firstlight.callbacks.training_loss import TrainingLoss
+from firstlight.lit.losses import classification_loss
+
+
+class TrueLosses(Callback):
+    """The loss of every batch, computed again from its logits."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.values.append(classification_loss(outputs["logits"], batch.targets).item())
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+# --- the mean ---
+
+
+def test_the_mean_is_that_of_what_was_added_since_it_was_taken() -> None:
+    running = RunningMean()
+    running.add(torch.tensor(2.0))
+    running.add(torch.tensor(8.0), count=4)
+    assert running.take() == pytest.approx(2.0)
+    running.add(torch.tensor(7.0))
+    assert running.take() == pytest.approx(7.0)
+
+
+def test_the_mean_holds_no_graph() -> None:
+    running = RunningMean()
+    running.add(torch.ones((), requires_grad=True) * 3)
+    assert not running.take().requires_grad
+
+
+def test_the_mean_of_nothing_is_zero() -> None:
+    assert RunningMean().take() == 0
+
+
+def test_the_state_of_a_mean_is_plain_numbers_and_goes_on() -> None:
+    first, second = RunningMean(), RunningMean()
+    first.add(torch.tensor(6.0), count=2)
+    state = first.state_dict()
+    assert {name: type(value) for name, value in state.items()} == {"total": float, "count": int}
+    second.load_state_dict(state)
+    second.add(torch.tensor(3.0))
+    assert second.take() == pytest.approx(3.0)
+
+
+# --- the callback ---
+
+
+def test_what_is_logged_is_the_mean_loss_since_the_last_time(bench) -> None:
+    losses = TrueLosses()
+    bench.fit(TrainingLoss(), losses, log_every_n_steps=4, limit_train_batches=11)
+    assert bench.memory.curve("train/loss") == [
+        (3, pytest.approx(mean(losses.values[:4]))),
+        (7, pytest.approx(mean(losses.values[4:8]))),
+    ]
+
+
+def test_the_mean_goes_on_into_the_next_epoch(bench) -> None:
+    losses = TrueLosses()
+    bench.fit(TrainingLoss(), losses, log_every_n_steps=4, limit_train_batches=3, max_epochs=3)
+    assert bench.memory.curve("train/loss") == [
+        (3, pytest.approx(mean(losses.values[:4]))),
+        (7, pytest.approx(mean(losses.values[4:8]))),
+    ]
+
+
+def test_with_accumulation_the_loss_is_that_of_a_batch_and_none_is_left_out(bench) -> None:
+    losses = TrueLosses()
+    bench.fit(TrainingLoss(), losses, log_every_n_steps=2, limit_train_batches=11, accumulate_grad_batches=3)
+    assert bench.memory.curve("train/loss") == [
+        (1, pytest.approx(mean(losses.values[:6]))),
+        (3, pytest.approx(mean(losses.values[6:]))),
+    ]
+
+
+def test_without_logging_steps_nothing_is_logged(bench) -> None:
+    bench.fit(TrainingLoss(), log_every_n_steps=0)
+    assert bench.memory.curve("train/loss") == []
+
+
+def test_the_progress_bar_gets_the_loss_too(bench) -> None:
+    trainer = bench.fit(TrainingLoss())
+    assert trainer.progress_bar_metrics["train/loss"] == pytest.approx(bench.memory.curve("train/loss")[-1][1])
+    assert "train/loss" in trainer.callback_metrics
+
+
+def test_every_logger_gets_every_line(bench, tmp_path) -> None:
+    bench.fit(TrainingLoss(), loggers=(CSVLogger(tmp_path, name="csv", version=""),))
+    header, *lines = (tmp_path / "csv" / "metrics.csv").read_text().splitlines()
+    assert "train/loss" in header.split(",")
+    assert len(bench.memory.curve("train/loss")) == 6
+    assert len([line for line in lines if line]) >= 6
+
+
+def test_what_was_summed_goes_into_the_checkpoint(bench, at, tmp_path) -> None:
+    """A run that is resumed between two lines writes the line that an uninterrupted one writes."""
+    path = tmp_path / "at-3.ckpt"
+    bench.fit(
+        TrainingLoss(), at("on_train_batch_end", 3, lambda trainer: trainer.save_checkpoint(path)), log_every_n_steps=4
+    )
+    (line,) = bench.memory.curve("train/loss")
+    bench.memory.lines.clear()
+    bench.fit(TrainingLoss(), log_every_n_steps=4, ckpt_path=path)
+    assert bench.memory.curve("train/loss") == [line]

@@ -1,0 +1,242 @@
+from itertools import chain, islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstlight.data.batches import (
+    POOL_OF_BATCHES,
+    EvaluationBatches,
+    ResumableLoader,
+    Rows,
+    TrainingBatches,
+    batches_per_epoch,
+    batches_taken,
+)
+
+ROWS = np.arange(1000, 1103)  # 103 rows, whose numbers are not their places
+LENGTHS = np.random.default_rng(5).integers(0, 61, size=len(ROWS))
+SIZE = 7
+
+
+def training(
+    rows: np.ndarray = ROWS, *, start: int = 0, size: int = SIZE, seed: int = 11, **options
+) -> TrainingBatches:
+    batches = TrainingBatches(rows, size, seed, **options)
+    batches.start = start
+    return batches
+
+
+def taken(batches: TrainingBatches) -> list[list[int]]:
+    return [batch.tolist() for batch in batches]
+
+
+def uninterrupted(passes: int, **options) -> list[list[int]]:
+    batches = training(**options)
+    return [batch.tolist() for epoch in range(passes) for batch in batches.epoch_batches(epoch)]
+
+
+ORDERS = pytest.mark.parametrize("options", [{}, {"lengths": LENGTHS}], ids=["shuffled", "bucketed"])
+
+
+# --- training ---
+
+
+@ORDERS
+def test_every_row_comes_once_a_pass(options):
+    batches = taken(training(**options))
+    assert sorted(chain(*batches)) == ROWS.tolist()
+    assert sorted(map(len, batches)) == [103 % SIZE] + [SIZE] * (103 // SIZE)
+    assert len(batches) == len(training(**options)) == 15
+
+
+@ORDERS
+def test_the_order_depends_on_the_seed_and_the_pass_and_on_nothing_else(options):
+    first = training(**options).epoch_batches(3)
+    np.random.seed(0)
+    training(**options).epoch_batches(2)
+    again = training(**options).epoch_batches(3)
+    assert all(map(np.array_equal, first, again))
+    for other in (training(**options).epoch_batches(4), training(seed=12, **options).epoch_batches(3)):
+        assert not all(map(np.array_equal, first, other))
+
+
+def test_the_rows_are_shuffled():
+    batches = taken(training())
+    assert all(batch != sorted(batch) for batch in batches)
+
+
+@ORDERS
+@pytest.mark.parametrize("start", [0, 1, 6, 14, 15, 16, 29, 41])
+def test_starting_in_the_middle_gives_the_batches_of_an_uninterrupted_training(options, start):
+    assert taken(training(start=start, **options)) == uninterrupted(5, **options)[start : start + 15]
+
+
+def test_a_start_is_used_once():
+    batches = training(start=6)
+    list(batches)
+    assert taken(batches) == uninterrupted(1)
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 5])
+@ORDERS
+def test_processes_share_the_batches_of_one_process_with_as_many_times_the_batch_size(options, world_size):
+    rows = ROWS[: 103 // world_size * world_size]
+    options = {name: lengths[: len(rows)] for name, lengths in options.items()}
+    whole = taken(training(rows, size=SIZE * world_size, start=4, **options))
+    shares = [taken(training(rows, rank=rank, world_size=world_size, start=4, **options)) for rank in range(world_size)]
+    for batch, *parts in zip(whole, *shares, strict=True):
+        assert sorted(chain(*parts)) == sorted(batch)  # nothing twice, nothing left out
+        assert len({len(part) for part in parts}) == 1
+
+
+@pytest.mark.parametrize(("num_rows", "world_size"), [(103, 4), (7, 4), (2, 5), (1, 3)])
+def test_processes_take_as_many_rows_each_even_where_a_row_must_come_twice_for_it(num_rows, world_size):
+    rows = ROWS[:num_rows]
+    shares = [taken(training(rows, rank=rank, world_size=world_size)) for rank in range(world_size)]
+    assert len({tuple(map(len, share)) for share in shares}) == 1
+    everything = [row for share in shares for batch in share for row in batch]
+    assert set(everything) == set(rows.tolist())
+    assert len(everything) - num_rows < world_size
+
+
+@given(num_rows=st.integers(1, 61), size=st.integers(1, 13), start=st.integers(0, 97), bucketed=st.booleans())
+def test_any_training_can_be_taken_up_anywhere(num_rows, size, start, bucketed):
+    rows, lengths = ROWS[:num_rows], LENGTHS[:num_rows] if bucketed else None
+    resumed = training(rows, size=size, start=start, lengths=lengths)
+    epoch, position = divmod(start, len(resumed))
+    rest = [batch.tolist() for batch in resumed.epoch_batches(epoch)[position:]]
+    assert list(map(np.ndarray.tolist, islice(resumed, len(rest)))) == rest
+
+
+# --- bucketing and balancing ---
+
+
+def spread(batches: list[list[int]]) -> float:
+    """How far apart the lengths within a batch are, on average."""
+    return float(np.mean([np.ptp(LENGTHS[np.array(batch) - 1000]) for batch in batches]))
+
+
+def test_a_bucketed_batch_has_rows_of_like_length():
+    assert spread(taken(training(lengths=LENGTHS))) < 7 < 40 < spread(taken(training()))
+
+
+def test_bucketed_batches_are_not_in_the_order_of_length():
+    longest = [max(LENGTHS[np.array(batch) - 1000]) for batch in taken(training(lengths=LENGTHS))]
+    assert longest != sorted(longest)
+
+
+def test_a_bucketed_row_meets_other_rows_in_the_next_pass():
+    lengths = np.full(4 * POOL_OF_BATCHES * SIZE, 5)
+    batches = training(np.arange(len(lengths)), lengths=lengths)
+    together = [{frozenset(batch.tolist()) for batch in batches.epoch_batches(epoch)} for epoch in range(2)]
+    assert not together[0] & together[1]
+
+
+def test_sampling_by_weight_balances_classes():
+    is_rare = np.arange(len(ROWS)) < 7
+    batches = training(weights=np.where(is_rare, 1 / 7, 1 / 96))
+    drawn = np.concatenate([batch for epoch in range(101) for batch in batches.epoch_batches(epoch)])
+    assert np.mean(drawn < 1007) == pytest.approx(0.5, abs=0.02)
+    assert set(drawn.tolist()) == set(ROWS.tolist())
+
+
+def test_a_pass_of_weighted_sampling_is_as_long_as_any_other_and_can_be_taken_up():
+    weights = np.arange(1, 104, dtype=float)
+    assert sum(map(len, taken(training(weights=weights)))) == 103
+    assert taken(training(weights=weights, start=8)) == uninterrupted(2, weights=weights)[8:23]
+
+
+# --- evaluation ---
+
+
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["in order", "by length"])
+@pytest.mark.parametrize("world_size", [1, 2, 5])
+def test_evaluation_takes_every_row_once(lengths, world_size):
+    shares = [
+        EvaluationBatches(ROWS, SIZE, lengths=lengths, rank=rank, world_size=world_size) for rank in range(world_size)
+    ]
+    rows = [row for share in shares for batch in share for row in batch.tolist()]
+    assert sorted(rows) == ROWS.tolist()
+    assert all(len(share) == len(list(share)) for share in shares)
+
+
+def test_evaluation_takes_rows_of_like_length_together():
+    by_length = [batch.tolist() for batch in EvaluationBatches(ROWS, SIZE, lengths=LENGTHS)]
+    assert spread(by_length) < 7
+
+
+def test_nothing_to_evaluate_is_no_batch():
+    assert list(EvaluationBatches(ROWS[:0], SIZE, lengths=LENGTHS[:0])) == []
+
+
+# --- the loader ---
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_loader_reads_its_position_off_the_training_whenever_it_starts(num_workers):
+    position = 0
+    lengths = np.arange(1200)
+    loader = ResumableLoader(Rows(lengths), training(), lambda: position, num_workers=num_workers)
+    expected = uninterrupted(4)
+    for position in (0, 4, 21):  # the loader reads it
+        assert [batch.rows.tolist() for batch in loader] == expected[position : position + 15]
+
+
+def test_a_loader_keeps_no_position_of_its_own():
+    loader = ResumableLoader(Rows(np.arange(1200)), training(), lambda: 0)
+    assert loader.state_dict() == {"position": "global_step"}
+    loader.load_state_dict({"position": "elsewhere"})
+    assert [batch.rows.tolist() for batch in loader] == uninterrupted(1)
+
+
+def test_a_batch_of_rows_knows_its_longest_row_and_its_tokens():
+    batch = Rows(np.array([3, 0, 7, 5]))[np.array([0, 3])]
+    assert torch.equal(batch.rows, torch.tensor([0, 3]))
+    assert (batch.longest, batch.num_tokens) == (5, 8)
+
+
+def test_a_batch_of_empty_rows_is_one_token_long():
+    batch = Rows(np.array([0, 0, 7]))[np.array([0, 1])]
+    assert (batch.longest, batch.num_tokens) == (1, 0)
+
+
+# --- counting ---
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(1.0, 103), (0.5, 51), (0.0, 0), (7, 7), (103, 103), (1009, 103), (0.019, 1)]
+)
+def test_an_epoch_may_be_limited_to_a_number_or_to_a_share_of_the_batches(limit, expected):
+    assert batches_per_epoch(103, limit) == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "per_epoch", "per_step", "expected"),
+    [
+        (0, 7, 1, 0),
+        (5, 7, 1, 5),
+        (7, 7, 1, 7),
+        (17, 7, 1, 17),
+        (2, 7, 3, 6),
+        (3, 7, 3, 7),  # the last step of an epoch takes the one batch that is left
+        (4, 7, 3, 10),
+        (6, 7, 3, 14),
+        (2, 7, 11, 14),  # every step is a whole epoch
+        (5, 6, 3, 15),  # it comes out even
+    ],
+)
+def test_batches_taken_are_counted_from_the_steps(steps, per_epoch, per_step, expected):
+    assert batches_taken(steps, per_epoch, per_step) == expected
+
+
+@given(st.integers(1, 13), st.integers(1, 13), st.integers(0, 97))
+def test_counting_batches_agrees_with_going_through_them(per_epoch, per_step, steps):
+    batches = done = 0
+    while done < steps:
+        batches += 1
+        in_epoch = (batches - 1) % per_epoch + 1
+        done += in_epoch == per_epoch or in_epoch % per_step == 0
+    assert batches_taken(steps, per_epoch, per_step) == batches

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from firstlight.data.labels import LEFT_OUT, MOST_CLASSES, LabelReader, canonical, class_names_of, targets_of
+from firstlight.data.options import Labels
+from firstlight.errors import UserError
+
+PLACE = "reviews.csv:12"
+
+
+def stars(lowest: int = 0) -> LabelReader:
+    return LabelReader(Labels.stars, "label", lowest).learn([])
+
+
+def classes(*values: object) -> LabelReader:
+    return LabelReader(Labels.classes, "mood").learn(values)
+
+
+# --- one value, however it was stored ---
+
+
+@pytest.mark.parametrize("value", [4, 4.0, "4", "4.0", " 4 ", "4\r"])
+def test_a_label_is_the_same_from_csv_json_and_parquet(value):
+    assert canonical(value) == "4"
+    assert stars().read(value, PLACE) == 4
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "", "  "])
+def test_a_missing_label_is_refused_with_its_place(value):
+    for reader in (stars(), classes("sad", "glad")):
+        message = rf"{PLACE}: the label in column {reader.column} is missing; remove the row, or fill it in"
+        with pytest.raises(UserError, match=message):
+            reader.read(value, PLACE)
+
+
+# --- stars ---
+
+
+@pytest.mark.parametrize("kind", [Labels.stars, Labels.binary])
+def test_labels_from_0_to_4_are_one_to_five_stars(kind):
+    reader = LabelReader(kind, "label").learn([])
+    assert [reader.read(label, PLACE) for label in range(5)] == [0, 1, 2, 3, 4]
+    assert list(reader.names) == ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
+
+
+def test_stars_may_be_counted_from_one():
+    assert [stars(lowest=1).read(str(label), PLACE) for label in range(1, 6)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("lowest", "label", "message"),
+    [
+        (0, 7, "label 7 is outside 0 to 4; correct it"),
+        (0, -1, "label -1 is outside 0 to 4; correct it"),
+        (0, 5, "label 5 is outside 0 to 4; set data.lowest_label=1 if the file counts stars from 1"),
+        (1, 0, "label 0 is outside 1 to 5; set data.lowest_label=0 if the file counts stars from 0"),
+        (1, 6, "label 6 is outside 1 to 5; correct it"),
+    ],
+)
+def test_a_star_out_of_range_is_refused_with_a_remedy(lowest, label, message):
+    with pytest.raises(UserError, match=f"{PLACE}: {message}"):
+        stars(lowest).read(label, PLACE)
+
+
+@pytest.mark.parametrize("value", ["good", "4.5", 4.5, "--4", "4-", "²", "٣", "9" * 5003, True, [4], "1_0", "inf"])
+def test_a_star_that_is_no_whole_number_is_refused(value):
+    message = f"{PLACE}: label .* is not a whole number of stars; other labels need data.labels=classes"
+    with pytest.raises(UserError, match=message):
+        stars().read(value, PLACE)
+
+
+# --- classes ---
+
+
+def test_classes_are_the_different_values_in_order():
+    reader = classes("sad", "glad", "sad", "mad")
+    assert list(reader.names) == ["glad", "mad", "sad"]
+    assert [reader.read(label, PLACE) for label in ("sad", "glad", "mad")] == [2, 0, 1]
+
+
+def test_numbers_as_classes_are_in_the_order_of_numbers_and_before_words():
+    assert list(classes(10, "9", 2.0, "none", -3).names) == ["-3", "2", "9", "10", "none"]
+
+
+def test_a_name_that_ends_like_a_number_stays_whole():
+    assert list(classes("v2", "v2.0", "v2.5", "3.0").names) == ["3", "v2", "v2.0", "v2.5"]
+
+
+def test_a_missing_value_is_no_class():
+    assert list(classes("sad", None, "", "glad", float("nan")).names) == ["glad", "sad"]
+
+
+def test_a_class_that_training_did_not_have_is_refused():
+    with pytest.raises(UserError, match=f"{PLACE}: label mad is not one of the classes of training: glad, sad"):
+        classes("sad", "glad").read("mad", PLACE)
+
+
+@pytest.mark.parametrize(("values", "count"), [(["sad", "sad"], 1), ([None], 0), ([1, 1.0, "1"], 1)])
+def test_one_class_is_not_enough(values, count):
+    with pytest.raises(UserError, match=f"data.label_column=mood has {count} different value; a task needs two"):
+        classes(*values)
+
+
+def test_a_column_with_a_class_for_every_row_is_not_the_label_column():
+    with pytest.raises(UserError, match=r"data.label_column=mood has 1009 different values; is it the label column\?"):
+        classes(*range(1009))
+    assert len(classes(*range(MOST_CLASSES)).names) == MOST_CLASSES
+
+
+# --- what is predicted ---
+
+
+def test_a_sentiment_is_negative_or_positive_and_three_stars_are_left_out():
+    assert targets_of(np.array([0, 1, 2, 3, 4]), Labels.binary).tolist() == [0, 0, LEFT_OUT, 1, 1]
+    assert class_names_of(Labels.binary, ["1 star"]) == ["negative", "positive"]
+
+
+@pytest.mark.parametrize("kind", [Labels.stars, Labels.classes])
+def test_other_targets_are_the_labels_themselves(kind):
+    assert targets_of(np.array([4, 0, 2]), kind).tolist() == [4, 0, 2]
+    assert class_names_of(kind, ["bad", "fair", "good"]) == ["bad", "fair", "good"]
+
+
+def test_classes_may_be_given_other_names():
+    assert class_names_of(Labels.classes, ["0", "1"], ["world", "sports"]) == ["world", "sports"]
+
+
+def test_as_many_names_as_classes_must_be_given():
+    with pytest.raises(UserError, match=r"data.class_names has 3 names, but the data has 2 classes: 0, 1"):
+        class_names_of(Labels.classes, ["0", "1"], ["world", "sports", "business"])

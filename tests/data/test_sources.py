@@ -1,0 +1,289 @@
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from firstlight.data import hub
+from firstlight.data.files import Row
+from firstlight.data.options import ReviewOptions, SourceKind
+from firstlight.data.samples import reviews
+from firstlight.data.sources import check_path, find_source
+from firstlight.errors import UserError
+
+ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
+
+FolderMaker = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty one, and nothing said about where data is."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
+    return folder
+
+
+@pytest.fixture
+def make(working_folder: Path) -> FolderMaker:
+    """Make a folder of splits and return its path from the working folder."""
+
+    def make_folder(path: str, *splits: str, content: str = ROWS) -> Path:
+        folder = Path(path)
+        folder.mkdir(parents=True)
+        for split in splits or ("train", "test"):
+            (folder / f"{split}.jsonl").write_text(content)
+        return folder
+
+    return make_folder
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
+        raise hub.HubUnreachableError("no route to host")
+
+    monkeypatch.setattr(hub, "mirror", mirror)
+
+
+@pytest.fixture
+def asked(make: FolderMaker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
+    """What a Hub that has everything was asked for."""
+    requests: list[tuple[str, Path]] = []
+    mirrored = make("mirrored", "train", "validation")
+
+    def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
+        requests.append((dataset_id, cache_dir))
+        return hub.Mirror(mirrored, dataset_id, "5eed")
+
+    monkeypatch.setattr(hub, "mirror", mirror)
+    return requests
+
+
+def find(**options) -> tuple[SourceKind, str]:
+    source = find_source(ReviewOptions(**options))
+    return source.kind, source.where
+
+
+# --- which source is taken ---
+
+
+def test_auto_takes_the_data_folder_of_the_environment_first(make, asked, monkeypatch):
+    make("data/amazon_reviews")
+    folder = make("elsewhere/amazon_reviews")
+    monkeypatch.setenv("FIRSTLIGHT_DATA", "elsewhere")
+    assert find() == (SourceKind.local, str(folder))
+    assert asked == []
+
+
+@pytest.mark.parametrize("variable", [None, "", "elsewhere"])
+def test_auto_takes_the_folder_below_data_next(make, asked, monkeypatch, variable):
+    folder = make("data/amazon_reviews")
+    make("elsewhere/other_reviews")
+    if variable is not None:
+        monkeypatch.setenv("FIRSTLIGHT_DATA", variable)
+    assert find() == (SourceKind.local, str(folder))
+    assert asked == []
+
+
+def test_auto_asks_the_hub_next(make, asked):
+    make("data/other_reviews")
+    assert find(cache_dir="cache") == (SourceKind.hub, "SetFit/amazon_reviews_multi_en@5eed")
+    assert asked == [("SetFit/amazon_reviews_multi_en", Path("cache"))]
+
+
+def test_auto_generates_a_sample_at_last_and_warns(no_hub, caplog):
+    assert find() == (SourceKind.sample, f"generated sample {reviews.VERSION}")
+    [warning] = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage() == (
+        "No amazon_reviews data: not below $FIRSTLIGHT_DATA, not in data/, and the Hub does not answer. "
+        "Training on a GENERATED SAMPLE instead; its numbers say nothing about real reviews."
+    )
+
+
+def test_no_warning_is_given_where_real_data_is_found(make, asked, caplog):
+    make("data/amazon_reviews")
+    find()
+    find(source=SourceKind.hub)
+    find(source=SourceKind.sample)
+    assert caplog.records == []
+
+
+def test_another_name_is_another_folder(make, asked):
+    make("data/amazon_reviews")
+    folder = make("data/film_reviews")
+    assert find(name="film_reviews") == (SourceKind.local, str(folder))
+
+
+# --- a source that is forced ---
+
+
+def test_local_is_never_anything_else(make, asked):
+    message = r"data.source=local: there is no folder amazon_reviews below \$FIRSTLIGHT_DATA or data/; set data.path"
+    with pytest.raises(UserError, match=message):
+        find(source=SourceKind.local)
+    folder = make("data/amazon_reviews")
+    assert find(source=SourceKind.local) == (SourceKind.local, str(folder))
+    assert asked == []
+
+
+def test_hub_is_asked_even_where_there_is_a_local_copy(make, asked):
+    make("data/amazon_reviews")
+    assert find(source=SourceKind.hub, hub="own/reviews") == (SourceKind.hub, "own/reviews@5eed")
+
+
+def test_hub_is_never_a_sample(make, no_hub):
+    make("data/amazon_reviews")
+    message = r"data.source=hub: the Hub does not answer \(no route to host\); try again, or set data.path"
+    with pytest.raises(UserError, match=message):
+        find(source=SourceKind.hub)
+
+
+def test_sample_is_generated_even_where_there_is_a_local_copy(make, asked):
+    make("data/amazon_reviews")
+    assert find(source=SourceKind.sample)[0] is SourceKind.sample
+    assert asked == []
+
+
+def test_a_sample_has_no_path():
+    with pytest.raises(ValueError, match=r"data.source=sample reads nothing, so data.path=mine must be removed"):
+        ReviewOptions(source=SourceKind.sample, path="mine")
+
+
+# --- data.path ---
+
+
+@pytest.mark.parametrize("kind", [SourceKind.auto, SourceKind.local])
+def test_a_path_to_a_folder_is_its_splits(make, asked, kind):
+    make("data/amazon_reviews")
+    folder = make("mine", "train", "dev")
+    source = find_source(ReviewOptions(path="mine", source=kind))
+    assert (source.kind, source.where, source.splits) == (SourceKind.local, "mine", ["train", "validation"])
+    assert source.files["validation"] == folder / "dev.jsonl"
+
+
+@pytest.mark.parametrize("only_split", ["train", "test"])
+def test_a_path_to_a_file_is_one_split(make, only_split):
+    path = str(make("mine", "stars") / "stars.jsonl")
+    source = find_source(ReviewOptions(path=path), only_split=only_split)
+    assert (source.where, source.splits) == (path, [only_split])
+
+
+def test_a_path_to_nothing_local_is_a_data_set_of_the_hub(asked):
+    assert find(path="own/reviews", cache_dir="cache") == (SourceKind.hub, "own/reviews@5eed")
+    assert asked == [("own/reviews", Path("cache"))]
+
+
+def test_a_path_to_the_hub_is_never_a_sample(no_hub):
+    message = "data.path=own/reviews is no local file or folder, and the Hub does not answer"
+    with pytest.raises(UserError, match=message):
+        find(path="own/reviews")
+
+
+@pytest.mark.parametrize("path", ["missing.csv", "mine/missing.jsonl", "./mine", "/mine/reviews", "a/b/c", "reviews"])
+def test_a_path_that_can_only_be_local_must_exist(asked, path):
+    with pytest.raises(UserError, match=f"data.path={path}: there is no such file or folder"):
+        find(path=path)
+    assert asked == []
+
+
+def test_a_path_that_is_forced_to_be_local_must_exist(asked):
+    with pytest.raises(UserError, match=r"data.path=own/reviews: there is no such file or folder"):
+        find(path="own/reviews", source=SourceKind.local)
+
+
+@pytest.mark.parametrize("url", ["https://example.org/train.csv", "hf://datasets/own/reviews"])
+def test_a_url_is_refused_with_a_remedy(asked, url):
+    with pytest.raises(UserError, match=f"data.path={url} is a URL; download the file first, or name a Hub data set"):
+        find(path=url)
+    assert asked == []
+
+
+def test_a_path_can_be_checked_before_anything_is_read(make):
+    make("mine")
+    for path in (None, "mine", "mine/train.jsonl", "own/reviews"):
+        check_path(path, SourceKind.auto)
+
+
+def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):
+    make("data/amazon_reviews")
+    monkeypatch.setenv("FIRSTLIGHT_DATA", "data/amazon_reviews/train.jsonl")
+    message = "FIRSTLIGHT_DATA=data/amazon_reviews/train.jsonl is not a folder; correct it, or unset it"
+    with pytest.raises(UserError, match=message):
+        find()
+    assert find(path="data/amazon_reviews")[0] is SourceKind.local  # it is not asked for
+
+
+# --- what a source gives ---
+
+
+def test_rows_of_files_come_with_their_lines_and_the_columns_asked_for(make):
+    make("mine", content='{"id": 1, "text": "Good.", "label": 4}\n\n{"id": 2, "text": "Bad.", "label": 0}\n')
+    source = find_source(ReviewOptions(path="mine"))
+    assert list(source.rows("test", ["text"])) == [Row(1, {"text": "Good."}), Row(3, {"text": "Bad."})]
+    assert source.place("test", 3) == "mine/test.jsonl:3"
+
+
+def test_rows_of_the_sample_are_numbered(monkeypatch):
+    monkeypatch.setattr(reviews, "SPLITS", {"train": 11, "validation": 3, "test": 5})
+    source = find_source(ReviewOptions(source=SourceKind.sample))
+    assert source.splits == ["train", "validation", "test"]
+    rows = list(source.rows("test", ["text", "label"]))
+    assert [row.line for row in rows] == [1, 2, 3, 4, 5]
+    assert all(row.values.keys() == {"text", "label"} for row in rows)
+    assert source.place("test", 5) == "sample test:5"
+
+
+def test_the_sample_is_generated_once_for_all_its_splits(monkeypatch):
+    monkeypatch.setattr(reviews, "SPLITS", {"train": 11, "validation": 3, "test": 5})
+    source = find_source(ReviewOptions(source=SourceKind.sample))
+    for split in source.splits:
+        list(source.rows(split, []))
+    monkeypatch.setattr(reviews, "splits", None)
+    assert len(list(source.rows("train", []))) == 11
+
+
+# --- fingerprints ---
+
+
+def fingerprint(path: str) -> str:
+    return find_source(ReviewOptions(path=path)).fingerprint
+
+
+def test_a_fingerprint_is_of_the_content_and_not_of_the_place_or_the_time(make):
+    make("one")
+    make("two")
+    assert fingerprint("one") == fingerprint("two") == fingerprint("one")
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_one_byte_more_is_another_fingerprint(make, split):
+    make("one")
+    before = fingerprint("one")
+    with Path("one", f"{split}.jsonl").open("a") as file:
+        file.write("\n")
+    assert fingerprint("one") != before
+
+
+def test_the_same_files_as_other_splits_are_another_fingerprint(make):
+    make("one", "train", "test")
+    make("two", "train", "validation")
+    make("three", "train")
+    assert len({fingerprint("one"), fingerprint("two"), fingerprint("three")}) == 3
+
+
+def test_the_same_bytes_in_another_format_are_another_fingerprint(make):
+    make("one", content="text,text\tlabel,label\nGood.,Fine.\t3,4\n")
+    csv, tsv = Path("one/train.csv"), Path("one/train.tsv")
+    for path in (csv, tsv):
+        path.write_bytes(Path("one/train.jsonl").read_bytes())
+    assert fingerprint(str(csv)) != fingerprint(str(tsv))
+
+
+def test_every_version_of_the_sample_has_its_fingerprint(monkeypatch):
+    before = find_source(ReviewOptions(source=SourceKind.sample)).fingerprint
+    monkeypatch.setattr(reviews, "VERSION", 1009)
+    assert find_source(ReviewOptions(source=SourceKind.sample)).fingerprint != before

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import torch
+
+from firstlight.data.batches import Rows
+from firstlight.data.options import Truncation
+from firstlight.data.tables import ReviewBatch, TokenTable
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import PAD_ID
+
+TEXTS = [[11, 12, 13], [], [21, 22, 23, 24, 25, 26, 27], [31]]
+TARGETS = np.array([3, 1, 4, 2])
+
+
+def look_up(*rows: int, context_length: int = 5, truncation: Truncation = Truncation.head, texts=TEXTS) -> ReviewBatch:
+    ids = RaggedIds.from_rows(texts)
+    targets = TARGETS if texts is TEXTS else np.zeros(len(texts), np.int64)
+    table = TokenTable(ids, targets, context_length, truncation)
+    return table(Rows(ids.lengths.clip(max=context_length))[np.array(rows)])
+
+
+def test_texts_are_padded_to_the_longest_of_their_batch():
+    batch = look_up(3, 0)
+    assert batch.token_ids.tolist() == [[31, PAD_ID, PAD_ID], [11, 12, 13]]
+    assert batch.padding_mask.tolist() == [[True, False, False], [True, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("truncation", "context_length", "expected"),
+    [
+        (Truncation.head, 5, [21, 22, 23, 24, 25]),
+        (Truncation.tail, 5, [23, 24, 25, 26, 27]),
+        (Truncation.head_tail, 5, [21, 22, 23, 26, 27]),
+        (Truncation.head_tail, 4, [21, 22, 26, 27]),
+        (Truncation.head_tail, 1, [21]),
+        (Truncation.tail, 1, [27]),
+        (Truncation.head, 7, [21, 22, 23, 24, 25, 26, 27]),
+        (Truncation.tail, 7, [21, 22, 23, 24, 25, 26, 27]),
+        (Truncation.head_tail, 7, [21, 22, 23, 24, 25, 26, 27]),
+        (Truncation.head_tail, 11, [21, 22, 23, 24, 25, 26, 27]),
+    ],
+)
+def test_a_long_text_is_cut_to_the_context(truncation, context_length, expected):
+    batch = look_up(2, context_length=context_length, truncation=truncation)
+    assert batch.token_ids.tolist() == [expected]
+    assert batch.padding_mask.all()
+
+
+@pytest.mark.parametrize("truncation", Truncation)
+def test_a_short_text_is_whole_beside_a_long_one(truncation):
+    batch = look_up(0, 2, 1, truncation=truncation)
+    assert batch.token_ids[0].tolist() == [11, 12, 13, PAD_ID, PAD_ID]
+    assert batch.padding_mask.sum(dim=1).tolist() == [3, 5, 0]
+
+
+@pytest.mark.parametrize("truncation", Truncation)
+def test_an_empty_text_is_all_padding(truncation):
+    batch = look_up(1, truncation=truncation)
+    assert batch.token_ids.tolist() == [[PAD_ID]]
+    assert batch.padding_mask.tolist() == [[False]]
+
+
+def test_texts_that_are_all_empty_make_a_table():
+    batch = look_up(1, 0, texts=[[], []])
+    assert batch.token_ids.tolist() == [[PAD_ID], [PAD_ID]]
+    assert not batch.padding_mask.any()
+
+
+@pytest.mark.parametrize(("truncation", "first", "last"), [
+    (Truncation.head, 1, 53), (Truncation.tail, 999_948, 1_000_000), (Truncation.head_tail, 1, 1_000_000)
+])  # fmt: skip
+def test_a_text_of_a_million_tokens_is_cut_like_any_other(truncation, first, last):
+    batch = look_up(0, texts=[range(1, 1_000_001), [7]], context_length=53, truncation=truncation)
+    assert batch.token_ids.shape == (1, 53)
+    assert (batch.token_ids[0, 0].item(), batch.token_ids[0, -1].item()) == (first, last)
+
+
+def test_a_batch_has_the_targets_and_the_numbers_of_its_rows_and_counts_real_tokens():
+    batch = look_up(2, 1, 0)
+    assert batch.targets.tolist() == [4, 1, 3]
+    assert batch.rows.tolist() == [2, 1, 0]
+    assert batch.num_tokens == int(batch.padding_mask.sum()) == 8
+
+
+def test_a_padding_token_within_a_text_is_real():
+    """[PAD] typed by a user is no padding: the mask follows the lengths."""
+    batch = look_up(0, texts=[[5, PAD_ID, 6]])
+    assert batch.padding_mask.all()
+
+
+def test_a_table_is_no_part_of_a_checkpoint():
+    assert TokenTable(RaggedIds.from_rows(TEXTS), TARGETS, 5, Truncation.head).state_dict() == {}
+
+
+def test_a_table_always_fits_beside_the_processor():
+    assert TokenTable(RaggedIds.from_rows(TEXTS), TARGETS, 5, Truncation.head).fits(torch.device("cpu"))

@@ -1,0 +1,135 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.lit.losses import classification_loss, probabilities
+
+ROWS = 23
+
+
+def logits_of(outputs: int, seed: int = 3) -> Tensor:
+    return 2 * torch.randn(ROWS, outputs, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def targets_of(classes: int, seed: int = 5) -> Tensor:
+    return torch.randint(classes, (ROWS,), generator=torch.Generator().manual_seed(seed))
+
+
+def as_two(logits: Tensor) -> Tensor:
+    """The same answer from two outputs: (batch, 1) -> (batch, 2)."""
+    return torch.cat((torch.zeros_like(logits), logits), dim=1)
+
+
+# --- probabilities ---
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+def test_the_probabilities_of_a_row_add_up_to_one(outputs: int) -> None:
+    shares = probabilities(logits_of(outputs))
+    assert shares.shape == (ROWS, max(outputs, 2))
+    assert (shares >= 0).all()
+    assert_close(shares.sum(dim=1), torch.ones(ROWS, dtype=torch.float64))
+
+
+@settings(deadline=None)
+@given(
+    logit=st.floats(-1e30, 1e30, allow_nan=False),
+    outputs=st.sampled_from([1, 2, 3]),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
+)
+def test_even_extreme_logits_have_probabilities(logit: float, outputs: int, dtype: torch.dtype) -> None:
+    logits = torch.full((1, outputs), logit).clamp(torch.finfo(dtype).min, torch.finfo(dtype).max).to(dtype)
+    assert probabilities(logits).sum().item() == pytest.approx(1, abs=0.01)
+
+
+def test_one_logit_means_what_two_mean() -> None:
+    logits = logits_of(1)
+    assert_close(probabilities(logits), probabilities(as_two(logits)))
+
+
+def test_the_second_class_is_the_one_that_a_high_logit_means() -> None:
+    assert probabilities(torch.tensor([[9.0], [-9.0]])).argmax(dim=1).tolist() == [1, 0]
+
+
+# --- the loss of two classes ---
+
+
+def test_one_logit_has_torchs_binary_cross_entropy() -> None:
+    logits, targets = logits_of(1), targets_of(2)
+    expected = F.binary_cross_entropy(logits.sigmoid().squeeze(1), targets.double())
+    assert_close(classification_loss(logits, targets), expected)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.13])
+def test_one_logit_has_the_loss_of_two(label_smoothing: float) -> None:
+    logits, targets = logits_of(1), targets_of(2)
+    assert_close(
+        classification_loss(logits, targets, label_smoothing=label_smoothing),
+        classification_loss(as_two(logits), targets, label_smoothing=label_smoothing),
+    )
+
+
+def test_one_logit_weighs_the_classes_as_two_do() -> None:
+    logits, targets, weights = logits_of(1), targets_of(2), torch.tensor([0.3, 1.7], dtype=torch.float64)
+    assert_close(
+        classification_loss(logits, targets, weights), F.cross_entropy(as_two(logits), targets, weight=weights)
+    )
+
+
+def test_a_hopeless_logit_has_a_finite_loss_and_gradient() -> None:
+    logits = torch.tensor([[-1e4], [1e4]], requires_grad=True)
+    loss = classification_loss(logits, torch.tensor([1, 0]))
+    loss.backward()
+    assert loss.item() == pytest.approx(1e4)
+    assert logits.grad is not None
+    assert logits.grad.flatten().tolist() == [-0.5, 0.5]
+
+
+# --- the loss of many ---
+
+
+def test_many_logits_have_torchs_cross_entropy() -> None:
+    logits, targets = logits_of(5), targets_of(5)
+    expected = -logits.log_softmax(dim=1)[range(ROWS), targets].mean()
+    assert_close(classification_loss(logits, targets), expected)
+
+
+def test_smoothed_labels_give_every_class_its_share() -> None:
+    logits, targets = logits_of(5), targets_of(5)
+    shares = 0.8 * F.one_hot(targets, 5) + 0.2 / 5
+    expected = -(shares * logits.log_softmax(dim=1)).sum(dim=1).mean()
+    assert_close(classification_loss(logits, targets, label_smoothing=0.2), expected)
+
+
+# --- class weights ---
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+def test_a_class_of_weight_two_counts_as_if_its_rows_were_there_twice(outputs: int) -> None:
+    logits, targets = logits_of(outputs), targets_of(max(outputs, 2))
+    weights = torch.ones(max(outputs, 2), dtype=torch.float64)
+    weights[1] = 2
+    again = targets == 1
+    twice = classification_loss(torch.cat((logits, logits[again])), torch.cat((targets, targets[again])))
+    assert_close(classification_loss(logits, targets, weights), twice)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+def test_equal_weights_change_nothing(outputs: int, label_smoothing: float) -> None:
+    logits, targets = logits_of(outputs), targets_of(max(outputs, 2))
+    weights = torch.full((max(outputs, 2),), 0.7, dtype=torch.float64)
+    assert_close(
+        classification_loss(logits, targets, weights, label_smoothing),
+        classification_loss(logits, targets, None, label_smoothing),
+    )
+
+
+@pytest.mark.parametrize("outputs", [1, 5])
+def test_the_loss_of_a_batch_of_one_is_a_number(outputs: int) -> None:
+    weights = torch.full((max(outputs, 2),), 0.7, dtype=torch.float64)
+    assert classification_loss(logits_of(outputs)[:1], targets_of(2)[:1], weights, 0.1).isfinite()

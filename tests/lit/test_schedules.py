@@ -1,0 +1,191 @@
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from lightning.pytorch import LightningDataModule, LightningModule, Trainer
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW, Optimizer
+from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
+from torch.utils.data import DataLoader
+
+from firstlight.errors import UserError
+from firstlight.lit.schedules import constant, cosine, linear, one_cycle, total_steps
+
+RATE = 0.7
+BATCHES = 13
+
+
+def optimizer_of(*rates: float, momentum: float = 0.0) -> SGD:
+    groups = [{"params": [nn.Parameter(torch.zeros(2))], "lr": rate} for rate in rates]
+    return SGD(groups, lr=RATE, momentum=momentum)
+
+
+def rates(schedule: Callable[[Optimizer, int], LRScheduler], steps: int, more: int = 0) -> list[float]:
+    """What each step of a run of `steps` has for every unit of the rate, and `more` steps after its end."""
+    optimizer = optimizer_of(RATE)
+    scheduler = schedule(optimizer, steps)
+    used = []
+    for _ in range(steps + more):
+        used.append(optimizer.param_groups[0]["lr"] / RATE)
+        optimizer.step()
+        scheduler.step()
+    return used
+
+
+@pytest.mark.parametrize("schedule", [constant, cosine, linear])
+def test_the_warm_up_rises_in_equal_steps_to_the_whole_rate(schedule) -> None:
+    assert rates(partial(schedule, warmup_steps=4), 29)[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+@pytest.mark.parametrize("schedule", [constant, cosine, linear])
+def test_without_a_warm_up_the_first_step_has_the_whole_rate(schedule) -> None:
+    assert rates(schedule, 29)[0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("schedule", [constant, cosine, linear])
+def test_a_warm_up_longer_than_the_run_reaches_the_whole_rate_at_its_last_step(schedule) -> None:
+    assert rates(partial(schedule, warmup_steps=100), 5) == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+def test_constant_stays_at_the_rate() -> None:
+    assert rates(partial(constant, warmup_steps=3), 17, more=5)[3:] == pytest.approx([1.0] * 19)
+
+
+@pytest.mark.parametrize(("final", "middle"), [(0.0, 0.5), (0.1, 0.55)])
+@pytest.mark.parametrize("schedule", [cosine, linear])
+def test_the_middle_of_the_decay_has_the_mean_of_both_ends(schedule, final: float, middle: float) -> None:
+    assert rates(partial(schedule, warmup_steps=6, final_fraction=final), 46)[26] == pytest.approx(middle)
+
+
+@pytest.mark.parametrize("final", [0.0, 0.1])
+@pytest.mark.parametrize("schedule", [cosine, linear])
+def test_the_decay_would_reach_its_end_one_step_after_the_last(schedule, final: float) -> None:
+    used = rates(partial(schedule, warmup_steps=6, final_fraction=final), 46, more=3)
+    assert used[45] > final
+    assert used[46:] == pytest.approx([final] * 3)
+
+
+def test_linear_falls_by_the_same_amount_at_every_step() -> None:
+    used = rates(partial(linear, warmup_steps=2, final_fraction=0.2), 22)
+    assert used[2:] == pytest.approx([1 - 0.04 * step for step in range(20)])
+
+
+def test_cosine_at_a_third_of_the_way_has_three_quarters() -> None:
+    assert rates(cosine, 30)[10] == pytest.approx(0.75)
+    assert rates(cosine, 30)[20] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("schedule", [constant, cosine, linear, one_cycle])
+def test_every_group_of_parameters_keeps_its_own_rate(schedule) -> None:
+    optimizer = optimizer_of(0.3, 0.003)
+    scheduler = schedule(optimizer, 17)
+    for _ in range(16):
+        first, second = (group["lr"] for group in optimizer.param_groups)
+        assert first == pytest.approx(100 * second)
+        optimizer.step()
+        scheduler.step()
+
+
+@pytest.mark.parametrize("schedule", [constant, cosine, linear, one_cycle])
+def test_a_run_of_one_step_has_a_rate(schedule) -> None:
+    assert 0 < rates(schedule, 1)[0] <= 1
+
+
+# --- one_cycle ---
+
+
+@pytest.mark.parametrize("warmup_fraction", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("steps", [23, 100, 331, 1009])
+def test_one_cycle_has_the_rates_of_torchs_one_cycle(steps: int, warmup_fraction: float) -> None:
+    optimizer = optimizer_of(RATE, momentum=0.9)
+    scheduler = OneCycleLR(optimizer, RATE, total_steps=steps, pct_start=warmup_fraction, cycle_momentum=False)
+    expected = []
+    for step in range(steps):
+        expected.append(optimizer.param_groups[0]["lr"] / RATE)
+        optimizer.step()
+        if step < steps - 1:  # torch's raises after its last step
+            scheduler.step()
+    assert rates(partial(one_cycle, warmup_fraction=warmup_fraction), steps) == pytest.approx(expected, abs=1e-6)
+
+
+def test_one_cycle_starts_low_peaks_and_ends_near_nothing() -> None:
+    used = rates(one_cycle, 100, more=3)
+    assert used[0] == pytest.approx(0.04)
+    assert used[29] == pytest.approx(1.0) == max(used)
+    assert used[99:] == pytest.approx([4e-6] * 4)
+
+
+@pytest.mark.parametrize("steps", [2, 3, 5, 7])
+def test_one_cycle_reaches_its_peak_in_a_run_too_short_for_a_warm_up(steps: int) -> None:
+    used = rates(one_cycle, steps)
+    assert used[0] == pytest.approx(0.04)
+    assert max(used) == pytest.approx(1.0, abs=0.02)
+
+
+def test_one_cycle_leaves_the_momentum_alone() -> None:
+    optimizer = optimizer_of(RATE, momentum=0.83)
+    scheduler = one_cycle(optimizer, 17)
+    for _ in range(11):
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["momentum"] == 0.83
+
+
+# --- total_steps ---
+
+
+class Batches(LightningDataModule):
+    def train_dataloader(self) -> DataLoader[Tensor]:
+        return DataLoader(torch.ones(BATCHES, 3), batch_size=1)
+
+
+class Asks(LightningModule):
+    """Asks for the number of steps where a real module does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+
+    def training_step(self, batch: Tensor) -> Tensor:
+        return self.layer(batch).sum()
+
+    def configure_optimizers(self) -> Optimizer:
+        self.told = total_steps(self.trainer)
+        return AdamW(self.parameters())
+
+
+def trainer_of(**options: object) -> Trainer:
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    return Trainer(accelerator="cpu", enable_model_summary=False, **(quiet | options))
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"max_epochs": 3}, 3 * BATCHES),
+        ({"max_steps": 17}, 17),
+        ({"max_steps": 17, "max_epochs": -1}, 17),
+        ({"max_steps": 17, "max_epochs": 2}, 17),
+        ({"max_steps": 170, "max_epochs": 2}, 2 * BATCHES),
+        ({"max_epochs": 2, "accumulate_grad_batches": 5}, 2 * 3),  # 5, 5 and 3 batches
+        ({"max_steps": 4, "max_epochs": 2, "accumulate_grad_batches": 5}, 4),
+        ({"max_epochs": 2, "limit_train_batches": 7}, 14),
+        ({"max_epochs": 2, "limit_train_batches": 700}, 2 * BATCHES),
+        ({"max_epochs": 2, "limit_train_batches": 1}, 2),
+        ({"max_epochs": 2, "limit_train_batches": 0.5}, 12),
+        ({"max_epochs": 2, "limit_train_batches": 0.5, "accumulate_grad_batches": 4}, 4),
+        ({"max_epochs": 2, "overfit_batches": 2}, 4),
+        ({"max_epochs": 2, "fast_dev_run": 3}, 3),
+    ],
+)
+def test_a_schedule_is_told_the_steps_that_the_run_then_takes(options: dict[str, object], steps: int) -> None:
+    module, trainer = Asks(), trainer_of(**options)
+    trainer.fit(module, datamodule=Batches())
+    assert (module.told, trainer.global_step) == (steps, steps)
+
+
+@pytest.mark.parametrize("options", [{"max_epochs": -1}, {"max_time": "00:00:01:00"}])
+def test_a_run_without_end_is_an_error_that_names_both_keys(options: dict[str, object]) -> None:
+    with pytest.raises(UserError, match=r"set trainer\.max_steps or trainer\.max_epochs$"):
+        trainer_of(**options).fit(Asks(), datamodule=Batches())

@@ -1,0 +1,340 @@
+import errno
+import os
+import pickle
+import random
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from firstlight.errors import UserError
+from firstlight.runs.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.runs.checkpoint_io import AtomicCheckpointIO
+
+RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
+
+
+def content(value: float = 1.0, size: int = 37) -> dict[str, object]:
+    """What Lightning gives to be saved, in small."""
+    return {
+        "state_dict": {"network.weight": torch.full((size,), value), "network.bias": torch.arange(3)},
+        "global_step": 17,
+        "optimizer_states": [{"state": {0: {"step": torch.tensor(5.0)}}, "param_groups": [{"lr": 0.1}]}],
+        "callbacks": {"BestAndLast": {"best_score": 0.5, "best_step": None}},
+    }
+
+
+@pytest.fixture
+def checkpoint_io() -> AtomicCheckpointIO:
+    return AtomicCheckpointIO(RUN_CARD)
+
+
+@pytest.fixture
+def saved(tmp_path, checkpoint_io) -> Path:
+    path = tmp_path / "checkpoints" / "last.ckpt"
+    checkpoint_io.save_checkpoint(content(), path)
+    return path
+
+
+# --- what is written is what is read ---
+
+
+def test_a_checkpoint_is_read_as_it_was_written(saved) -> None:
+    found = read_checkpoint(saved)
+    weights = found.pop("state_dict")
+    expected = content()
+    assert found.pop(CARD) == {"format": FORMAT, **RUN_CARD}
+    assert found == {name: value for name, value in expected.items() if name != "state_dict"}
+    assert all(torch.equal(weights[name], weight) for name, weight in expected["state_dict"].items())
+
+
+def test_lightning_reads_it_through_the_same_door(saved, checkpoint_io) -> None:
+    for weights_only in (None, True, False):
+        found = checkpoint_io.load_checkpoint(saved, weights_only=weights_only)
+        assert found[CARD]["task"] == "stars"
+    assert checkpoint_io.load_checkpoint(str(saved), map_location=lambda storage, _: storage)["global_step"] == 17
+
+
+def test_saving_changes_nothing_in_what_was_given(checkpoint_io, tmp_path) -> None:
+    given = content()
+    checkpoint_io.save_checkpoint(given, tmp_path / "last.ckpt")
+    assert CARD not in given
+
+
+def test_the_folder_is_made_and_holds_the_file_alone(saved) -> None:
+    assert [path.name for path in saved.parent.iterdir()] == ["last.ckpt"]
+
+
+def test_others_may_read_it(saved) -> None:
+    assert saved.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_next_checkpoint_takes_the_place_of_the_last(saved, checkpoint_io) -> None:
+    checkpoint_io.save_checkpoint(content(2.0), saved)
+    assert read_checkpoint(saved)["state_dict"]["network.weight"][0] == 2.0
+    checkpoint_io.remove_checkpoint(saved)
+    checkpoint_io.remove_checkpoint(saved)  # nothing there is as good
+    assert list(saved.parent.iterdir()) == []
+
+
+# --- whole or not at all ---
+
+
+def assert_untouched(saved: Path, before: bytes) -> None:
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+@pytest.mark.parametrize("function", ["fsync", "fdopen"])
+def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(saved, checkpoint_io, monkeypatch, function) -> None:
+    before = saved.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(f"firstlight.runs.checkpoint_io.os.{function}", full)
+    with pytest.raises(OSError, match="No space left on device") as error:
+        checkpoint_io.save_checkpoint(content(2.0), saved)
+    assert error.value.errno == errno.ENOSPC
+    assert_untouched(saved, before)
+
+
+class FullDisk:
+    """A file that takes some bytes and then no more."""
+
+    def __init__(self, file, room: int) -> None:
+        self.file, self.room = file, room
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def write(self, data) -> int:
+        self.room -= len(data)
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self.file.write(data)
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.7, 0.99])
+def test_a_disk_that_fills_up_while_torch_writes_is_named(saved, checkpoint_io, monkeypatch, share: float) -> None:
+    """Torch's writer tells of its own trouble only, and the frame around the scripts asks for the disk's."""
+    before, fdopen = saved.read_bytes(), os.fdopen
+    room = int(share * len(before))
+    monkeypatch.setattr("firstlight.runs.checkpoint_io.os.fdopen", lambda *a: FullDisk(fdopen(*a), room))
+    with pytest.raises(OSError, match="No space left on device") as error:
+        checkpoint_io.save_checkpoint(content(2.0), saved)
+    assert error.value.errno == errno.ENOSPC
+    assert_untouched(saved, before)
+
+
+SAVE_WITH_LITTLE_ROOM = """
+import resource, signal, sys, torch
+from firstlight.runs.checkpoint_io import AtomicCheckpointIO
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    AtomicCheckpointIO({}).save_checkpoint({"state_dict": {"weight": torch.ones(1_000_000)}}, sys.argv[1])
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def test_a_file_that_the_system_refuses_to_grow_is_an_error_of_the_system(saved) -> None:
+    """The real thing: writes that fail in the kernel."""
+    before = saved.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-c", SAVE_WITH_LITTLE_ROOM, str(saved)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": "src"},
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == str(errno.EFBIG), done.stderr
+    assert_untouched(saved, before)
+
+
+def test_ctrl_c_while_writing_leaves_the_old_checkpoint_and_nothing_else(saved, checkpoint_io, monkeypatch) -> None:
+    before = saved.read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("firstlight.runs.checkpoint_io.torch.save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint_io.save_checkpoint(content(2.0), saved)
+    assert_untouched(saved, before)
+
+
+def test_torchs_own_mistake_stays_its_own(saved, checkpoint_io, monkeypatch) -> None:
+    def broken(*_):
+        raise RuntimeError("torch is confused")
+
+    monkeypatch.setattr("firstlight.runs.checkpoint_io.torch.save", broken)
+    with pytest.raises(RuntimeError, match=r"^torch is confused$"):
+        checkpoint_io.save_checkpoint(content(2.0), saved)
+
+
+# --- damage ---
+
+
+def outcome(path: Path) -> str:
+    """What reading does: `same`, `refused`, or the name of what it should not do."""
+    try:
+        found = read_checkpoint(path)
+    except UserError as error:
+        return "refused" if str(path) in str(error) and "\n" not in str(error) else f"unclear: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    expected = content()
+    same = found["global_step"] == 17 and found[CARD] == {"format": FORMAT, **RUN_CARD}
+    weights = found["state_dict"]
+    same = same and all(torch.equal(weights[name], weight) for name, weight in expected["state_dict"].items())
+    return "same" if same else "silently different"
+
+
+def test_one_flipped_bit_is_noticed_or_harmless(saved) -> None:
+    """Every byte once, with a random bit of it."""
+    whole = saved.read_bytes()
+    choice, outcomes = random.Random(5), {}
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << choice.randrange(8)
+        saved.write_bytes(damaged)
+        outcomes.setdefault(outcome(saved), []).append(place)
+    assert set(outcomes) <= {"same", "refused"}
+    assert len(outcomes["refused"]) > 100
+
+
+def test_a_flipped_bit_in_the_weights_is_refused(saved) -> None:
+    whole = saved.read_bytes()
+    start = whole.index(torch.full((37,), 1.0).numpy().tobytes())
+    for place in range(start, start + 37 * 4, 13):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0b100
+        saved.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"is damaged in \S+/data/0; use the run's other checkpoint"):
+            read_checkpoint(saved)
+
+
+@pytest.mark.parametrize("share", [0, 0.001, 0.3, 0.9, 0.999])
+def test_a_truncated_file_is_refused(saved, share: float) -> None:
+    whole = saved.read_bytes()
+    saved.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(UserError, match=r"last\.ckpt is truncated or no checkpoint"):
+        read_checkpoint(saved)
+
+
+def test_a_file_of_noise_or_text_is_refused(tmp_path) -> None:
+    for number, noise in enumerate(
+        [random.Random(3).randbytes(5000), b"Dear diary,\n" * 100, b"PK\x03\x04", b"PK\x05\x06" + bytes(18)]
+    ):
+        path = tmp_path / f"{number}.ckpt"
+        path.write_bytes(noise)
+        assert outcome(path) == "refused"
+
+
+# --- what is no checkpoint of ours ---
+
+
+class Trap:
+    """Makes a file, if it is ever unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.path),))
+
+
+def traps(folder: Path, sprung: Path) -> dict[str, Path]:
+    """Files that run code when they are unpickled, in all the ways that torch would read them."""
+    made = {
+        name: folder / f"{name}.ckpt" for name in ("pickle", "legacy", "zip", "in_the_card", "compressed", "by_hand")
+    }
+    made["pickle"].write_bytes(pickle.dumps(Trap(sprung)))
+    torch.save({"state_dict": Trap(sprung)}, made["legacy"], _use_new_zipfile_serialization=False)
+    torch.save(Trap(sprung), made["zip"])
+    torch.save({**content(), CARD: {"format": FORMAT, "task": Trap(sprung)}}, made["in_the_card"])
+    for name, method in (("compressed", zipfile.ZIP_DEFLATED), ("by_hand", zipfile.ZIP_STORED)):
+        with zipfile.ZipFile(made[name], "w", method) as archive:
+            archive.writestr("archive/data.pkl", pickle.dumps(Trap(sprung), protocol=2))
+            archive.writestr("archive/version", "3\n")
+            archive.writestr("archive/byteorder", "little")
+    return made
+
+
+@pytest.mark.parametrize("forced", [None, "1"], ids=["default", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"])
+def test_a_checkpoint_that_would_run_code_is_refused_and_runs_none(
+    tmp_path, checkpoint_io, monkeypatch, forced: str | None
+) -> None:
+    if forced:
+        monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", forced)
+    sprung = tmp_path / "sprung"
+    for path in traps(tmp_path, sprung).values():
+        assert outcome(path) == "refused"
+        with pytest.raises(UserError):
+            checkpoint_io.load_checkpoint(path, weights_only=False)
+        assert not sprung.exists()
+
+
+def test_the_trap_would_work(tmp_path) -> None:
+    """So that the test above tests something."""
+    path = traps(tmp_path, tmp_path / "sprung")["in_the_card"]
+    torch.load(path, weights_only=False)
+    assert (tmp_path / "sprung").is_dir()
+
+
+def test_what_was_saved_by_torch_alone_is_refused_with_a_word_on_what_to_name(tmp_path) -> None:
+    path = tmp_path / "model.pt"
+    for other in ({"state_dict": {"weight": torch.ones(3)}}, torch.ones(3), [1, 2], {CARD: "card", "state_dict": {}}):
+        torch.save(other, path)
+        with pytest.raises(UserError, match=r"is not a checkpoint of firstlight; name the folder of a run"):
+            read_checkpoint(path)
+
+
+def test_a_checkpoint_without_weights_is_refused(tmp_path, checkpoint_io) -> None:
+    checkpoint_io.save_checkpoint({"global_step": 3}, tmp_path / "empty.ckpt")
+    with pytest.raises(UserError, match=r"is not a checkpoint of firstlight"):
+        read_checkpoint(tmp_path / "empty.ckpt")
+
+
+def test_another_zip_file_is_refused(tmp_path) -> None:
+    path = tmp_path / "book.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("chapter.txt", "It was a dark and stormy night.")
+    assert outcome(path) == "refused"
+
+
+def test_another_format_names_both(tmp_path) -> None:
+    path = tmp_path / "last.ckpt"
+    torch.save({**content(), CARD: {"format": 7}}, path)
+    with pytest.raises(
+        UserError, match=rf"has format 7, and this version reads {FORMAT}; use the version it came from"
+    ):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize("url", ["https://example.org/last.ckpt", "s3://bucket/last.ckpt", "file:///tmp/last.ckpt"])
+def test_a_url_is_refused_before_anything_is_fetched(url: str, checkpoint_io) -> None:
+    for read in (read_checkpoint, checkpoint_io.load_checkpoint):
+        for path in (url, Path(url)):
+            with pytest.raises(
+                UserError, match=r"is a URL; download the run folder first, and only from people you trust"
+            ):
+                read(path)
+
+
+def test_a_missing_checkpoint_and_a_folder_are_named(tmp_path) -> None:
+    with pytest.raises(UserError, match=r"none\.ckpt: there is no such checkpoint; train the run first$"):
+        read_checkpoint(tmp_path / "none.ckpt")
+    with pytest.raises(UserError, match=r"is a folder, not a checkpoint$"):
+        read_checkpoint(tmp_path)

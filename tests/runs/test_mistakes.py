@@ -1,0 +1,88 @@
+"""Every mistake in the configuration is one line and exit code 2, answered before anything heavy is imported."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests_support import ROOT, Scripts
+
+MISTAKES = {
+    "dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
+    "+dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
+    "data.batch_sise=3": "data.batch_sise is not a key of the configuration; did you mean data.batch_size",
+    "+data.batch_sise=3": "data.batch_sise is not a key of the configuration; did you mean data.batch_size",
+    "+model.foo.bar=3": "model.foo is not a key of the configuration",
+    "trainer.max_epoch=3": "trainer.max_epoch is not a key of the configuration; did you mean trainer.max_epochs",
+    "modle=small": "modle is not a key of the configuration; did you mean",
+    "task=sentimet": "task=sentimet: no such choice; there are reviews, sentiment, stars",
+    "experiment=post/starz": "experiment=post/starz: no such choice",
+    "model.dim=abc": "model.dim=abc: Value 'abc' of type 'str' could not be converted to Integer",
+    "model.norm=both": "model.norm=both: Invalid value 'both', expected one of [post, pre, none]",
+    "dropout=null": "dropout=null: field 'dropout' is not Optional",
+    "dropout=1.5": "dropout=1.5 must be at least 0 and below 1",
+    "seed=-1": "seed=-1 must be at least 0",
+    "data.batch_size=0": "data.batch_size=0 must be at least 1",
+    "tokenizer.max_size=2": "tokenizer.max_size=2 must be at least 3",
+    "optimized_metric=accuracy": "optimized_metric=accuracy must be a metric of validation",
+    "optimized_mode=up": "optimized_mode=up must be auto, min or max",
+    "data.path=nowhere.csv": "data.path=nowhere.csv: there is no such file or folder",
+    "data.path=https://example.org/a.csv": "is a URL; download the file first",
+    "init_from=nowhere": "nowhere: there is no such run folder",
+    "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
+    "resume": "missing EQUAL",
+}
+
+
+@pytest.mark.parametrize("argument", MISTAKES)
+def test_a_mistake_is_one_line_and_exit_code_2(argument: str, scripts: Scripts) -> None:
+    done = scripts.run("train", argument)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert MISTAKES[argument] in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (scripts.folder / "logs").exists()
+
+
+def test_an_impossible_combination_names_the_keys_and_the_remedy(scripts: Scripts) -> None:
+    done = scripts.run("train", "model.dim=50", "model.num_heads=3")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: model.dim=50 is not divisible by model.num_heads=3; set model.head_dim, or use 2 or 5 heads\n"
+    )
+
+
+@pytest.mark.parametrize("argument", ["dropuot=0.2", "model.dim=50", "--help"])
+def test_an_answer_does_not_wait_for_torch(argument: str, scripts: Scripts) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", str(ROOT / "src" / "train.py"), argument, "model.num_heads=3"],
+        capture_output=True,
+        text=True,
+        cwd=scripts.folder,
+        check=False,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
+    assert "hydra" in imported
+    assert not imported & {"torch", "lightning", "torchmetrics", "datasets", "wandb", "matplotlib"}
+
+
+def test_help_lists_the_groups_and_the_keys(scripts: Scripts) -> None:
+    done = scripts.run("train", "--help")
+    assert done.returncode == 0
+    for word in ("task: reviews, sentiment, stars", "model: large, medium, small, tiny", "context_length", "resume"):
+        assert word in done.stdout
+
+
+def test_a_wrong_argument_of_a_target_is_one_line(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "+trainer.no_such_argument=1")
+    assert done.returncode == 2
+    assert "no_such_argument" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_unknown_option_of_a_reading_script_is_exit_code_2(scripts: Scripts) -> None:
+    done = scripts.run("predict", "latest", "--txt", "good")
+    assert done.returncode == 2
+    assert "--text" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,186 @@
+"""Predicting with, evaluating and loading a trained run, which is all that is needed for it."""
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import firstlight
+from firstlight.data.samples.reviews import generate
+from firstlight.errors import UserError
+from tests_support import Scripts
+
+Trained = Callable[[str], Path]
+
+
+def test_a_prediction_is_the_label_and_the_probabilities(trained: Trained, scripts: Scripts) -> None:
+    done = scripts.run_alone("predict", str(trained("sentiment")), "--text", "It's great, (really)! 5/5: café", "Bad")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.split()[0] in ("negative", "positive")
+        assert "negative 0." in line
+        assert "positive 0." in line
+
+
+def test_python_and_the_command_line_agree(trained: Trained, scripts: Scripts) -> None:
+    prediction = firstlight.load(trained("stars")).predict("It works, and it looks good.")
+    done = scripts.run("predict", str(trained("stars")), "--text", "It works, and it looks good.")
+    assert done.stdout.startswith(prediction.label)
+    assert f"{prediction.label} {prediction.probabilities[prediction.label]:.3f}" in done.stdout
+    assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_many_texts_are_judged_as_each_alone(trained: Trained) -> None:
+    run = firstlight.load(trained("stars"))
+    texts = [str(review["text"]) for review in generate(37, seed=7)] + [""]
+    together = list(run.predict_many(texts))
+    for text, prediction in zip(texts, together, strict=True):
+        alone = run.predict(text)
+        assert alone.label == prediction.label
+        assert alone.probabilities == pytest.approx(prediction.probabilities, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", "!!!", "word " * 200_000, "\ud800", "[PAD] [UNK]"])
+def test_an_odd_review_is_judged_all_the_same(text: str, trained: Trained) -> None:
+    prediction = firstlight.load(trained("sentiment")).predict(text)
+    assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "txt"])
+def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scripts) -> None:
+    texts = [str(review["text"]) for review in generate(11, seed=8)]
+    source, target = scripts.folder / f"in.{ending}", scripts.folder / "out.csv"
+    if ending == "txt":
+        source.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    else:
+        from firstlight.data.files import RowWriter
+
+        with RowWriter(source, ["text", "label"]) as file:
+            for text in texts:
+                file.write({"text": text, "label": 3})
+    done = scripts.run("predict", str(trained("sentiment")), "--input", str(source), "--output", str(target))
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(target.open(encoding="utf-8")))
+    assert [row["text"] for row in rows] == texts
+    assert {row["label"] for row in rows} <= {"negative", "positive"}
+    assert all(float(row["probability_positive"]) + float(row["probability_negative"]) > 0.999 for row in rows)
+    assert ending == "txt" or all(row["given_label"] == "3" for row in rows)
+
+
+def test_a_broken_line_leaves_no_half_written_output(trained: Trained, scripts: Scripts) -> None:
+    source = scripts.folder / "in.jsonl"
+    source.write_text('{"text": "good"}\n{"text": \n', encoding="utf-8")
+    done = scripts.run("predict", str(trained("sentiment")), "--input", "in.jsonl", "--output", "out.csv")
+    assert done.returncode == 2
+    assert "in.jsonl:2" in done.stderr
+    assert [path.name for path in scripts.folder.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "nowhere.csv"], "nowhere.csv"),
+        (["--input", "in.csv", "--text-column", "body"], "there is no column body; set --text-column to one of text"),
+        (["--input", "in.csv", "--output", "out.xls"], "out.xls"),
+        (["--text", "good", "--input", "in.csv"], "give either --text or --input"),
+        ([], "give either --text or --input"),
+    ],
+)
+def test_a_mistake_in_predict_is_one_line(
+    arguments: list[str], message: str, trained: Trained, scripts: Scripts
+) -> None:
+    (scripts.folder / "in.csv").write_text("text\ngood\n")
+    done = scripts.run("predict", str(trained("sentiment")), *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_evaluation_repeats_the_numbers_of_the_run(trained: Trained, scripts: Scripts) -> None:
+    for task in ("sentiment", "stars"):
+        run = trained(task)
+        expected = json.loads((run / "metrics.json").read_text())["metrics"]
+        done = scripts.run("evaluate", str(run))
+        assert done.returncode == 0, done.stderr
+        found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())["metrics"]
+        assert found == pytest.approx({name: value for name, value in expected.items() if name in found}, rel=1e-5)
+        for name in ("confusion_matrix.png", "confusion_matrix.csv", "probability_per_star.png"):
+            assert (run / "evaluate" / "test" / name).stat().st_size > 0
+        rows = list(csv.DictReader((run / "evaluate" / "test" / "predictions.csv").open(encoding="utf-8")))
+        assert len(rows) == 100
+        assert {row["label"] for row in rows} == {"1 star", "2 stars", "3 stars", "4 stars", "5 stars"}
+
+
+def test_other_data_can_be_evaluated(trained: Trained, scripts: Scripts) -> None:
+    lines = ["body,score"] + [f'"{review["text"]}",{int(review["label"]) + 1}' for review in plain_reviews(20)]
+    (scripts.folder / "mine.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    columns = ["--data.text-column", "body", "--data.label-column", "score"]
+    run = str(trained("stars"))
+    done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns)
+    assert done.returncode == 2
+    assert "label 5 is outside 0 to 4; set data.lowest_label=1" in done.stderr
+    done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns, "--data.lowest-label", "1")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((Path(run) / "evaluate" / "mine-test" / "metrics.json").read_text())["rows"] == 20
+
+
+def plain_reviews(count: int) -> list[dict[str, str | int]]:
+    return [review for review in generate(5 * count, seed=9) if '"' not in str(review["text"])][:count]
+
+
+def test_an_evaluation_never_falls_back_to_other_data(trained: Trained, scripts: Scripts, tmp_path: Path) -> None:
+    run = scripts.train("model=tiny", "trainer.max_steps=1", "data.source=auto", "trainer.limit_val_batches=1")
+    own = tmp_path / "data" / "amazon_reviews"
+    own.mkdir(parents=True)
+    for split in ("train", "validation", "test"):
+        (own / f"{split}.jsonl").write_text('{"text": "good", "label": 4}\n{"text": "bad", "label": 0}\n')
+    done = scripts.run("evaluate", str(run))
+    assert done.returncode == 2
+    assert "the run was trained on other data than data/amazon_reviews" in done.stderr
+    done = scripts.run("evaluate", str(run), "--data.source", "sample", "--split", "validation")
+    assert done.returncode == 0, done.stderr
+    assert "generated sample" in done.stdout
+
+
+def test_latest_and_best_name_a_run(trained: Trained, scripts: Scripts) -> None:
+    log_dir = str(trained("stars").parents[2])
+    for name in ("latest", "best:val/loss", "best:test/accuracy"):
+        done = scripts.run("predict", name, "--log-dir", log_dir, "--text", "good")
+        assert done.returncode == 0, done.stderr
+    done = scripts.run("predict", "best:val/acuracy", "--log-dir", log_dir, "--text", "good")
+    assert done.returncode == 2
+    assert "no run has this metric; there are test/accuracy" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("https://example.org/run", "is a URL"),
+        ("nowhere", "there is no such run folder"),
+        ("empty", "is not a run folder: it has no metrics.json"),
+        ("latest", "there is no trained run below"),
+    ],
+)
+def test_what_is_no_run_is_said_in_one_line(name: str, message: str, scripts: Scripts) -> None:
+    (scripts.folder / "empty").mkdir()
+    done = scripts.run("predict", name, "--text", "good")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_checkpoint_is_refused(trained: Trained, tmp_path: Path) -> None:
+    moved = tmp_path / "run"
+    shutil.copytree(trained("sentiment"), moved)
+    best = moved / "checkpoints" / "best.ckpt"
+    content = bytearray(best.read_bytes())
+    content[len(content) // 2] ^= 1
+    best.write_bytes(content)
+    with pytest.raises(UserError, match=r"is damaged in .*; use the run's other checkpoint"):
+        firstlight.load(moved)
+    assert firstlight.load(moved, checkpoint="last").predict("good").label in ("negative", "positive")

@@ -1,0 +1,128 @@
+"""A run that was killed goes on, and ends with the very weights of one that was not."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests_support import Scripts
+
+Interrupt = Callable[..., int]
+
+
+@pytest.fixture
+def training(reviews_folder: Path) -> list[str]:
+    """60 batches an epoch, two epochs, dropout on, a checkpoint every 7 steps."""
+    return [
+        f"data.path={reviews_folder}",
+        "task=stars",
+        "model=tiny",
+        "data.batch_size=10",
+        "context_length=23",
+        "trainer.max_epochs=2",
+        "trainer.val_check_interval=25",
+        "trainer.log_every_n_steps=5",
+        "callbacks.checkpoint.every_n_train_steps=7",
+    ]
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+
+
+def curve(run: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    timeless = [{key: value for key, value in line.items() if "second" not in key} for line in lines]
+    return [line for line in timeless if line.keys() > {"step", "epoch"}]
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    for name, weight in weights(first).items():
+        assert torch.equal(weight, weights(second)[name]), name
+    assert curve(first) == curve(second)
+    results = [json.loads((run / "metrics.json").read_text())["metrics"] for run in (first, second)]
+    assert results[0] == results[1]
+
+
+def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
+    scripts: Scripts, training: list[str], interrupt_at: Interrupt
+) -> None:
+    whole = scripts.folder / "whole"
+    scripts.run("train", *training, f"hydra.run.dir={whole}")
+    killed = scripts.folder / "killed"
+    again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
+    assert interrupt_at(killed, signal.SIGKILL, 2, *again) == -signal.SIGKILL
+    assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
+    assert interrupt_at(killed, signal.SIGINT, 4, *again) == 130
+    assert json.loads((killed / "metrics.json").read_text())["status"] == "interrupted"
+    done = scripts.run("train", *again)
+    assert done.returncode == 0, done.stderr
+    assert "Going on from step" in done.stdout
+    assert_same_run(whole, killed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("checkpoints", [1, 3, 5, 8, 11, 14])
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_any_moment_will_do(
+    number: signal.Signals,
+    checkpoints: int,
+    accumulate: int,
+    scripts: Scripts,
+    training: list[str],
+    interrupt_at: Interrupt,
+) -> None:
+    training = [*training, f"trainer.accumulate_grad_batches={accumulate}", "trainer.max_epochs=3"]
+    whole, killed = scripts.folder / "whole", scripts.folder / "killed"
+    scripts.run("train", *training, f"hydra.run.dir={whole}")
+    again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
+    codes = {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}
+    assert interrupt_at(killed, number, checkpoints, *again) == codes[number]
+    interrupt_at(killed, number, 2, *again)
+    done = scripts.run("train", *again)
+    assert done.returncode == 0, done.stderr
+    assert_same_run(whole, killed)
+
+
+def test_the_same_command_continues_the_newest_unfinished_run_of_its_configuration(
+    scripts: Scripts, training: list[str]
+) -> None:
+    short = [*training, "trainer.max_epochs=1"]
+    done = scripts.run("train", *short, "resume=auto")
+    assert done.returncode == 0, done.stderr
+    finished = scripts.newest_run()
+    record = json.loads((finished / "metrics.json").read_text())
+    (finished / "metrics.json").write_text(json.dumps(record | {"status": "interrupted"}))
+    done = scripts.run("train", *short, "resume=auto")
+    assert f"The run is in {finished.relative_to(scripts.folder)}" in done.stdout
+    assert len(list((scripts.folder / "logs").glob("*/runs/*"))) == 1
+    scripts.run("train", *short, "resume=auto", "seed=2")
+    assert len(list((scripts.folder / "logs").glob("*/runs/*"))) == 2
+
+
+def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, training: list[str]) -> None:
+    run = scripts.train(*training, "trainer.max_epochs=1")
+    done = scripts.run("train", f"resume={run}")
+    assert (done.returncode, "is finished already" in done.stdout) == (0, True)
+    done = scripts.run("train", f"resume={run}", "trainer.max_epochs=2")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((run / "metrics.json").read_text())["steps"] == 120
+
+
+def test_changed_data_is_refused(scripts: Scripts, training: list[str], reviews_folder: Path) -> None:
+    copy = scripts.folder / "copy"
+    copy.mkdir()
+    for file in reviews_folder.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    run = scripts.train(*training, f"data.path={copy}", "trainer.max_steps=10")
+    with (copy / "train.jsonl").open("a") as file:
+        file.write('{"text": "one more", "label": 3}\n')
+    done = scripts.run("train", f"resume={run}", "trainer.max_steps=20")
+    assert done.returncode == 2
+    assert "has changed since the run began" in done.stderr
+    assert json.loads((run / "metrics.json").read_text())["status"] == "failed"

@@ -1,0 +1,190 @@
+"""A training run from the command line, and what it leaves behind."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from tests_support import Scripts
+
+KEYS = {
+    "task",
+    "model",
+    "dropout",
+    "context_length",
+    "seed",
+    "overrides",
+    "status",
+    "data",
+    "parameters",
+    "seconds",
+    "tokens_per_second",
+    "threads",
+    "versions",
+    "git",
+    "checkpoint",
+    "metrics",
+}
+
+
+def test_a_run_records_what_it_was_and_what_came_of_it(trained: Callable[[str], Path], reviews_folder: Path) -> None:
+    record = json.loads((trained("stars") / "metrics.json").read_text())
+    assert record.keys() >= KEYS
+    assert (record["task"], record["model"], record["status"]) == ("stars", "tiny", "finished")
+    assert (record["context_length"], record["seed"], record["dropout"]) == (23, 1, 0.3)
+    assert "context_length=23" in record["overrides"]
+    assert record["data"]["source"] == "local"
+    assert record["data"]["path"] == str(reviews_folder)
+    assert record["data"]["rows"] == {"train": 600, "validation": 100, "test": 100}
+    assert record["steps"] == 30
+    assert record["seconds"].keys() >= {"start_up", "fit", "test"}
+    assert record["tokens_per_second"] > 0
+    for metric in ("val/loss", "val/accuracy", "val/macro_f1", "val/mean_absolute_error", "test/accuracy"):
+        assert metric in record["metrics"]
+
+
+def test_the_metrics_are_those_of_the_best_checkpoint(trained: Callable[[str], Path]) -> None:
+    run = trained("stars")
+    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    best = max(line["val/accuracy"] for line in history if "val/accuracy" in line)
+    assert json.loads((run / "metrics.json").read_text())["metrics"]["val/accuracy"] == pytest.approx(best)
+
+
+def test_the_history_has_steps_seconds_and_metrics(trained: Callable[[str], Path]) -> None:
+    history = [json.loads(line) for line in (trained("stars") / "history.jsonl").read_text().splitlines()]
+    assert all({"step", "seconds"} <= line.keys() for line in history)
+    assert [line["step"] for line in history if "train/loss" in line] == [4, 9, 14, 19, 24, 29]
+    assert [line["step"] for line in history if "val/loss" in line] == [14, 29]
+    seconds = [line["seconds"] for line in history]
+    assert seconds == sorted(seconds)
+
+
+def test_a_binary_run_leaves_out_three_stars(trained: Callable[[str], Path]) -> None:
+    data = json.loads((trained("sentiment") / "metrics.json").read_text())["data"]
+    assert data["rows"] == {"train": 480, "validation": 80, "test": 80}
+    assert data["classes"] == ["negative", "positive"]
+
+
+def test_the_folder_holds_everything(trained: Callable[[str], Path]) -> None:
+    run = trained("stars")
+    for name in (
+        ".hydra/overrides.yaml",
+        "checkpoints/best.ckpt",
+        "checkpoints/last.ckpt",
+        "config.yaml",
+        "config.txt",
+        "confusion_matrix/test.csv",
+        "confusion_matrix/test.png",
+        "confusion_matrix/validation.png",
+        "csv/version_0/metrics.csv",
+        "train.log",
+    ):
+        assert (run / name).stat().st_size > 0
+
+
+def test_the_saved_config_is_resolved(trained: Callable[[str], Path]) -> None:
+    config = yaml.safe_load((trained("stars") / "config.yaml").read_text())
+    assert config["model"]["context_length"] == 23
+    assert "${" not in (trained("stars") / "config.yaml").read_text()
+
+
+def test_the_last_checkpoint_holds_plain_tensors(trained: Callable[[str], Path]) -> None:
+    checkpoint = torch.load(trained("stars") / "checkpoints" / "last.ckpt", weights_only=True)
+    assert all(isinstance(weight, torch.Tensor) for weight in checkpoint["state_dict"].values())
+    assert sum(weight.numel() for weight in checkpoint["state_dict"].values()) > 1000
+
+
+def test_everything_lies_below_the_log_folder(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "paths.log_dir=deep/logs", "trainer.max_steps=3")
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in scripts.folder.iterdir()] == ["deep"]
+
+
+def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
+    assert "test" in done.stdout
+    assert "python src/evaluate.py mine" in done.stdout
+    assert "python src/predict.py mine --text" in done.stdout
+    again = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
+    assert again.returncode == 2
+    assert "hydra.run.dir=mine holds a run already; add resume=auto" in again.stderr
+
+
+def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts) -> None:
+    done = scripts.run("train", "model=tiny", "trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false")
+    assert done.returncode == 0, done.stderr
+    assert "GENERATED SAMPLE" in done.stdout
+    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
+    assert record["data"]["source"] == "sample"
+    assert not any(name.startswith("test/") for name in record["metrics"])
+
+
+def test_a_sweep_gives_every_job_a_folder_and_no_test(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run(
+        "train", "-m", *tiny_training, "trainer.max_steps=2", "dropout=0,0.1", "sweep.name=mine", "logger=none"
+    )
+    assert done.returncode == 0, done.stderr
+    files = sorted((scripts.folder / "logs" / "sweeps" / "mine").glob("*/metrics.json"))
+    records = [json.loads(file.read_text()) for file in files]
+    assert [record["dropout"] for record in records] == [0, 0.1]
+    assert not any(name.startswith("test/") for record in records for name in record["metrics"])
+    assert not any(set("=,") & set(file.parent.name) for file in files)
+
+
+def test_a_run_can_start_from_another_runs_weights(
+    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
+) -> None:
+    done = scripts.run(
+        "train", *tiny_training, "task=sentiment", f"init_from={trained('stars')}", "trainer.max_steps=1"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "weights taken; started anew: network.head.outputs.weight (5, 16) here (1, 16)" in done.stdout
+
+
+def test_another_width_cannot_be_initialized_from(
+    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
+) -> None:
+    done = scripts.run(
+        "train", *tiny_training, f"init_from={trained('stars')}", "model.dim=18", "model.feed_forward_dim=7"
+    )
+    assert done.returncode == 2
+    assert "no weight of" in done.stderr
+
+
+def test_a_diverging_run_ends_with_its_reason(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "optimizer.lr=1e30", "trainer.gradient_clip_val=null")
+    assert done.returncode == 1
+    assert "the loss is" in done.stderr
+    assert "lower optimizer.lr" in done.stderr
+    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
+    assert record["status"] == "failed"
+    assert "the loss is" in record["reason"]
+
+
+@pytest.mark.parametrize("debug", ["default", "overfit", "limit", "profiler"])
+@pytest.mark.slow
+def test_each_debug_setting_runs(debug: str, scripts: Scripts, tiny_training: list[str]) -> None:
+    paths = [argument for argument in tiny_training if argument.startswith(("data.path", "model", "context"))]
+    done = scripts.run("train", *paths, f"debug={debug}")
+    assert done.returncode == 0, done.stderr
+    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
+    assert record["status"] == "finished"
+    if debug == "overfit":
+        history = [json.loads(line) for line in (scripts.newest_run() / "history.jsonl").read_text().splitlines()]
+        assert [line["train/accuracy"] for line in history if "train/accuracy" in line][-1] > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", ["post/sentiment", "post/stars", "post/stars_dim8"])
+def test_each_post_experiment_runs(experiment: str, scripts: Scripts, reviews_folder: Path) -> None:
+    done = scripts.run("train", f"experiment={experiment}", f"data.path={reviews_folder}", "trainer.max_steps=20")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_network_of_another_shape_cannot_be_resumed(scripts: Scripts, trained: Callable[[str], Path]) -> None:
+    done = scripts.run("train", f"resume={trained('stars')}", "model.dim=18", "model.head_dim=9")
+    assert done.returncode == 2
+    assert "model.dim=18 differs from the 16 that the resumed run was trained with" in done.stderr
