@@ -129,6 +129,17 @@ from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import find_source
 
 
+def notice(event, arguments):
+    if event == "socket.getaddrinfo":
+        asked.append(arguments[0])
+    elif event == "socket.connect":
+        asked.append(str(arguments[1]))
+
+
+asked = []
+sys.addaudithook(notice)
+
+
 def answer(question):
     os.chdir(question.pop("folder"))
     logging.basicConfig(filename="log", level=logging.INFO, force=True)
@@ -139,11 +150,11 @@ def answer(question):
         options = ReviewOptions(source=source, cache_dir="cache", **question)
         source = find_source(options)
         answer = {"source": source.kind.value, "where": source.where}
-        if source.kind is SourceKind.hub:
+        if source.kind is not SourceKind.sample:
             answer["rows"] = len(encode(source, options).labels)
     except Exception as error:
         answer = {"error": type(error).__name__, "message": str(error)}
-    return answer | {"seconds": time.monotonic() - started_at, "log": Path("log").read_text()}
+    return answer | {"seconds": time.monotonic() - started_at, "log": Path("log").read_text(), "asked": asked}
 
 
 print("ready", flush=True)
@@ -257,6 +268,7 @@ def test_a_data_set_is_downloaded_mirrored_as_parquet_and_encoded(hub, find, tmp
     revision = hub.publish("own/first", REVIEWS)
     found = find(hub="own/first")
     assert (found["source"], found["where"], found["rows"]) == ("hub", f"own/first@{revision}", 50)
+    assert {address.startswith(("127.0.0.1", "('127.0.0.1'")) for address in found["asked"]} == {True}
     splits = ("test", "train", "validation")
     assert mirrored(tmp_path, "own/first") == [f"{revision}/{split}.parquet" for split in splits]
     home = tmp_path / "cache" / "hub" / "own--first"
@@ -316,14 +328,15 @@ def test_a_split_that_the_data_set_does_not_have_is_taken_out_of_training(hub, f
     assert mirrored(tmp_path, "own/training") == [f"{revision}/train.parquet"]
 
 
-def test_local_data_asks_nobody(hub, find, find_cut_off, tmp_path):
+def test_local_data_asks_nobody(find, tmp_path):
     for path in (tmp_path / "data" / "amazon_reviews", tmp_path / "mine"):
         path.mkdir(parents=True)
         (path / "train.jsonl").write_bytes(lines(35, "good"))
     for options in ({}, {"source": "local"}, {"path": "mine"}, {"path": "mine/train.jsonl"}):
-        assert find(**({"source": "auto"} | options))["source"] == "local"
-    assert find(source="sample")["source"] == "sample"
-    assert hub.requests == []
+        found = find(**({"source": "auto"} | options))
+        assert (found["source"], found["rows"], found["asked"]) == ("local", 35, [])
+    found = find(source="sample")
+    assert (found["source"], found["asked"]) == ("sample", [])
 
 
 # --- nobody answers ---

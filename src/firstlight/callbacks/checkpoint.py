@@ -44,9 +44,11 @@ class BestAndLast(Checkpoint):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         every, step = self.every_n_train_steps, trainer.global_step
-        if every is None or step % every or step == self.saved_step or not ends_a_step(trainer, batch_idx):
+        if step == self.saved_step or not ends_a_step(trainer, batch_idx):
             return
-        if not self.validation_follows(trainer, batch_idx):
+        # The end of an epoch is kept here: Lightning takes a checkpoint of `on_train_epoch_end` for an unfinished epoch.
+        is_due = (every is not None and step % every == 0) or trainer.is_last_batch or step == trainer.max_steps
+        if is_due and not self.validation_follows(trainer, batch_idx):
             self.save_last(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -55,10 +57,6 @@ class BestAndLast(Checkpoint):
         if self._is_best(trainer):
             self._save(trainer, self.best_model_path)
         if ends_a_step(trainer, trainer.fit_loop.batch_idx):  # no checkpoint has gradients that wait for more batches
-            self.save_last(trainer)
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.global_step != self.saved_step:
             self.save_last(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -1,7 +1,11 @@
 """Checkpoint files, read without ever running what is in them."""
 
+import lzma
 import pickle
+import re
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +15,36 @@ from firstlight.errors import UserError
 
 FORMAT = 1
 CARD = "firstlight"  # the key of what a run needs besides its weights
+URL = re.compile(r"\w+:/")  # a Path has lost the second slash
+FOLDER = 0x10  # the mark of a folder in a zip file; torch leaves the memory of a tensor marked so as it finds it
+NOT_A_WHOLE_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
+NOT_PLAIN = (
+    *(pickle.UnpicklingError, struct.error, EOFError, RuntimeError, ValueError, TypeError),
+    *(LookupError, AttributeError, AssertionError, ArithmeticError),
+)
 
 
-def read_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
+def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, Any]:
     """The content of a checkpoint of ours. Raises UserError if it is missing, damaged, foreign or unsafe."""
-    if "://" in str(path):
+    if URL.match(str(path)):
         raise UserError(f"{path} is a URL; download the run folder first, and only from people you trust")
     try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()  # compares every part with its checksum
+        damaged = _damaged_part(Path(path))
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such checkpoint; train the run first") from None
     except IsADirectoryError:
         raise UserError(f"{path} is a folder, not a checkpoint") from None
-    except (zipfile.BadZipFile, EOFError) as error:
+    except PermissionError:
+        raise UserError(f"{path} may not be read; ask its owner") from None
+    except NOT_A_WHOLE_ZIP as error:
         raise UserError(
-            f"{path} is truncated or no checkpoint ({error}); use the run's other one, or train again"
+            f"{path} is truncated, damaged or no checkpoint ({error}); use the run's other one, or train again"
         ) from None
     if damaged is not None:
         raise UserError(f"{path} is damaged in {damaged}; use the run's other checkpoint, or train again")
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, ValueError) as error:
+    except NOT_PLAIN as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise UserError(
             f"{path} holds more than tensors and plain values, or is no checkpoint; not loaded ({reason})"
@@ -45,3 +57,10 @@ def read_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
             f"{path} has format {card.get('format')}, and this version reads {FORMAT}; use the version it came from"
         )
     return checkpoint
+
+
+def _damaged_part(path: Path) -> str | None:
+    """The name of a part that differs from its checksum, or that torch would pass over as a folder: None if whole."""
+    with zipfile.ZipFile(path) as archive:
+        folders = (part.filename for part in archive.infolist() if part.external_attr & FOLDER)
+        return archive.testzip() or next(folders, None)

@@ -40,7 +40,7 @@ class AtomicCheckpointIO(CheckpointIO):
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """Read tensors and plain types only, whatever is asked for."""
         del weights_only
-        return read_checkpoint(Path(path), map_location or "cpu")
+        return read_checkpoint(path, map_location or "cpu")
 
     def remove_checkpoint(self, path: Any) -> None:
         """Delete a checkpoint."""

@@ -19,11 +19,11 @@ MIN_WORDS, MAX_WORDS = 10, 120
 
 NEIGHBOR_SHARE = 0.14  # reviews whose stars are one off
 TWISTED_SHARE = 0.5  # statements that only a reader of the whole sentence gets right
-CONCESSION_SHARE = 0.2  # plain statements that grant the opposite about another aspect; it does not count
+CONCESSION_SHARE = 0.12  # plain statements that grant the opposite about another aspect; it does not count
 HEARSAY_SHARE = 0.1  # statements followed by somebody else's; it does not count
 OPENING_SHARE = 0.7
 VERDICT_SHARE = 0.35
-STATEMENT_COUNTS = (1, 1, 2, 2, 2, 3, 3, 4)  # how many a review makes, each as likely
+STATEMENT_COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4)  # how many a review makes, each as likely
 ASIDE_COUNTS = (0, 0, 0, 1, 1, 2)
 
 Review = dict[str, str | int]
@@ -90,14 +90,14 @@ def _grades(mean: int, rng: random.Random) -> list[int]:
 def _statement(grade: int, words: "Words", rng: random.Random) -> list[str]:
     """State the grade about a new aspect: twisted, plain, or beside a concession; then, at times, quote somebody."""
     if rng.random() < TWISTED_SHARE:
-        sentences = [words.about_new_aspect(rng.choice(TWISTED[grade]))]
+        sentences = [words.about_new_aspect(_front_first(TWISTED[grade], rng))]
     else:
-        sentences = [words.about_new_aspect(rng.choice(PLAIN[grade]))]
+        sentences = [words.about_new_aspect(_front_first(PLAIN[grade], rng))]
         if grade and rng.random() < CONCESSION_SHARE:
-            concession = words.about_new_aspect(rng.choice(PLAIN[-grade]))
+            concession = words.about_new_aspect(_front_first(PLAIN[-grade], rng))
             sentences = [rng.choice(CONTRASTS).format(statement=sentences[0], concession=concession)]
     if rng.random() < HEARSAY_SHARE:
-        quote = words.about_new_aspect(rng.choice(PLAIN[rng.choice((-2, -1, 1, 2))]))
+        quote = words.about_new_aspect(_front_first(PLAIN[rng.choice((-2, -1, 1, 2))], rng))
         sentences.append(f'{words.fill(rng.choice(HEARSAY))} "{quote}"')
     return sentences
 
@@ -113,8 +113,7 @@ class Words(dict[str, str]):
         self.update({slot: self[slot] for slot in ("product", "brand", "rival")})
 
     def __missing__(self, slot: str) -> str:
-        choices = self.lexicon[slot]
-        return self.fill(choices[int(len(choices) * self.rng.random() ** 2)])  # the front is used most
+        return self.fill(_front_first(self.lexicon[slot], self.rng))
 
     def fill(self, pattern: str) -> str:
         """Put a word into each {slot} of the pattern."""
@@ -131,6 +130,12 @@ class Words(dict[str, str]):
 
 
 _LEXICONS = [COMMON | kind for kind in KINDS]
+
+
+def _front_first(choices: tuple[str, ...], rng: random.Random) -> str:
+    """Choose one, the first most often, the last least."""
+    return choices[int(len(choices) * rng.random() ** 2)]
+
 
 # How it is written down
 
