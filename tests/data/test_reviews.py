@@ -21,7 +21,6 @@ from firstlight.data.samples import reviews as sample
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
-from firstlight.text.tokenizers import train_word_tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 
@@ -326,13 +325,6 @@ def test_data_of_one_class_is_refused(tmp_path, labels, class_name, values):
     message = rf"r.csv: every training row is {class_name} with data.labels={labels.value}; .* set data.labels=classes"
     with pytest.raises(UserError, match=message):
         open_reviews(tmp_path / "r.csv", labels=labels)
-
-
-def test_data_of_one_class_may_be_judged_by_a_trained_network(tmp_path):
-    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": 4}])
-    tokenizer, _ = train_word_tokenizer(["some text"])
-    data = open_reviews(tmp_path / "r.csv", given_tokenizer=tokenizer, given_labels=["1 star"])
-    assert len(data.rows("test")) == 1
 
 
 @pytest.mark.parametrize(("split", "rows"), [("train", 3), ("validation", 2)])

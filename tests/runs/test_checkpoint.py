@@ -2,8 +2,8 @@ import errno
 import os
 import pickle
 import random
-import subprocess
-import sys
+import resource
+import signal
 import zipfile
 from pathlib import Path
 
@@ -136,29 +136,20 @@ def test_a_disk_that_fills_up_while_torch_writes_is_named(saved, checkpoint_io, 
     assert_untouched(saved, before)
 
 
-SAVE_WITH_LITTLE_ROOM = """
-import resource, signal, sys, torch
-from firstlight.runs.checkpoint_io import AtomicCheckpointIO
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    AtomicCheckpointIO({}).save_checkpoint({"state_dict": {"weight": torch.ones(1_000_000)}}, sys.argv[1])
-except OSError as error:
-    print(error.errno)
-"""
-
-
-def test_a_file_that_the_system_refuses_to_grow_is_an_error_of_the_system(saved) -> None:
+def test_a_file_that_the_system_refuses_to_grow_is_an_error_of_the_system(saved, checkpoint_io) -> None:
     """The real thing: writes that fail in the kernel."""
     before = saved.read_bytes()
-    done = subprocess.run(
-        [sys.executable, "-c", SAVE_WITH_LITTLE_ROOM, str(saved)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": "src"},
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.stdout.strip() == str(errno.EFBIG), done.stderr
+    given = {"state_dict": {"weight": torch.ones(1_000_003)}}
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # or the process is ended
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+        with pytest.raises(OSError, match="File too large") as error:
+            checkpoint_io.save_checkpoint(given, saved)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert error.value.errno == errno.EFBIG
     assert_untouched(saved, before)
 
 
@@ -202,16 +193,28 @@ def outcome(path: Path) -> str:
 
 
 def test_one_flipped_bit_is_noticed_or_harmless(saved) -> None:
-    """Every byte once, with a random bit of it."""
+    """In many places; in the directory at the end of the file, which has no checksum, at every byte."""
     whole = saved.read_bytes()
     choice, outcomes = random.Random(5), {}
-    for place in range(len(whole)):
+    directory = whole.index(b"PK\x01\x02")
+    for place in [*range(0, directory, 11), *range(directory, len(whole))]:
         damaged = bytearray(whole)
         damaged[place] ^= 1 << choice.randrange(8)
         saved.write_bytes(damaged)
         outcomes.setdefault(outcome(saved), []).append(place)
     assert set(outcomes) <= {"same", "refused"}
     assert len(outcomes["refused"]) > 100
+
+
+def test_weights_marked_as_a_folder_are_refused(saved) -> None:
+    """One bit, which the checksum does not cover and which makes torch read nothing into the tensor."""
+    whole = bytearray(saved.read_bytes())
+    entry = whole.rindex(b"archive/data/0") - 46  # the fixed part of an entry of the directory
+    assert whole[entry : entry + 4] == b"PK\x01\x02"
+    whole[entry + 38] ^= 0x10
+    saved.write_bytes(whole)
+    with pytest.raises(UserError, match=r"is damaged in archive/data/0; use the run's other checkpoint"):
+        read_checkpoint(saved)
 
 
 def test_a_flipped_bit_in_the_weights_is_refused(saved) -> None:
@@ -229,7 +232,7 @@ def test_a_flipped_bit_in_the_weights_is_refused(saved) -> None:
 def test_a_truncated_file_is_refused(saved, share: float) -> None:
     whole = saved.read_bytes()
     saved.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(UserError, match=r"last\.ckpt is truncated or no checkpoint"):
+    with pytest.raises(UserError, match=r"last\.ckpt is truncated, damaged or no checkpoint"):
         read_checkpoint(saved)
 
 
@@ -281,9 +284,39 @@ def test_a_checkpoint_that_would_run_code_is_refused_and_runs_none(
     sprung = tmp_path / "sprung"
     for path in traps(tmp_path, sprung).values():
         assert outcome(path) == "refused"
-        with pytest.raises(UserError):
+        with pytest.raises(UserError, match=r"no checkpoint"):
             checkpoint_io.load_checkpoint(path, weights_only=False)
         assert not sprung.exists()
+
+
+def test_what_would_have_run_is_named(tmp_path) -> None:
+    for name in ("zip", "by_hand"):
+        path = traps(tmp_path, tmp_path / "sprung")[name]
+        with pytest.raises(UserError, match=r"holds more than tensors and plain values, .* not loaded \(.*mkdir.*\)$"):
+            read_checkpoint(path)
+
+
+def test_an_object_of_a_class_is_named_and_no_way_around_is_advised(tmp_path) -> None:
+    path = tmp_path / "last.ckpt"
+    torch.save({**content(), CARD: {"format": FORMAT, "path": Path("a")}}, path)
+    with pytest.raises(UserError, match=r"pathlib\.PosixPath") as error:
+        read_checkpoint(path)
+    assert "add_safe_globals" not in str(error.value)
+
+
+def test_a_pickle_that_makes_no_sense_is_refused(tmp_path, saved) -> None:
+    """With the right checksum, so that only the reader of pickles can notice."""
+    with zipfile.ZipFile(saved) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    choice, path = random.Random(5), tmp_path / "nonsense.ckpt"
+    name = next(name for name in parts if name.endswith("data.pkl"))
+    for _ in range(101):
+        nonsense = bytearray(parts[name])
+        nonsense[choice.randrange(10, len(nonsense))] = choice.randrange(256)
+        with zipfile.ZipFile(path, "w") as archive:
+            for part, data in (parts | {name: bytes(nonsense[: choice.randrange(20, len(nonsense))])}).items():
+                archive.writestr(part, data)
+        assert outcome(path) == "refused"
 
 
 def test_the_trap_would_work(tmp_path) -> None:

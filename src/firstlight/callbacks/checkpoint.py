@@ -46,7 +46,7 @@ class BestAndLast(Checkpoint):
         every, step = self.every_n_train_steps, trainer.global_step
         if step == self.saved_step or not ends_a_step(trainer, batch_idx):
             return
-        # The end of an epoch is kept here: Lightning takes a checkpoint of `on_train_epoch_end` for an unfinished epoch.
+        # The end of an epoch is kept here: Lightning takes what `on_train_epoch_end` saves for an unfinished epoch.
         is_due = (every is not None and step % every == 0) or trainer.is_last_batch or step == trainer.max_steps
         if is_due and not self.validation_follows(trainer, batch_idx):
             self.save_last(trainer)

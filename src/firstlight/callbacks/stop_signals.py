@@ -22,8 +22,9 @@ class StopAtStepEnd(Callback):
     """Waits for the end of the step, or of the validation, that a signal fell into; saves, then raises Interrupted.
 
     In the middle of a step the weights and the counters may disagree, and a checkpoint of that could not be resumed
-    exactly. A second signal ends at once; last.ckpt is then from before. An evaluation by itself has nothing to save and
-    ends at the first. With several processes the signals are Lightning's business, since all must stop at the same step.
+    exactly. A second signal ends at once; last.ckpt is then from before. An evaluation by itself has nothing to save
+    and ends at the first. With several processes the signals are Lightning's business, since all must stop at the same
+    step.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,6 @@
 """Reviews and their labels as batches."""
 
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -36,34 +35,30 @@ class ReviewData(LightningDataModule):
     targets: NDArray[np.int64]
     table: TokenTable
 
-    def __init__(
-        self, *, given_tokenizer: Tokenizer | None = None, given_labels: list[str] | None = None, **options: Any
-    ) -> None:
-        """options: the fields of ReviewOptions; a tokenizer and label names where a trained network reads the data."""
+    def __init__(self, **options: Any) -> None:
+        """options: the fields of ReviewOptions."""
         super().__init__()
         self.options = ReviewOptions(**options)
-        self.given_tokenizer, self.given_labels = given_tokenizer, given_labels
 
     def prepare_data(self) -> None:
         """Encode what is not in the cache yet."""
-        encode(self.source, self.options, self.given_tokenizer, self.given_labels)
+        encode(self.source, self.options)
 
     def setup(self, stage: str = "fit") -> None:  # noqa: ARG002  (all splits live in one table)
         """Open the encoded reviews."""
         if hasattr(self, "table"):
             return
-        self.encoded = encode(self.source, self.options, self.given_tokenizer, self.given_labels)
+        self.encoded = encode(self.source, self.options)
         self.targets = targets_of(self.encoded.labels, self.options.labels)
         self.class_names = class_names_of(self.options.labels, self.encoded.label_names, self.options.class_names)
         self.table = TokenTable(self.encoded.ids, self.targets, self.options.context_length, self.options.truncation)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
-        if self.given_tokenizer is None:
-            self._check_classes()
+        self._check_classes()
 
     @cached_property
     def source(self) -> Source:
         """Where the rows come from, looked for once; every process does, as Lightning prepares data in one of them."""
-        return find_source(self.options, only_split="train" if self.given_tokenizer is None else "test")
+        return find_source(self.options)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -93,14 +88,7 @@ class ReviewData(LightningDataModule):
 
     def texts(self, split: str, count: int) -> list[str]:
         """The texts of the first rows of a split, read again from the source."""
-        wanted = {int(row) for row in self.rows(split)[:count]}
-        found: list[str] = []
-        columns = [self.options.text_column]
-        stream = (row.values for name in self.source.splits for row in self.source.rows(name, columns))
-        for number, values in enumerate(islice(stream, max(wanted, default=-1) + 1)):
-            if number in wanted:
-                found.append(values[self.options.text_column])
-        return found
+        return self.source.texts(self.options.text_column, self.rows(split)[:count].tolist())
 
     def describe(self) -> dict[str, Any]:
         """What metrics.json says about the data."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,6 +56,16 @@ class Source:
     def _sample_splits(self) -> dict[str, list[dict[str, Any]]]:
         assert self.sample is not None
         return self.sample.splits()
+
+    def texts(self, column: str, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows, in their order, read again; rows are counted through all splits."""
+        place_of = {int(row): place for place, row in enumerate(rows)}
+        texts = [""] * len(place_of)
+        stream = (row.values[column] for split in self.splits for row in self.rows(split, [column]))
+        for number, text in enumerate(islice(stream, max(place_of, default=-1) + 1)):
+            if number in place_of:
+                texts[place_of[number]] = text
+        return texts
 
     def place(self, split: str, line: int) -> str:
         """What an error calls a row: its file and line."""

@@ -27,11 +27,12 @@ IN_THE_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": sty
 
 
 def probability_per_star(
-    probability: NDArray[Any], stars: NDArray[Any], *, title: str = "Probability of “positive” for each true star"
+    probability: NDArray[Any], stars: NDArray[Any], *, event: str = "positive", unseen: Sequence[int] = (3,)
 ) -> Figure:
-    """Draw how a binary model's probability of "positive" is distributed for each number of stars.
+    """Draw how a model's probability of an event, such as "positive", is distributed for each number of stars.
 
-    probability: (n,) float, 0 to 1; stars: (n,) int, 1 to 5. A panel for each star that occurs; the axes are shared.
+    probability: (n,) float, 0 to 1; stars: (n,) int, 1 to 5; unseen: the stars that training left out, which the figure
+    says. A panel for each star that occurs; the axes are shared.
     Raises ValueError for other shapes or values, and if n is 0.
     """
     probability, stars = _checked_pair("probability", probability, "stars", stars)
@@ -43,13 +44,15 @@ def probability_per_star(
 
     present = [star for star in STARS if star in stars]
     figure = style.new_figure(height=4.2)
-    style.heading(figure, title)
+    style.heading(figure, f"Probability of “{event}” for each true star")
     panels = figure.subplots(1, len(present), sharex=True, sharey=True, squeeze=False)[0]
     for axes, star in zip(panels, present, strict=True):
         _draw_distribution(axes, probability[stars == star], star)
+        if star in unseen:
+            axes.set_xlabel("never trained on", fontsize=style.TICK_SIZE, style="italic")
     panels[0].set_ylabel("share of reviews")
     panels[0].yaxis.set_major_formatter(PercentFormatter(decimals=0))
-    figure.supxlabel("probability of “positive” (dashed: mean)", fontsize=style.LABEL_SIZE, color=style.INK)
+    figure.supxlabel(f"probability of “{event}” (dashed: mean)", fontsize=style.LABEL_SIZE, color=style.INK)
     return figure
 
 
@@ -110,8 +113,6 @@ def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     name = "1 star" if star == 1 else f"{star} stars"
     axes.set_title(f"{name}\nn = {len(probability):,}, mean {mean:.2f}", fontsize=style.TICK_SIZE, color=style.INK)
-    if star == NEUTRAL:
-        axes.set_xlabel("never trained on", fontsize=style.TICK_SIZE, style="italic")
 
 
 def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str]) -> None:

@@ -15,7 +15,7 @@ from firstlight.errors import UserError
 
 FORMAT = 1
 CARD = "firstlight"  # the key of what a run needs besides its weights
-URL = re.compile(r"\w+:/")  # a Path has lost the second slash
+URL = re.compile(r"[\w.+-]{2,}:/")  # a Path has lost the second slash
 FOLDER = 0x10  # the mark of a folder in a zip file; torch leaves the memory of a tensor marked so as it finds it
 NOT_A_WHOLE_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
 NOT_PLAIN = (
@@ -45,7 +45,8 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
     except NOT_PLAIN as error:
-        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+        lines = [line for line in str(error).splitlines() if line.strip() and "documentation" not in line]
+        reason = lines[-1].strip().partition(". ")[0] if lines else type(error).__name__  # the rest is advice
         raise UserError(
             f"{path} holds more than tensors and plain values, or is no checkpoint; not loaded ({reason})"
         ) from None

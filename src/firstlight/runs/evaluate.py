@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -177,7 +176,7 @@ def write_results(
         "metrics": {f"{options.split}/{name}": value for name, value in judged.metrics.items()},
     }
     write_atomically(folder / "metrics.json", json.dumps(record, indent=2) + "\n")
-    texts = texts_of(source, data_options, judged.rows)
+    texts = source.texts(data_options.text_column, judged.rows.tolist())
     write_csv(folder / "predictions.csv", prediction_rows(classifier, judged, texts))
 
 
@@ -189,17 +188,6 @@ def prediction_rows(classifier: "LoadedClassifier", judged: Judged, texts: list[
         | {f"probability_{name}": round(float(share), 6) for name, share in zip(names, shares, strict=True)}
         for text, label, shares in zip(texts, judged.labels, judged.probabilities, strict=True)
     ]
-
-
-def texts_of(source: "Source", options: "ReviewOptions", rows: "NDArray[np.int64]") -> list[str]:
-    """The texts of some rows, in order, read again from the source."""
-    wanted = {int(row): place for place, row in enumerate(rows)}
-    texts = [""] * len(rows)
-    stream = (row.values for split in source.splits for row in source.rows(split, [options.text_column]))
-    for number, values in enumerate(islice(stream, max(wanted) + 1)):
-        if number in wanted:
-            texts[wanted[number]] = values[options.text_column]
-    return texts
 
 
 def draw_figures(
@@ -222,9 +210,11 @@ def draw_figures(
     )
     write_csv(folder / "confusion_matrix.csv", confusion_matrix.table(counts, names))
     if options.labels is not Labels.classes:
-        first_positive = 1 if options.labels is Labels.binary else 3  # positive; or four stars and more
-        positive = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
-        style.save(stars.probability_per_star(positive, judged.labels + 1), folder / "probability_per_star.png")
+        is_binary = options.labels is Labels.binary
+        event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
+        share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
+        figure = stars.probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
+        style.save(figure, folder / "probability_per_star.png")
     style.save(
         stars.predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png"
     )

@@ -18,11 +18,11 @@ NUM_STARS = 5
 MIN_WORDS, MAX_WORDS = 10, 120
 
 NEIGHBOR_SHARE = 0.14  # reviews whose stars are one off
-TWISTED_SHARE = 0.5  # statements that only a reader of the whole sentence gets right
-CONCESSION_SHARE = 0.12  # plain statements that grant the opposite about another aspect; it does not count
+TWISTED_SHARE = 0.55  # statements that only a reader of the whole sentence gets right
+CONCESSION_SHARE = 0.2  # plain statements that grant the opposite about another aspect; it does not count
 HEARSAY_SHARE = 0.1  # statements followed by somebody else's; it does not count
 OPENING_SHARE = 0.7
-VERDICT_SHARE = 0.35
+VERDICT_SHARE = 0.3
 STATEMENT_COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4)  # how many a review makes, each as likely
 ASIDE_COUNTS = (0, 0, 0, 1, 1, 2)
 
