@@ -39,6 +39,7 @@ class RootConfig:
     init_from: str | None = None  # a run whose weights to start from
     train: bool = True
     test: bool | None = None  # null: yes in a single run, no in a sweep (choices are made on validation)
+    threads: int | None = None  # CPU threads of torch; null: as many as torch finds cores
     optimized_metric: str = "val/loss"
     optimized_mode: str = "auto"  # min or max; auto reads it off the metric's name
 

@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from hydra.utils import instantiate
 from lightning.pytorch import Callback
+from omegaconf import OmegaConf
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.errors import RunError, UserError
@@ -97,6 +99,14 @@ def test_an_unknown_monitor_is_an_error_that_lists_what_there_is(bench, tmp_path
     ):
         bench.fit(Scores(1), callback)
     assert not (tmp_path / "best.ckpt").exists()
+
+
+def test_beside_early_stopping_the_error_is_the_same(bench, tmp_path) -> None:
+    """Which comes first, and would raise an error of its own."""
+    config = OmegaConf.load(Path(__file__).parents[2] / "conf" / "callbacks" / "early_stopping.yaml").early_stopping
+    early_stopping = instantiate(config, monitor="val/accuracy", mode="max")
+    with pytest.raises(UserError, match=r"^optimized_metric=val/accuracy is not measured in validation"):
+        bench.fit(early_stopping, best_and_last(tmp_path, monitor="val/accuracy"))
 
 
 def test_the_paths_are_in_the_folder(tmp_path) -> None:

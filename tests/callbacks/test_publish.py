@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lightning.pytorch import Callback
 from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from markdown import markdown as to_html
 from matplotlib.figure import Figure
@@ -89,16 +90,29 @@ def test_tensorboard_and_wandb_show_media_and_a_file_does_not(tmp_path, board) -
     assert not shows_media(CSVLogger(tmp_path))
 
 
-def test_tensorboard_gets_a_figure_and_a_table_at_the_step_of_the_training(bench, board, tmp_path) -> None:
-    trainer = bench.fit(loggers=(board, CSVLogger(tmp_path)), max_steps=3, limit_val_batches=0)
-    publish_figure(trainer, "val/picture", Figure(figsize=(3, 2), dpi=100))
-    publish_table(trainer, "val/words", ROWS)
+class Publishes(Callback):
+    """Publishes a picture and a table in each evaluation."""
+
+    def on_validation_epoch_end(self, trainer, pl_module):
+        publish_figure(trainer, "val/picture", Figure(figsize=(3, 2), dpi=100))
+        publish_table(trainer, "val/words", ROWS)
+
+    def on_test_epoch_end(self, trainer, pl_module):
+        publish_figure(trainer, "test/picture", Figure(figsize=(3, 2), dpi=100))
+
+
+def test_tensorboard_gets_a_figure_and_a_table_at_the_step_of_the_metrics(bench, board, tmp_path) -> None:
+    data = bench.data()
+    trainer = bench.fit(Publishes(), loggers=(board, CSVLogger(tmp_path)), data=data, limit_train_batches=3)
+    trainer.test(trainer.lightning_module, datamodule=data, verbose=False)
     events = read(board)
     (picture,) = events.Images("val/picture")
-    assert (picture.step, picture.width, picture.height) == (3, 300, 200)
+    (loss,) = events.Scalars("val/loss")
+    assert (picture.step, picture.width, picture.height) == (loss.step, 300, 200)
     assert picture.encoded_image_string.startswith(b"\x89PNG")
     (table,) = events.Tensors("val/words/text_summary")
-    assert table.step == 3
+    assert table.step == loss.step
+    assert events.Images("test/picture")[0].step == events.Scalars("test/loss")[0].step
     text = table.tensor_proto.string_val[0].decode()
     assert text == markdown(["word", "count", "share"], ROWS)
     assert to_html(text, extensions=["tables"]).count("<tr>") == 3  # as TensorBoard renders it

@@ -68,4 +68,4 @@ class Accuracy(Callback):
         values = self.metrics[stage].compute()
         self.metrics[stage].reset()
         for name, value in values.items():
-            pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), rank_zero_only=True)
+            pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), sync_dist=True)  # equal everywhere

@@ -74,7 +74,7 @@ class ConfusionMatrix(Callback):
         publish_table(trainer, f"{stage}/confusion_matrix_table", rows)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
-                log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts)})
+                log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)})
         if is_final:
             style.save(figure, self.folder / f"{NAMES[stage]}.png")
             with (self.folder / f"{NAMES[stage]}.csv").open("w", encoding="utf-8", newline="") as file:
@@ -82,7 +82,7 @@ class ConfusionMatrix(Callback):
                 writer.writeheader()
                 writer.writerows(rows)
 
-    def _wandb_chart(self, counts: np.ndarray) -> Any:
+    def _wandb_chart(self, counts: np.ndarray, stage: str) -> Any:
         """W&B's own interactive chart, which wants the examples one by one."""
         import wandb
 
@@ -91,6 +91,7 @@ class ConfusionMatrix(Callback):
             y_true=np.repeat(true.ravel(), counts.ravel()).tolist(),
             preds=np.repeat(predicted.ravel(), counts.ravel()).tolist(),
             class_names=self.class_names,
+            title=f"Confusion matrix, {NAMES[stage]}",
         )
 
 

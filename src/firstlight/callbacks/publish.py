@@ -5,6 +5,7 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
+from lightning.pytorch.trainer.states import TrainerFn
 from matplotlib.figure import Figure
 
 
@@ -20,6 +21,11 @@ def shows_media(logger: Logger) -> bool:
     return isinstance(logger, WandbLogger | TensorBoardLogger)
 
 
+def step_of(trainer: Trainer) -> int:
+    """The step at which Lightning logs the metrics of this moment: while it trains, it counts from 0."""
+    return trainer.global_step - 1 if trainer.state.fn is TrainerFn.FITTING else trainer.global_step
+
+
 def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
     """Send a figure to every logger that can show one."""
     for logger in trainer.loggers:
@@ -28,7 +34,7 @@ def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
 
             log_to_wandb(logger, trainer, {name: wandb.Image(figure)})
         elif isinstance(logger, TensorBoardLogger):
-            logger.experiment.add_figure(name, figure, trainer.global_step)
+            logger.experiment.add_figure(name, figure, step_of(trainer))
 
 
 def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -43,12 +49,12 @@ def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, objec
             table = wandb.Table(columns=columns, data=[[row[column] for column in columns] for row in rows])
             log_to_wandb(logger, trainer, {name: table})
         elif isinstance(logger, TensorBoardLogger):
-            logger.experiment.add_text(name, markdown(columns, rows), trainer.global_step)
+            logger.experiment.add_text(name, markdown(columns, rows), step_of(trainer))
 
 
 def log_to_wandb(logger: WandbLogger, trainer: Trainer, content: dict[str, Any]) -> None:
     """Log what is no number, on the same axis as the metrics."""
-    logger.experiment.log({**content, "trainer/global_step": trainer.global_step})
+    logger.experiment.log({**content, "trainer/global_step": step_of(trainer)})
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:

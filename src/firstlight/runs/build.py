@@ -1,10 +1,8 @@
 """The one place where the parts of a run are wired together."""
 
 import logging
-import os
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,14 +16,14 @@ from torch import nn
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.callbacks.training_loss import TrainingLoss
+from firstlight.data.options import SourceKind
 from firstlight.data.reviews import ReviewData
+from firstlight.runs import weights_and_biases
 from firstlight.runs.checkpoint_io import AtomicCheckpointIO
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.networks import build_network
 from firstlight.runs.resume import plain
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -48,7 +46,7 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     network = build_network(OmegaConf.to_object(config.model), data.tokenizer.vocab_size, data.num_classes)
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
-    loggers = [history, *build_loggers(config, task)]
+    loggers = [history, *build_loggers(config, data, task)]
     trainer = build_trainer(config, build_callbacks(config), loggers, card(config, data, task))
     return Parts(data, module, trainer, history)
 
@@ -69,37 +67,18 @@ def build_callbacks(config: DictConfig) -> list[Callback]:
     return [ReseedEveryStep(config.seed), TrainingLoss(), *chosen, StopAtStepEnd()]
 
 
-def build_loggers(config: DictConfig, task: str) -> list[Logger]:
+def build_loggers(config: DictConfig, data: Any, task: str) -> list[Logger]:
     """The loggers that config.logger names, told the whole resolved config."""
     loggers = []
+    is_sample = data.source.kind is SourceKind.sample
     for name, node in (config.logger or {}).items():
         if node:
-            options = wandb_options(config, node, task) if name == "wandb" else {}
+            is_wandb = name == "wandb"
+            options = weights_and_biases.logger_options(config, node, task, is_sample=is_sample) if is_wandb else {}
             loggers.append(instantiate(node, **options, _convert_="all"))
     for logger in loggers:
         logger.log_hyperparams(plain(config))
     return loggers
-
-
-def wandb_options(config: DictConfig, node: DictConfig, task: str) -> dict[str, Any]:
-    """What is not written in conf/logger/wandb.yaml because it depends on the run: offline or not, and the names."""
-    options: dict[str, Any] = {}
-    if node.get("offline") is None:
-        options["offline"] = os.environ.get("WANDB_MODE", "") in ("offline", "dryrun") or not _has_wandb_key()
-        if options["offline"]:
-            log.info("W&B: no key, so this run is kept offline; `wandb login` to change that")
-    if node.get("name") is None:
-        output_dir = Path(config.paths.output_dir)
-        options["name"] = f"{task}-{output_dir.name}"
-    if node.get("group") is None and "sweeps" in Path(config.paths.output_dir).parts:
-        options["group"] = config.sweep.name
-    return options
-
-
-def _has_wandb_key() -> bool:
-    import wandb
-
-    return bool(wandb.Api is not None and wandb.api.api_key)
 
 
 def build_trainer(

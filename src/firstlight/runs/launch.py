@@ -92,6 +92,8 @@ def check(config: DictConfig) -> None:
             raise UserError(explain(error)) from error
     if config.seed < 0:
         raise UserError(f"seed={config.seed} must be at least 0")
+    if config.threads is not None and config.threads < 1:
+        raise UserError(f"threads={config.threads} must be at least 1, or null")
     if config.optimized_mode not in ("auto", "min", "max"):
         raise UserError(f"optimized_mode={config.optimized_mode} must be auto, min or max")
     if not config.optimized_metric.startswith("val/"):

@@ -46,7 +46,7 @@ COMMON: Lexicon = {
         "exceptionally", "absurdly", "terribly", "awfully", "insanely", "wonderfully", "enormously", "astonishingly",
     ),
     "slightly": (
-        "a bit", "slightly", "a little", "somewhat", "kind of", "fairly", "rather", "mildly", "a tad", "sort of",
+        "a bit", "slightly", "a little", "somewhat", "kind of", "rather", "mildly", "a tad", "sort of",
         "vaguely", "a touch", "moderately",
     ),
     "often": ("every time", "every single day", "on every occasion", "without exception", "day in, day out"),
@@ -63,14 +63,15 @@ COMMON: Lexicon = {
     ),
     "number": ("two", "three", "four", "six", "five", "10", "seven", "eight", "nine", "12", "eleven", "15", "20"),
     "duration": (
-        "a week", "a month", "{number} days", "{number} weeks", "{number} months", "a year", "one day", "a few days",
-        "half a year", "an afternoon", "one summer", "a whole winter", "{number} hours", "a long weekend", "a season",
-        "a fortnight", "the better part of a year", "{number} evenings", "a decade", "one semester", "a lunar cycle",
+        "a week", "a month", "{number} days", "{number} weeks", "{number} months", "a year", "a day or two",
+        "a few days", "half a year", "an afternoon", "one summer", "a whole winter", "{number} hours", "a long weekend",
+        "a season", "a fortnight", "the better part of a year", "{number} evenings", "a decade", "one semester",
+        "a school year",
     ),
     "price": (
-        "$19.99", "$20", "the price", "$35", "$49.95", "what it costs", "$12", "$8.50", "this kind of money", "$99",
-        "$150", "under $30", "$24.90", "the sale price", "$65", "less than $10", "a gift card", "$210", "$5",
+        "$19.99", "$20", "$35", "$49.95", "$12", "$8.50", "$99", "$150", "$24.90", "$65", "$210", "$5", "$7.49", "$320",
     ),
+    "cost": ("{price}", "the price", "this kind of money", "what it costs", "under {price}", "less than {price}"),
     "occasion": (
         "Christmas", "a birthday", "our anniversary", "a wedding", "Mother's Day", "a house-warming", "graduation",
         "a trip", "Father's Day", "the holidays", "a baby shower", "Valentine's Day", "Thanksgiving", "retirement",
@@ -134,7 +135,7 @@ KINDS: tuple[Lexicon, ...] = (
             "amplifier", "subwoofer", "karaoke machine", "headset", "receiver", "music player", "boom box",
         ),
         "own_aspect": (
-            "sound", "bass", "battery life", "volume knob", "treble", "ear cushion", "bluetooth", "cable", "microphone",
+            "sound", "bass", "battery life", "volume knob", "treble", "ear cushion", "bluetooth", "cable", "ear hook",
             "charging case", "headband", "equalizer", "stereo effect", "noise canceling", "remote", "volume",
         ),
         "apt": ("loud", "clear", "crisp", "comfortable", "warm", "rich", "portable", "punchy", "balanced", "small"),
@@ -149,8 +150,9 @@ KINDS: tuple[Lexicon, ...] = (
             "e-reader",
         ),
         "own_aspect": (
-            "screen", "battery", "camera", "charging port", "touchscreen", "connector", "app", "interface", "zoom",
-            "fingerprint sensor", "adhesive", "signal", "menu", "speaker", "lens", "night mode", "notification light",
+            "screen", "battery", "selfie camera", "charging port", "touchscreen", "connector", "app", "interface",
+            "zoom", "fingerprint sensor", "adhesive", "signal", "menu", "speaker", "lens", "night mode",
+            "notification light",
         ),
         "apt": ("fast", "thin", "bright", "responsive", "smooth", "light", "protective", "intuitive", "slim", "cool"),
         "inapt": ("slow", "thick", "dim", "laggy", "buggy", "hot", "fragile", "confusing", "loose", "glitchy"),
@@ -163,7 +165,7 @@ KINDS: tuple[Lexicon, ...] = (
             "docking station", "scanner", "flash drive", "modem", "desktop", "gaming chair", "software package",
         ),
         "own_aspect": (
-            "keyboard", "trackpad", "fan", "screen", "installation", "driver", "resolution", "scroll wheel", "hinge",
+            "space bar", "trackpad", "fan", "screen", "installation", "driver", "resolution", "scroll wheel", "hinge",
             "power supply", "setup wizard", "range", "speed", "memory", "backlight", "ink cartridge", "documentation",
         ),
         "apt": ("quick", "silent", "sharp", "stable", "easy to install", "cool", "compatible", "snappy", "modern"),
@@ -193,7 +195,7 @@ KINDS: tuple[Lexicon, ...] = (
             "video game", "cartoon", "western", "musical", "audiobook", "horror flick", "remake", "live record",
         ),
         "own_aspect": (
-            "acting", "story", "soundtrack", "picture quality", "singing", "script", "first half", "lead actor",
+            "acting", "story", "score", "picture quality", "singing", "script", "first half", "lead actor",
             "humor", "camera work", "chorus", "bonus disc", "editing", "costume design", "finale", "lyric sheet",
             "opening scene",
         ),
@@ -300,7 +302,7 @@ KINDS: tuple[Lexicon, ...] = (
         ),
         "own_aspect": (
             "flavor", "aroma", "texture", "aftertaste", "freshness", "roast", "portion", "crunch", "sweetness", "seal",
-            "bag", "expiration date", "recipe on the back", "spice", "color", "nutrition label", "tin",
+            "bag", "expiration date", "recipe on the back", "spice", "jar", "nutrition label", "tin",
         ),
         "apt": (
             "delicious", "fresh", "sweet", "tasty", "crunchy", "smooth", "spicy", "strong", "rich", "dark", "creamy",

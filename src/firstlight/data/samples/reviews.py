@@ -1,8 +1,8 @@
 """Sample product reviews with one to five stars, generated from a grammar of our own.
 
-The stars are the mean grade of what a review states. About half of the statements are twisted (negated, overturned,
-set against another product), some grant the opposite first, and other people's opinions do not count: counting words
-goes part of the way, reading goes further. One review in seven carries a neighboring star, which nobody can know.
+The stars are the mean grade of what a review states. Half of the statements are twisted (negated, overturned, set
+against another product), some grant the opposite first, and other people's opinions do not count: counting words goes
+part of the way, reading goes further. One review in seven carries a neighboring star, which nobody can know.
 """
 
 import random
@@ -18,7 +18,7 @@ NUM_STARS = 5
 MIN_WORDS, MAX_WORDS = 10, 120
 
 NEIGHBOR_SHARE = 0.14  # reviews whose stars are one off
-TWISTED_SHARE = 0.55  # statements that only a reader of the whole sentence gets right
+TWISTED_SHARE = 0.5  # statements that only a reader of the whole sentence gets right
 CONCESSION_SHARE = 0.2  # plain statements that grant the opposite about another aspect; it does not count
 HEARSAY_SHARE = 0.1  # statements followed by somebody else's; it does not count
 OPENING_SHARE = 0.7

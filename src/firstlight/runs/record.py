@@ -1,0 +1,65 @@
+"""What metrics.json says of a run, from its first moment to its last."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from firstlight.runs import resume, weights_and_biases
+from firstlight.runs.folder import RunFolder
+
+LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "datasets", "numpy")
+
+
+def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
+    """metrics.json as it stands while the run goes on; a resumed run keeps the seconds it has had."""
+    hydra = HydraConfig.get()
+    before = folder.read() if folder.is_run() and config.resume else {}
+    return {
+        "task": hydra.runtime.choices["task"],
+        "model": hydra.runtime.choices["model"],
+        "experiment": hydra.runtime.choices.get("experiment"),
+        "dropout": config.dropout,
+        "context_length": config.context_length,
+        "seed": config.seed,
+        "tags": list(config.tags),
+        "overrides": list(hydra.overrides.task),
+        "status": "running",
+        "reason": None,
+        "optimized_metric": config.optimized_metric,
+        "data": None,
+        "parameters": None,
+        "steps": None,
+        "seconds": {"start_up": None, "fit": (before.get("seconds") or {}).get("fit") or 0.0, "test": None},
+        "tokens_per_second": None,
+        "threads": torch.get_num_threads(),
+        "versions": {"python": sys.version.split()[0], **{name: version(name) for name in LIBRARIES}},
+        "git": git_state(),
+        "checkpoint": None,
+        "metrics": {},
+        "run_key": resume.run_key(config),
+    }
+
+
+def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str | None = None) -> None:
+    """Write how the run ended, for the folder and for W&B."""
+    record["status"], record["reason"] = status, " ".join(reason.split()) if reason else None
+    folder.write(record)
+    weights_and_biases.finish(record)
+
+
+def git_state() -> dict[str, Any] | None:
+    """The commit of the code and whether files differ from it; None outside a repository."""
+    root = Path(__file__).parents[3]
+    command = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    try:
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid")), None)
+    return {"commit": commit, "modified": any(not line.startswith("#") for line in lines)}

@@ -1,0 +1,82 @@
+"""What Weights & Biases is told of a run besides its metrics. It is imported only where it is asked for."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from firstlight.errors import UserError
+
+log = logging.getLogger(__name__)
+
+
+def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample: bool) -> dict[str, Any]:
+    """What conf/logger/wandb.yaml leaves to the run: the mode, the names, the tags. Raises UserError without a key.
+
+    The mode is given to `wandb.init`: Lightning's own `offline` would set WANDB_MODE for the whole process, and its
+    `log_model` knows no checkpoints but its own.
+    """
+    folder = Path(config.paths.output_dir)
+    options: dict[str, Any] = {"offline": False, "log_model": False}
+    if mode := _mode(node):
+        options["mode"] = mode
+    if node.get("name") is None:
+        options["name"] = f"{task}-{folder.name}"
+    if node.get("group") is None:  # a run that is resumed is another one to W&B, of the same group
+        options["group"] = folder.parent.name if folder.parent.parent.name == "sweeps" else folder.name
+    if is_sample:
+        options["tags"] = [*(node.get("tags") or []), "sample"]
+    return options
+
+
+def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
+    """Make the best checkpoint an artifact of the run, where logger.wandb.log_model says so."""
+    node = (config.logger or {}).get("wandb")
+    if node and node.get("log_model") and record["checkpoint"]:
+        import wandb
+
+        if wandb.run is not None:
+            artifact = wandb.Artifact(f"model-{wandb.run.id}", type="model", metadata=record["metrics"])
+            artifact.add_file(record["checkpoint"], name="best.ckpt")
+            wandb.run.log_artifact(artifact, aliases=["best"])
+
+
+def finish(record: dict[str, Any]) -> None:
+    """Close the run of this process, if there is one, with exit code 0 if it finished and 1 if not."""
+    if "wandb" not in sys.modules:
+        return
+    import wandb
+
+    if wandb.run is None:
+        return
+    wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"]})
+    is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
+    wandb.finish(exit_code=0 if record["status"] == "finished" else 1)
+    if is_offline:
+        log.info("W&B: kept offline; to upload it: wandb sync %s", folder)
+
+
+def _mode(node: DictConfig) -> str | None:
+    """offline, online, or None where WANDB_MODE decides."""
+    if node.get("offline"):
+        return "offline"
+    if node.get("offline") is None and os.environ.get("WANDB_MODE"):
+        return None
+    if _has_key():
+        return "online"
+    if node.get("offline") is not None:
+        raise UserError(
+            "logger.wandb.offline=false needs a key: run `wandb login`, set WANDB_API_KEY, or leave it null"
+        )
+    log.info("W&B: no key, so this run is kept offline; `wandb login` to change that")
+    return "offline"
+
+
+def _has_key() -> bool:
+    """Whether `wandb login`, or WANDB_API_KEY, has left a key; no server is asked whether it is right."""
+    import wandb
+
+    return wandb.login(prompt=False, verify=False)

@@ -1,0 +1,49 @@
+"""Exit codes: 0, 2 for a mistake, 1 for a crash, 128 + signal when interrupted."""
+
+import errno
+import signal
+
+import pytest
+
+from firstlight.errors import Interrupted, RunError, UserError
+from firstlight.runs.command import run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UserError("seed=-1 must be\nat least 0"), 2, "error: seed=-1 must be at least 0\n"),
+        (RunError("the loss is nan"), 1, "error: the loss is nan\n"),
+        (KeyboardInterrupt(), 130, "error: interrupted\n"),
+        (Interrupted(signal.SIGTERM), 143, ""),
+        (Interrupted(signal.SIGINT), 130, ""),
+    ],
+)
+def test_each_end_has_its_exit_code(
+    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        run(main)
+    assert ended.value.code == code
+    assert capsys.readouterr().err == message
+
+
+def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def main() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "last.ckpt")
+
+    with pytest.raises(SystemExit) as ended:
+        run(main)
+    assert ended.value.code == 1
+    assert "the disk is full" in capsys.readouterr().err
+
+
+def test_a_bug_of_ours_keeps_its_traceback() -> None:
+    def main() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(main)

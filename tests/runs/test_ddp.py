@@ -1,0 +1,30 @@
+"""Two processes on the CPU: one output tree, and the numbers of one process with twice the batch."""
+
+import json
+
+import pytest
+
+from tests_support import Scripts
+
+
+@pytest.mark.slow
+def test_two_processes_measure_what_one_does_with_twice_the_batch(scripts: Scripts, tiny_training: list[str]) -> None:
+    common = [*tiny_training, "task=stars", "dropout=0", "model.token_dropout=0", "data.bucket_by_length=false"]
+    one = scripts.run_alone("train", *common, "data.batch_size=40", "hydra.run.dir=one")
+    assert one.returncode == 0, one.stderr
+    two = scripts.run_alone(
+        *("train", *common, "data.batch_size=20", "hydra.run.dir=two"),
+        *("trainer.devices=2", "trainer.strategy=ddp"),
+    )
+    assert two.returncode == 0, two.stderr
+    records = [json.loads((scripts.folder / run / "metrics.json").read_text()) for run in ("one", "two")]
+    assert records[1]["steps"] == records[0]["steps"] == 30
+    for name in ("val/loss", "val/accuracy", "val/macro_f1", "val/mean_absolute_error", "test/loss", "test/accuracy"):
+        assert records[1]["metrics"][name] == pytest.approx(records[0]["metrics"][name], abs=1e-5), name
+    curves = [
+        [json.loads(line) for line in (scripts.folder / run / "history.jsonl").read_text().splitlines()]
+        for run in ("one", "two")
+    ]
+    losses = [[line["train/loss"] for line in curve if "train/loss" in line] for curve in curves]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
+    assert sorted(path.name for path in scripts.folder.iterdir()) == ["logs", "one", "two"]

@@ -1,0 +1,99 @@
+"""What a run's name means, and files that are written whole or not at all."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from firstlight.errors import UserError
+from firstlight.runs.folder import RunFolder, all_runs, find_run, lower_is_better, write_atomically
+from firstlight.runs.history import HistoryLogger, read_history
+
+
+def make_run(log_dir: Path, name: str, metrics: dict[str, float], age: int) -> Path:
+    folder = log_dir / "stars" / "runs" / name
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / ".hydra").mkdir()
+    (folder / "checkpoints" / "last.ckpt").touch()
+    (folder / "metrics.json").write_text(json.dumps({"metrics": metrics}))
+    os.utime(folder / "metrics.json", (1_000_000 - age, 1_000_000 - age))
+    return folder
+
+
+def test_latest_is_the_run_that_was_written_last(tmp_path: Path) -> None:
+    make_run(tmp_path, "old", {}, age=7)
+    new = make_run(tmp_path, "new", {}, age=3)
+    assert find_run("latest", tmp_path).path == new
+
+
+def test_best_knows_which_way_is_better(tmp_path: Path) -> None:
+    first = make_run(tmp_path, "a", {"val/loss": 0.3, "val/accuracy": 0.7}, age=1)
+    second = make_run(tmp_path, "b", {"val/loss": 0.5, "val/accuracy": 0.9}, age=2)
+    assert find_run("best:val/loss", tmp_path).path == first
+    assert find_run("best:val/accuracy", tmp_path).path == second
+    assert lower_is_better("test/mean_absolute_error")
+
+
+def test_an_unknown_metric_lists_those_there_are(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", {"val/loss": 0.3}, age=1)
+    with pytest.raises(UserError, match="best:val/acc: no run has this metric; there are val/loss"):
+        find_run("best:val/acc", tmp_path)
+
+
+def test_a_broken_record_is_named(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "a", {}, age=1)
+    (run / "metrics.json").write_text('{"metrics": ')
+    with pytest.raises(UserError, match=r"metrics\.json is broken"):
+        find_run(str(run), tmp_path)
+
+
+def test_an_evaluation_below_a_run_is_no_run_of_its_own(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "a", {}, age=1)
+    (run / "evaluate" / "test").mkdir(parents=True)
+    (run / "evaluate" / "test" / "metrics.json").write_text("{}")
+    assert [folder.path for folder in all_runs(tmp_path)] == [run]
+
+
+def test_only_one_process_holds_a_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert not folder.is_locked()
+    with folder.locked():
+        assert folder.is_locked()
+        with pytest.raises(UserError, match="another process is training this run"), RunFolder(tmp_path).locked():
+            pass
+    assert not folder.is_locked()
+
+
+def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "metrics.json"
+    write_atomically(target, "old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(target, "new")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_resumed_history_forgets_what_comes_again(tmp_path: Path) -> None:
+    logger = HistoryLogger(tmp_path / "history.jsonl")
+    logger.start(0)
+    for step in (9, 19, 29):
+        logger.log_metrics({"train/loss": 1.0 / step, "epoch": 0}, step)
+    resumed = HistoryLogger(tmp_path / "history.jsonl")
+    resumed.start(20)
+    resumed.log_metrics({"train/loss": 0.5, "epoch": 1}, 29)
+    lines = read_history(tmp_path / "history.jsonl")
+    assert [line["step"] for line in lines] == [9, 19, 29]
+    assert lines[-1]["train/loss"] == 0.5
+    assert lines[-1]["seconds"] >= lines[1]["seconds"]
+
+
+def test_a_half_written_last_line_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text('{"step": 1, "seconds": 2}\n{"step": 2, "sec')
+    assert read_history(path) == [{"step": 1, "seconds": 2}]

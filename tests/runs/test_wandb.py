@@ -1,0 +1,301 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from PIL import Image
+
+from firstlight.errors import UserError
+from firstlight.runs import weights_and_biases
+from firstlight.runs.weights_and_biases import logger_options
+from tests_support import ROOT, environment
+
+STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
+
+# --- what is left to the run ---
+
+
+@pytest.fixture
+def key(monkeypatch) -> Iterator[dict[str, bool]]:
+    """Whether there is a key, and no WANDB_MODE."""
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    found = {"there": False}
+    monkeypatch.setattr(weights_and_biases, "_has_key", lambda: found["there"])
+    yield found
+    assert "WANDB_MODE" not in os.environ, "the next run of this process would be offline too"
+
+
+def options(folder: str = "logs/stars/runs/2026-01-02", *, is_sample: bool = False, **node: Any) -> dict[str, Any]:
+    defaults = {"name": None, "group": None, "offline": None, "tags": ["a"], "log_model": False}
+    config = OmegaConf.create({"paths": {"output_dir": folder}, "logger": {"wandb": defaults | node}})
+    return logger_options(config, config.logger.wandb, "stars", is_sample=is_sample)
+
+
+def test_without_a_key_a_run_is_kept_offline_and_says_so(key, caplog) -> None:
+    with caplog.at_level("INFO", "firstlight"):
+        assert options()["mode"] == "offline"
+    assert caplog.messages == ["W&B: no key, so this run is kept offline; `wandb login` to change that"]
+
+
+def test_with_a_key_a_run_is_online(key, caplog) -> None:
+    key["there"] = True
+    with caplog.at_level("INFO", "firstlight"):
+        assert options()["mode"] == "online"
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("mode", ["offline", "online", "disabled", "dryrun"])
+def test_wandb_mode_is_obeyed(key, monkeypatch, mode: str) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("WANDB_MODE", mode)
+        assert "mode" not in options()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_offline_can_be_asked_for(key, there: bool) -> None:
+    key["there"] = there
+    assert options(offline=True)["mode"] == "offline"
+
+
+def test_online_can_be_asked_for_and_needs_a_key(key) -> None:
+    with pytest.raises(UserError, match=r"^logger\.wandb\.offline=false needs a key: run `wandb login`"):
+        options(offline=False)
+    key["there"] = True
+    assert options(offline=False)["mode"] == "online"
+
+
+def test_lightnings_own_switches_are_off(key) -> None:
+    """Its `offline` changes WANDB_MODE for the whole process, its `log_model` wants its own checkpoints."""
+    for node in ({}, {"offline": True}, {"log_model": True}):
+        assert options(**node).items() >= {"offline": False, "log_model": False}.items()
+
+
+def test_a_run_is_named_after_its_task_and_folder(key) -> None:
+    assert options()["name"] == "stars-2026-01-02"
+    assert options()["group"] == "2026-01-02"
+    assert options("logs/sweeps/dropout/model-tiny")["name"] == "stars-model-tiny"
+
+
+def test_the_runs_of_a_sweep_are_a_group(key) -> None:
+    assert options("logs/sweeps/dropout/model-tiny")["group"] == "dropout"
+    assert options("/data/sweeps/logs/stars/runs/2026-01-02")["group"] == "2026-01-02"
+
+
+def test_given_names_are_kept(key) -> None:
+    assert not {"name", "group"} & options(name="mine", group="ours").keys()
+
+
+def test_a_run_on_the_generated_sample_is_tagged(key) -> None:
+    assert options(is_sample=True)["tags"] == ["a", "sample"]
+    assert "tags" not in options()
+
+
+def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeypatch) -> None:
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.chdir(tmp_path)
+    with wandb.init(mode="disabled", dir=str(tmp_path)):
+        weights_and_biases.finish({"status": "finished", "parameters": 17})
+    assert wandb.run is None
+    weights_and_biases.finish({"status": "finished", "parameters": 17})  # where there is none
+
+
+# --- what a sweep of two runs leaves, one of them with a rate that no training survives ---
+
+
+@dataclass
+class Run:
+    """What W&B was told of a run, read back from its file."""
+
+    folder: Path
+    files: Path
+    records: list[dict[str, Any]]
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        return [record[kind] for record in self.records if record["type"] == kind]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {key: value for config in self.all("config") for key, value in config["update"].items()}
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return {key: value for summary in self.all("summary") for key, value in summary.get("update", {}).items()}
+
+    def history(self, key: str) -> list[tuple[int, Any]]:
+        """(step, value) of every line that has the key."""
+        items = [line["item"] for line in self.all("history")]
+        return [(item["trainer/global_step"], item[key]) for item in items if key in item]
+
+    def table(self, key: str) -> dict[str, Any]:
+        """The last table of that name: columns and data."""
+        (path,) = {value for _, value in self.history(f"{key}.path")[-1:]}
+        return json.loads((self.files / path).read_text(encoding="utf-8"))
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return json.loads((self.folder / "metrics.json").read_text(encoding="utf-8"))
+
+
+def read_run(file: Path) -> Run:
+    wandb = Path(sys.executable).with_name("wandb")
+    environment = os.environ | {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
+    done = subprocess.run(
+        [wandb, "leet", "inspect", "--json", file],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    records = [json.loads(line) for line in done.stdout.splitlines() if line]
+    return Run(file.parents[2], file.parent / "files", records)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory, reviews_folder: Path) -> tuple[subprocess.CompletedProcess[str], list[Run]]:
+    """Two runs in one process: one that finishes and one whose loss is no number after a step."""
+    folder = tmp_path_factory.mktemp("wandb")
+    overrides = [
+        f"data.path={reviews_folder}",
+        *("task=stars", "model=tiny", "context_length=23", "data.batch_size=40", "optimizer.lr=3e-3,1e30"),
+        *("trainer.max_steps=6", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=3"),
+        *("trainer.accelerator=cpu", "test=true", "tags=[one,two]", "logger=wandb", "logger.wandb.log_model=true"),
+    ]
+    no_key = {"NETRC": str(folder / "none"), "WANDB_ERROR_REPORTING": "false"}
+    no_key |= {f"WANDB_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "CACHE", "DATA")}
+    done = subprocess.run(
+        [sys.executable, ROOT / "src" / "train.py", "-m", *overrides],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment() | no_key,
+    )
+    files = (folder / "logs" / "sweeps").rglob("wandb/offline-run-*/run-*.wandb")
+    return done, sorted(map(read_run, files), key=lambda run: str(run.folder))
+
+
+@pytest.fixture
+def finished(sweep) -> Run:
+    return next(run for run in sweep[1] if run.metrics["status"] == "finished")
+
+
+@pytest.fixture
+def failed(sweep) -> Run:
+    return next(run for run in sweep[1] if run.metrics["status"] == "failed")
+
+
+def test_two_runs_of_one_process_stay_two(sweep, finished, failed) -> None:
+    runs = sweep[1]
+    assert len(runs) == 2
+    first, second = ([run] for (run,) in (finished.all("run"), failed.all("run")))
+    assert first[0]["run_id"] != second[0]["run_id"]
+    assert first[0]["display_name"] != second[0]["display_name"]
+    assert finished.config["optimizer"]["lr"] == 3e-3
+    assert failed.config["optimizer"]["lr"] == 1e30
+    assert failed.history("val/loss") == []
+
+
+def test_the_runs_of_a_sweep_have_its_name_as_group_and_their_tags(finished, failed) -> None:
+    for run in (finished, failed):
+        (told,) = run.all("run")
+        assert told["run_group"] == run.folder.parent.name
+        assert told["project"] == "firstlight"
+        assert told["job_type"] == "train"
+        assert told["display_name"] == f"stars-{run.folder.name}"
+
+
+def test_a_finished_run_has_exit_code_0_and_a_failed_one_1(sweep, finished, failed) -> None:
+    assert [exit_record.get("exit_code", 0) for exit_record in finished.all("exit")] == [0]
+    assert [exit_record["exit_code"] for exit_record in failed.all("exit")] == [1]
+    assert finished.summary["status"] == "finished"
+    assert failed.summary["status"] == "failed"
+    assert finished.summary["parameters"] == finished.metrics["parameters"]
+    assert sweep[0].returncode == 1
+
+
+def test_the_config_is_resolved_and_plain(finished) -> None:
+    config = finished.config
+    assert config["context_length"] == config["model"]["context_length"] == config["data"]["context_length"] == 23
+    assert config["model"]["dim"] == 16
+    assert config["model"]["norm"] == "pre"
+    assert config["data"]["labels"] == "stars"
+    assert config["tags"] == ["one", "two"]
+    assert config["trainer"]["max_steps"] == 6
+    assert config["resume"] is None
+    own = {key: value for key, value in config.items() if not key.startswith("_wandb")}
+    assert "${" not in json.dumps(own)
+
+
+def test_the_curves_are_in_the_history(finished) -> None:
+    assert [step for step, _ in finished.history("val/accuracy")] == [2, 5]
+    for name in ("train/loss", "train/accuracy", "train/tokens_per_second", "val/loss", "val/macro_f1"):
+        assert [step for step, _ in finished.history(name)] == [2, 5]
+    written = [json.loads(line) for line in (finished.folder / "history.jsonl").read_text().splitlines()]
+    expected = [(line["step"], line["val/loss"]) for line in written if "val/loss" in line]
+    assert finished.history("val/loss") == expected
+
+
+def test_the_test_metrics_are_those_of_the_run(finished) -> None:
+    expected = {name: value for name, value in finished.metrics["metrics"].items() if name.startswith("test/")}
+    assert len(expected) == 4
+    assert {name: value for name in expected for _, value in finished.history(name)} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("stage", "steps"), [("val", [2, 5]), ("test", [6])])
+def test_the_confusion_matrix_is_a_picture_a_table_and_a_chart(finished, stage: str, steps: list[int]) -> None:
+    pictures = finished.history(f"{stage}/confusion_matrix.path")
+    assert [step for step, _ in pictures] == steps
+    for _, path in pictures:
+        with Image.open(finished.files / path) as picture:
+            picture.load()
+            assert picture.format == "PNG"
+    table = finished.table(f"{stage}/confusion_matrix_table")
+    assert table["columns"] == ["true", "predicted", "count", "share_of_true"]
+    assert len(table["data"]) == 25
+    chart = finished.table(f"{stage}/confusion_matrix_chart_table")
+    assert chart["columns"] == ["Actual", "Predicted", "nPredictions"]
+    counts = {(true, predicted): count for true, predicted, count, _ in table["data"]}
+    assert {(true, predicted): count for true, predicted, count in chart["data"]} == counts
+    assert sum(counts.values()) == 100
+    panel = finished.config[f"_wandb.visualize.{stage}/confusion_matrix_chart"]
+    assert panel["panel_config"]["stringSettings"]["title"].startswith("Confusion matrix, ")
+
+
+def test_fifty_test_reviews_are_a_table(finished, reviews_folder) -> None:
+    table = finished.table("test/reviews")
+    assert table["columns"] == ["text", "label", "prediction", *(f"p({star})" for star in STARS)]
+    assert len(table["data"]) == 50
+    lines = (reviews_folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    reviews = [json.loads(line) for line in lines[:50]]
+    assert [(row[0], row[1]) for row in table["data"]] == [
+        (review["text"], STARS[review["label"]]) for review in reviews
+    ]
+    for row in table["data"]:
+        assert row[2] == STARS[max(range(5), key=row[3:].__getitem__)]
+        assert sum(row[3:]) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_best_checkpoint_is_an_artifact_where_it_is_asked_for(finished, failed) -> None:
+    (model,) = (artifact for artifact in finished.all("artifact") if artifact["type"] == "model")
+    assert set(model["aliases"]) == {"latest", "best"}
+    (entry,) = model["manifest"]["contents"]
+    assert entry["path"] == "best.ckpt"
+    assert int(entry["size"]) == (finished.folder / "checkpoints" / "best.ckpt").stat().st_size
+    assert not [artifact for artifact in failed.all("artifact") if artifact["type"] == "model"]
+
+
+def test_the_terminal_says_how_to_upload_each_run(sweep) -> None:
+    said = sweep[0].stdout + sweep[0].stderr
+    assert said.count("W&B: no key, so this run is kept offline") == 2
+    folders = re.findall(r"W&B: kept offline; to upload it: wandb sync (\S+)", said)
+    assert folders == [str(run.files.parent) for run in sweep[1]]
+    assert "deprecated" not in said
+    assert "already in progress" not in said
