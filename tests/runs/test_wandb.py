@@ -71,6 +71,13 @@ def test_online_can_be_asked_for_and_needs_a_key(key) -> None:
     assert options(offline=False)["mode"] == "online"
 
 
+def test_a_key_that_can_be_none_is_named(monkeypatch) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setenv("WANDB_API_KEY", "abc")
+    with pytest.raises(UserError, match=r"^logger=wandb: WANDB_API_KEY invalid: .*; correct it, or unset it$"):
+        options()
+
+
 def test_lightnings_own_switches_are_off(key) -> None:
     """Its `offline` changes WANDB_MODE for the whole process, its `log_model` wants its own checkpoints."""
     for node in ({}, {"offline": True}, {"log_model": True}):

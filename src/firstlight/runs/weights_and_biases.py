@@ -79,4 +79,7 @@ def _has_key() -> bool:
     """Whether `wandb login`, or WANDB_API_KEY, has left a key; no server is asked whether it is right."""
     import wandb
 
-    return wandb.login(prompt=False, verify=False)
+    try:
+        return wandb.login(prompt=False, verify=False)
+    except wandb.errors.AuthenticationError as error:
+        raise UserError(f"logger=wandb: {error}; correct it, or unset it") from error

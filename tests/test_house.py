@@ -1,0 +1,56 @@
+"""What holds the house together: imports that point down, short entry scripts, names that shadow no library."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests_support import ROOT
+
+SCRIPTS = sorted(path for path in (ROOT / "src").glob("*.py"))
+
+
+def test_imports_point_only_down() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()", "--no-cache"],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_an_entry_script_is_short_and_shadows_no_library(script: Path) -> None:
+    assert len(script.read_text().splitlines()) <= 15
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {script.stem}"], cwd="/", capture_output=True, text=True, check=False
+    )
+    assert "ModuleNotFoundError" in done.stderr, f"src/{script.name} has the name of an installed library"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_readme_shows_every_entry_script(script: Path) -> None:
+    assert f"python src/{script.name}" in (ROOT / "README.md").read_text()
+
+
+def test_every_choice_that_the_readme_names_exists() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for group, choice in re.findall(
+        r"\b(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)", readme
+    ):
+        assert (ROOT / "conf" / group / f"{choice}.yaml").is_file(), f"{group}={choice}"
+
+
+def test_every_target_of_the_configuration_can_be_found() -> None:
+    for path in (ROOT / "conf").rglob("*.yaml"):
+        for target in re.findall(r"_target_: (\S+)", path.read_text()):
+            module, _, name = target.rpartition(".")
+            assert importlib.util.find_spec(module) is not None, target
+            assert hasattr(__import__(module, fromlist=[name]), name), target
