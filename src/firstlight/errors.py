@@ -17,4 +17,5 @@ class Interrupted(BaseException):
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"interrupted by signal {signal_number}")
+        self.signal_number = signal_number
         self.exit_code = 128 + signal_number

@@ -147,7 +147,7 @@ def test_swiglu_gates_one_linear_layer_by_another() -> None:
 
 @pytest.mark.parametrize(
     ("activation", "function"),
-    [(Activation.relu, F.relu), (Activation.tanh, torch.tanh), (Activation.swiglu, F.silu)],
+    [(Activation.relu, F.relu), (Activation.tanh, torch.tanh), (Activation.silu, F.silu)],
 )
 def test_a_linear_feed_forward_layer_is_one_linear_layer_and_an_activation(
     activation: Activation, function: object

@@ -187,7 +187,7 @@ def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
     seen: list[Tensor] = []
     classifier.blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     classifier(token_ids)
-    expected = classifier.embedding(token_ids) + classifier.positions.table
+    expected = classifier.embedding(token_ids) + classifier.positions.table.weight
     kept = seen[0] != 0
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
     assert_close(seen[0][kept], 2 * expected[kept])  # what is kept is scaled up
@@ -276,6 +276,8 @@ def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions
     token_ids, padding_mask = random_texts([7, 7, 5, 2, 7], width=7)
     targets = torch.tensor([0, 1, 2, 3, 4])
     for norm_kind, feed_forward, activation in itertools.product(NormKind, FeedForwardKind, Activation):
+        if feed_forward is FeedForwardKind.linear and activation is Activation.swiglu:
+            continue  # the config refuses it
         case = (norm_kind.name, feed_forward.name, activation.name)
         torch.manual_seed(0)
         config = ClassifierConfig(
@@ -300,3 +302,31 @@ def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions
             assert parameter.grad.isfinite().all(), (name, case)
             assert parameter.grad.count_nonzero() > 0, (name, case)
             assert not torch.equal(parameter, old), (name, case)
+
+
+def test_the_convolution_mixes_neighbours_and_adds_its_parameters() -> None:
+    plain, mixed = make_classifier(), make_classifier(convolution=3)
+    dim = mixed.embedding.embedding_dim
+    assert (
+        sum(p.numel() for p in mixed.parameters()) - sum(p.numel() for p in plain.parameters()) == dim * dim * 3 + dim
+    )
+    hidden = torch.zeros(1, 7, dim, dtype=mixed.embedding.weight.dtype)
+    hidden[0, 3] = 1.0
+    assert mixed.convolution is not None
+    changed = (mixed.convolution(hidden, torch.ones(1, 7, dtype=torch.bool)) != hidden).any(dim=2)[0]
+    bias_alone = (mixed.convolution(hidden * 0, torch.ones(1, 7, dtype=torch.bool)) != 0).any(dim=2)[0]
+    assert changed[2:5].all()
+    assert torch.equal(changed[[0, 1, 5, 6]], bias_alone[[0, 1, 5, 6]])
+
+
+def test_the_convolution_does_not_see_the_padding() -> None:
+    classifier = make_classifier(convolution=3).eval()
+    token_ids, padding_mask = random_texts([5, 7, 0], width=11)
+    other_ids = torch.where(padding_mask, token_ids, (token_ids + 3) % VOCABULARY)
+    assert_close(classifier(other_ids, padding_mask), classifier(token_ids, padding_mask))
+    assert_close(classifier(token_ids[:, :7], padding_mask[:, :7]), classifier(token_ids, padding_mask))
+
+
+def test_an_even_convolution_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"model\.convolution=2 must be odd, such as 3"):
+        ClassifierConfig(convolution=2)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import firstlight
-from firstlight.networks.config import ClassifierConfig, Positions, TransformerConfig
+from firstlight.networks.config import Activation, ClassifierConfig, FeedForwardKind, Positions, TransformerConfig
 
 
 def test_the_defaults_are_a_valid_model() -> None:
@@ -73,10 +73,15 @@ def test_heads_that_do_not_add_up_to_dim_need_an_output_projection() -> None:
     TransformerConfig(dim=64, num_heads=4, output_projection=False)
 
 
+def key(name: str) -> str:
+    """What a user types, as a pattern: what every task sets stands at the top."""
+    return name if name in ("context_length", "dropout") else rf"model\.{name}"
+
+
 @pytest.mark.parametrize("value", [0, -1])
 @pytest.mark.parametrize("name", ["dim", "num_heads", "num_layers", "context_length", "head_dim", "feed_forward_dim"])
 def test_every_size_must_be_at_least_one(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=rf"^model\.{name}={value} must be at least 1$"):
+    with pytest.raises(ValueError, match=rf"^{key(name)}={value} must be at least 1$"):
         TransformerConfig(**{name: value})
 
 
@@ -93,7 +98,7 @@ def test_the_first_position_may_be_zero_but_not_below() -> None:
 @pytest.mark.parametrize("value", [-0.1, 1.0, 1.5, float("nan")])
 @pytest.mark.parametrize("name", ["dropout", "token_dropout"])
 def test_a_share_outside_zero_to_one_is_an_error(name: str, value: float) -> None:
-    with pytest.raises(ValueError, match=rf"^model\.{name}={value} must be at least 0 and below 1$"):
+    with pytest.raises(ValueError, match=rf"^{key(name)}={value} must be at least 0 and below 1$"):
         ClassifierConfig(**{name: value})
 
 
@@ -130,3 +135,8 @@ def test_importing_the_config_imports_no_torch() -> None:
         check=True,
     )
     assert ran.stdout.strip() == "[]"
+
+
+def test_a_gate_needs_two_layers() -> None:
+    with pytest.raises(ValueError, match=r"model\.feed_forward=linear has no gate for model\.activation=swiglu"):
+        TransformerConfig(feed_forward=FeedForwardKind.linear, activation=Activation.swiglu)

@@ -73,9 +73,9 @@ def test_learned_positions_are_added_and_counted() -> None:
     positions = LearnedPositions(11, 7)
     hidden = torch.randn(2, 5, 7)
     assert count(positions) == 11 * 7
-    assert_close(positions(hidden), hidden + positions.table[:5])
+    assert_close(positions(hidden), hidden + positions.table.weight[:5])
     positions(hidden).sum().backward()
-    assert_close(positions.table.grad, torch.cat((torch.full((5, 7), 2.0), torch.zeros(6, 7))))  # a batch of two
+    assert_close(positions.table.weight.grad, torch.cat((torch.full((5, 7), 2.0), torch.zeros(6, 7))))  # a batch of two
 
 
 def test_learned_positions_start_as_wide_as_the_embedding() -> None:
@@ -83,7 +83,7 @@ def test_learned_positions_start_as_wide_as_the_embedding() -> None:
     config = TransformerConfig(dim=64, context_length=997, positions=Positions.learned, embedding_std=0.02)
     positions = build_positions(config)
     assert isinstance(positions, LearnedPositions)
-    assert positions.table.std().item() == pytest.approx(0.02, rel=0.02)
+    assert positions.table.weight.std().item() == pytest.approx(0.02, rel=0.02)
 
 
 def test_the_config_chooses_the_positions() -> None:

@@ -47,3 +47,21 @@ def test_a_bug_of_ours_keeps_its_traceback() -> None:
 
     with pytest.raises(ZeroDivisionError):
         run(main)
+
+
+def test_a_signal_is_known_behind_what_lightning_makes_of_it() -> None:
+    from lightning.pytorch.utilities.exceptions import SIGTERMException
+
+    from firstlight.runs.train import signal_behind
+
+    try:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise SystemExit(1)  # noqa: B904  (as Lightning does it)
+    except SystemExit as error:
+        assert signal_behind(error) == signal.SIGINT
+    assert signal_behind(SIGTERMException()) == signal.SIGTERM
+    assert signal_behind(Interrupted(signal.SIGTERM)) == signal.SIGTERM
+    assert signal_behind(SystemExit(1)) is None
+    assert signal_behind(ValueError("a bug")) is None

@@ -39,11 +39,12 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, context_length: int, dim: int, std: float = 1.0) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.empty(context_length, dim).normal_(std=std))
+        self.table = nn.Embedding(context_length, dim)
+        nn.init.normal_(self.table.weight, std=std)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """hidden: (batch, length, dim); returns the same shape."""
-        return hidden + self.table[: hidden.shape[1]]
+        return hidden + self.table.weight[: hidden.shape[1]]
 
 
 class RotaryPositions(nn.Module):

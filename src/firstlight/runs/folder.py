@@ -66,6 +66,11 @@ class RunFolder:
         """Replace metrics.json, whole or not at all."""
         write_atomically(self.metrics_file, json.dumps(record, indent=2, allow_nan=True) + "\n")
 
+    def remove_leftovers(self) -> None:
+        """Delete what a process that was killed while it wrote a checkpoint has left."""
+        for unfinished in (self.path / "checkpoints").glob(".*.ckpt-*"):
+            unfinished.unlink()
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for one training process; the lock goes with the process, however it ends."""

@@ -36,17 +36,16 @@ def train(config: DictConfig) -> float | None:
     if not is_rank_zero():
         return _train(config, folder, record_of_start(config, folder))
     with folder.locked():
+        folder.remove_leftovers()
         record = record_of_start(config, folder)
         folder.write(record)
         try:
             metric = _train(config, folder, record)
-        except (Interrupted, KeyboardInterrupt, SIGTERMException) as error:
-            finish(folder, record, "interrupted")
-            log.info("Interrupted. To go on: %s", terminal.resume_command(folder))
-            if isinstance(error, SIGTERMException):  # Lightning would end with exit code 0
-                raise Interrupted(signal.SIGTERM) from error
-            raise
         except BaseException as error:
+            if number := signal_behind(error):
+                finish(folder, record, "interrupted")
+                log.info("Interrupted. To go on: %s", terminal.resume_command(folder))
+                raise Interrupted(number) from error
             finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
             raise
         finish(folder, record, "finished")
@@ -100,6 +99,19 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
             trainer.test(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
             record["metrics"] |= numbers(trainer)
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
+
+
+def signal_behind(error: BaseException) -> int | None:
+    """The signal that ended a run, whatever Lightning made of it; None if it was none."""
+    match error:
+        case Interrupted():
+            return error.signal_number
+        case SIGTERMException():  # Lightning would end with exit code 0
+            return signal.SIGTERM
+        case KeyboardInterrupt() | SystemExit(__context__=KeyboardInterrupt()):  # and with 1
+            return signal.SIGINT
+        case _:
+            return None
 
 
 def is_rank_zero() -> bool:

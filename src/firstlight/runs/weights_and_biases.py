@@ -52,7 +52,8 @@ def finish(record: dict[str, Any]) -> None:
 
     if wandb.run is None:
         return
-    wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"]})
+    best = record["metrics"]  # of the best checkpoint, where W&B would show the last
+    wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
     is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
     wandb.finish(exit_code=0 if record["status"] == "finished" else 1)
     if is_offline:
