@@ -1,1 +1,0 @@
-"""Scripts that measure; none of them is a test."""
