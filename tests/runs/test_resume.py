@@ -117,7 +117,7 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
 def test_changed_data_is_refused(scripts: Scripts, training: list[str], reviews_folder: Path) -> None:
     copy = scripts.folder / "copy"
     copy.mkdir()
-    for file in reviews_folder.iterdir():
+    for file in reviews_folder.glob("*.jsonl"):
         (copy / file.name).write_bytes(file.read_bytes())
     run = scripts.train(*training, f"data.path={copy}", "trainer.max_steps=10")
     with (copy / "train.jsonl").open("a") as file:

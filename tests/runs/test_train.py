@@ -81,6 +81,7 @@ def test_the_folder_holds_everything(trained: Callable[[str], Path]) -> None:
         "confusion_matrix/validation.png",
         "csv/version_0/metrics.csv",
         "train.log",
+        "vocabulary.txt",
     ):
         assert (run / name).stat().st_size > 0
 
@@ -185,6 +186,35 @@ def test_each_post_experiment_runs(experiment: str, scripts: Scripts, reviews_fo
 
 
 def test_a_network_of_another_shape_cannot_be_resumed(scripts: Scripts, trained: Callable[[str], Path]) -> None:
-    done = scripts.run("train", f"resume={trained('stars')}", "model.dim=18", "model.head_dim=9")
+    done = scripts.run("train", f"resume={trained('stars')}", "model.dim=20")
     assert done.returncode == 2
-    assert "model.dim=18 differs from the 16 that the resumed run was trained with" in done.stderr
+    assert "model.dim=20 differs from the 16 that the resumed run was trained with" in done.stderr
+
+
+BAD_FILES = {
+    "empty": (b"", "the file is empty"),
+    "no_such_column": (b"body,label\ngood,4\n", "no column 'text'; the columns are body, label"),
+    "label_out_of_range": (b"text,label\ngood,4\nbad,9\n", ":3: label 9 is outside 0 to 4"),
+    "label_missing": (b"text,label\ngood,4\nbad,\n", ":3: the label in column label is missing"),
+    "broken_utf8": (b"text,label\ngood,4\nb\xff\xfed,0\n", ":3: byte 0xff is not UTF-8"),
+    "one_class": (b"text,label\n" + b"good thing,4\n" * 50, "every training row is positive"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_data_is_one_line_with_file_and_line(case: str, scripts: Scripts) -> None:
+    content, message = BAD_FILES[case]
+    (scripts.folder / "mine.csv").write_bytes(content)
+    done = scripts.run("train", "data.path=mine.csv", "tokenizer.min_document_frequency=1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: mine.csv")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_runs_vocabulary_serves_as_a_word_list(
+    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
+) -> None:
+    words = trained("stars") / "vocabulary.txt"
+    run = scripts.train(*tiny_training, f"tokenizer.word_list={words}", "trainer.max_steps=1", "test=false")
+    assert (run / "vocabulary.txt").read_text() == words.read_text()

@@ -108,9 +108,9 @@ def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeyp
     wandb = pytest.importorskip("wandb")
     monkeypatch.chdir(tmp_path)
     with wandb.init(mode="disabled", dir=str(tmp_path)):
-        weights_and_biases.finish({"status": "finished", "parameters": 17})
+        weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})
     assert wandb.run is None
-    weights_and_biases.finish({"status": "finished", "parameters": 17})  # where there is none
+    weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})  # where there is none
 
 
 # --- what a sweep of two runs leaves, one of them with a rate that no training survives ---

@@ -39,6 +39,10 @@ class RunFolder:
         return self.path / ".hydra" / "overrides.yaml"
 
     @property
+    def vocabulary_file(self) -> Path:
+        return self.path / "vocabulary.txt"
+
+    @property
     def best_checkpoint(self) -> Path:
         return self.path / "checkpoints" / "best.ckpt"
 

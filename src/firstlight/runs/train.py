@@ -21,7 +21,7 @@ from firstlight.runs import resume, terminal, weights_and_biases
 from firstlight.runs.build import Parts, build
 from firstlight.runs.checkpoint import CARD, read_checkpoint
 from firstlight.runs.command import STARTED_AT
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import RunFolder, write_atomically
 from firstlight.runs.initialize import initialize_from
 from firstlight.runs.record import finish, record_of_start
 
@@ -62,6 +62,8 @@ def _train(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> flo
     if config.init_from and not last:
         initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data)
     parts.history.start(first_step)
+    if is_rank_zero():  # for people, and for tokenizer.word_list; the checkpoints have it too
+        write_atomically(folder.vocabulary_file, "\n".join(parts.data.tokenizer.words) + "\n")
     trained = [parameter for parameter in parts.module.parameters() if parameter.requires_grad]
     record["data"] = parts.data.describe()
     record["parameters"] = sum(parameter.numel() for parameter in trained)
