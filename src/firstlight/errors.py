@@ -1,5 +1,8 @@
 """The exceptions that the entry scripts print in one line, without a traceback."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UserError(ValueError):
     """What the user asked for cannot be done; exit code 2.
@@ -19,3 +22,14 @@ class Interrupted(BaseException):
         super().__init__(f"interrupted by signal {signal_number}")
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number
+
+
+@contextmanager
+def arguments_of(key: str) -> Iterator[None]:
+    """What a class or function that the configuration names does not accept is the user's mistake."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{key}: {error}; see conf/{key}/ for its arguments") from error

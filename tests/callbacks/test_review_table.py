@@ -52,13 +52,14 @@ def test_the_first_reviews_are_shown_with_what_was_said_of_them(bench, board, pu
     assert name == "test/reviews"
     assert len(table) == 17
     texts = data.texts("test", 17)
+    given = "label" if labels is Labels.classes else "stars"
     for line, row, text in zip(table, data.rows("test").tolist(), texts, strict=False):
         shares = rows.probabilities[row]
         assert line["text"] == text
-        assert line["label"] == data.class_names[data.targets[row]]
+        assert line[given] == data.encoded.label_names[data.encoded.labels[row]]
         assert line["prediction"] == data.class_names[int(shares.argmax())]
         assert [line[f"p({name})"] for name in data.class_names] == pytest.approx(shares.tolist())
-        assert list(line) == ["text", "label", "prediction", *(f"p({name})" for name in data.class_names)]
+        assert list(line) == ["text", given, "prediction", *(f"p({name})" for name in data.class_names)]
 
 
 def test_a_small_test_split_is_shown_whole(bench, board, published) -> None:
@@ -116,7 +117,7 @@ def test_tensorboard_gets_the_table(bench, board) -> None:
     events = EventAccumulator(board.log_dir, size_guidance={"tensors": 0}).Reload()
     (event,) = events.Tensors("test/reviews/text_summary")
     lines = event.tensor_proto.string_val[0].decode().splitlines()
-    assert lines[0] == "| text | label | prediction | p(negative) | p(positive) |"
+    assert lines[0] == "| text | stars | prediction | p(negative) | p(positive) |"
     assert len(lines) == 2 + 7
     for line, text in zip(lines[2:], data.texts("test", 7), strict=True):
         assert " ".join(text.split()).replace("|", "\\|") in line

@@ -114,6 +114,22 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
     assert json.loads((run / "metrics.json").read_text())["steps"] == 120
 
 
+def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, training: list[str]) -> None:
+    run = scripts.train(*training, "trainer.max_steps=10")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for change in ("model.dim=64", "data.batch_size=7", "trainer.accumulate_grad_batches=3", "seed=2"):
+        done = scripts.run("train", f"resume={run}", change, "trainer.max_steps=20")
+        assert done.returncode == 2
+        assert f"{change.partition('=')[0]}={change.partition('=')[2]} differs from the" in done.stderr
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_resume_and_a_sweep_exclude_each_other(scripts: Scripts) -> None:
+    done = scripts.run("train", "-m", "resume=auto", "seed=1,2")
+    assert done.returncode == 2
+    assert "resume=auto goes on with one run, and -m starts several" in done.stderr
+
+
 def test_changed_data_is_refused(scripts: Scripts, training: list[str], reviews_folder: Path) -> None:
     copy = scripts.folder / "copy"
     copy.mkdir()
@@ -125,4 +141,4 @@ def test_changed_data_is_refused(scripts: Scripts, training: list[str], reviews_
     done = scripts.run("train", f"resume={run}", "trainer.max_steps=20")
     assert done.returncode == 2
     assert "has changed since the run began" in done.stderr
-    assert json.loads((run / "metrics.json").read_text())["status"] == "failed"
+    assert json.loads((run / "metrics.json").read_text())["status"] == "finished"

@@ -111,7 +111,7 @@ def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_trainin
     assert "python src/predict.py mine --text" in done.stdout
     again = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
     assert again.returncode == 2
-    assert "hydra.run.dir=mine holds a run already; add resume=auto" in again.stderr
+    assert "mine holds a run already; add resume=auto" in again.stderr
 
 
 def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts) -> None:
@@ -218,3 +218,53 @@ def test_a_runs_vocabulary_serves_as_a_word_list(
     words = trained("stars") / "vocabulary.txt"
     run = scripts.train(*tiny_training, f"tokenizer.word_list={words}", "trainer.max_steps=1", "test=false")
     assert (run / "vocabulary.txt").read_text() == words.read_text()
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("+optimizer.foo=1", "optimizer: "),
+        ("optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),
+        ("+schedule.foo=1", "schedule: "),
+        ("+module.foo=1", "module: "),
+        ("trainer.max_epochs=abc", "trainer.max_epochs=abc must be a whole number"),
+        ("model.context_length=9", "model.context_length=9 differs from context_length=23"),
+        ("seed=99999999999999999999", "must be at least 0 and below 2**32"),
+        ("paths.log_dir=/dev/null/x", "/dev/null/x"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(argument: str, message: str, scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, argument)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_sweep_never_overwrites_another(scripts: Scripts, tiny_training: list[str]) -> None:
+    sweep = ["-m", *tiny_training, "trainer.max_steps=1", "sweep.name=mine", "logger=none"]
+    assert scripts.run("train", *sweep, "seed=1,2").returncode == 0
+    done = scripts.run("train", *sweep, "seed=7,8")
+    assert done.returncode == 2
+    assert "holds a run already" in done.stderr
+
+
+@pytest.mark.parametrize("callbacks", ["none", "checkpoint", "early_stopping"])
+def test_one_callback_alone_will_do(callbacks: str, scripts: Scripts, tiny_training: list[str]) -> None:
+    run = scripts.train(*tiny_training, f"callbacks={callbacks}", "trainer.max_epochs=1")
+    assert "val/accuracy" in json.loads((run / "metrics.json").read_text())["metrics"]
+
+
+def test_mixed_precision_trains_with_clipping(scripts: Scripts, tiny_training: list[str]) -> None:
+    scripts.train(*tiny_training, "trainer.precision=bf16-mixed", "trainer.max_steps=2", "test=false")
+
+
+def test_a_run_of_a_single_file_can_be_evaluated(scripts: Scripts, reviews_folder: Path) -> None:
+    (scripts.folder / "mine.jsonl").write_bytes((reviews_folder / "train.jsonl").read_bytes())
+    run = scripts.train("task=reviews", "data.path=mine.jsonl", "model=tiny", "trainer.max_steps=5")
+    done = scripts.run("evaluate", str(run))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())
+    assert found["rows"] == 60
+    assert found["metrics"]["test/loss"] == pytest.approx(
+        json.loads((run / "metrics.json").read_text())["metrics"]["test/loss"], rel=1e-5
+    )

@@ -278,7 +278,7 @@ def test_the_confusion_matrix_is_a_picture_a_table_and_a_chart(finished, stage: 
 
 def test_fifty_test_reviews_are_a_table(finished, reviews_folder) -> None:
     table = finished.table("test/reviews")
-    assert table["columns"] == ["text", "label", "prediction", *(f"p({star})" for star in STARS)]
+    assert table["columns"] == ["text", "stars", "prediction", *(f"p({star})" for star in STARS)]
     assert len(table["data"]) == 50
     lines = (reviews_folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
     reviews = [json.loads(line) for line in lines[:50]]

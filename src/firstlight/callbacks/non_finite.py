@@ -7,7 +7,7 @@ from firstlight.errors import RunError
 
 
 class NonFiniteGuard(Callback):
-    """Raises RunError at the first loss that is NaN or infinite; the weights stay those of the step before."""
+    """Raises RunError at the first loss that is NaN or infinite, before it reaches the weights."""
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
         if not loss.isfinite():

@@ -7,16 +7,20 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from firstlight.callbacks.publish import data_of, publish_table, shows_media
+from firstlight.data.options import Labels
 
 LONGEST_TEXT = 2000  # characters shown
 
 
 class ReviewTable(Callback):
-    """Logs `test/reviews`, the first reviews of the test split as the network saw and judged them."""
+    """Logs `test/reviews`: the first reviews of the test split, their stars or labels, and what the network says.
+
+    Of several processes the first logs the reviews that it judged itself.
+    """
 
     def __init__(self, num_reviews: int = 50) -> None:
         self.num_reviews = num_reviews
-        self._judged: dict[int, tuple[int, list[float]]] = {}  # row -> target, probabilities
+        self._judged: dict[int, list[float]] = {}  # row -> probabilities
         self._wanted: set[int] = set()
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -32,20 +36,21 @@ class ReviewTable(Callback):
         probabilities: Tensor = outputs["probabilities"]
         wanted = torch.tensor([row in self._wanted for row in batch.rows.tolist()])
         for i in wanted.nonzero().flatten().tolist():
-            self._judged[int(batch.rows[i])] = (int(batch.targets[i]), probabilities[i].tolist())
+            self._judged[int(batch.rows[i])] = probabilities[i].tolist()
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not self._judged:
             return
-        names = data_of(trainer).class_names
-        texts = data_of(trainer).texts("test", self.num_reviews)
+        data = data_of(trainer)
+        names, texts = data.class_names, data.texts("test", self.num_reviews)
+        given = "label" if data.options.labels is Labels.classes else "stars"
         rows = [
             {
                 "text": text[:LONGEST_TEXT],
-                "label": names[self._judged[row][0]],
-                "prediction": names[max(range(len(names)), key=self._judged[row][1].__getitem__)],
+                given: data.encoded.label_names[data.encoded.labels[row]],
+                "prediction": names[max(range(len(names)), key=self._judged[row].__getitem__)],
             }
-            | {f"p({name})": p for name, p in zip(names, self._judged[row][1], strict=True)}
+            | {f"p({name})": p for name, p in zip(names, self._judged[row], strict=True)}
             for row, text in zip(sorted(self._wanted), texts, strict=True)
             if row in self._judged
         ]

@@ -132,10 +132,14 @@ def _cache_key(
         "labels": ["classes" if options.labels.value == "classes" else "stars", options.lowest_label, label_names],
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
-        "word_list": Path(word_list).read_text(encoding="utf-8") if word_list and Path(word_list).is_file() else None,
+        "word_list": _digest(Path(word_list)) if word_list and Path(word_list).is_file() else None,
         "given": tokenizer.to_json() if tokenizer is not None else None,
     }
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _save(encoded: EncodedTexts, folder: Path) -> None:

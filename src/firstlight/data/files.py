@@ -43,7 +43,7 @@ def read_rows(path: Path, columns: Sequence[str] = ()) -> Iterator[Row]:
     Raises UserError, naming file and line, for whatever cannot be read: before the first row where that is possible.
     """
     _check_file(path)
-    read = _READERS.get(path.suffix.lower(), _read_text)
+    read = READERS.get(path.suffix.lower(), _read_text)
     return _never_none(path, read(path, columns))
 
 
@@ -205,7 +205,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 _Reader = Callable[[Path, Sequence[str]], Iterator[Row]]
-_READERS: dict[str, _Reader] = {
+READERS: dict[str, _Reader] = {
     ".csv": partial(_read_delimited, delimiter=","),
     ".tsv": partial(_read_delimited, delimiter="\t"),
     ".jsonl": _read_json_lines,
@@ -226,13 +226,13 @@ def dataset_files(folder: Path) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         split = SPLITS.get(path.stem.lower())
-        if split is None or path.suffix.lower() not in _READERS:
+        if split is None or path.suffix.lower() not in READERS:
             continue
         if split in files:
             raise UserError(f"{folder}: {files[split].name} and {path.name} are both the {split} split; remove one")
         files[split] = path
     if not files:
-        raise UserError(f"{folder} has no split; expected {_either(SPLITS)}, ending in {_either(_READERS)}")
+        raise UserError(f"{folder} has no split; expected {_either(SPLITS)}, ending in {_either(READERS)}")
     return {split: files[split] for split in dict.fromkeys(SPLITS.values()) if split in files}
 
 

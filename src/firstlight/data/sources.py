@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from firstlight.data import hub
-from firstlight.data.files import Row, dataset_files, read_rows
+from firstlight.data.files import READERS, Row, dataset_files, read_rows
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
 
@@ -103,7 +103,7 @@ def check_path(path: str | None, source: SourceKind) -> None:
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; download the file first, or name a Hub data set as owner/name")
-    if source is SourceKind.local or not HUB_ID.fullmatch(path) or Path(path).suffix in (".csv", ".jsonl", ".parquet"):
+    if source is SourceKind.local or not HUB_ID.fullmatch(path) or Path(path).suffix.lower() in READERS:
         raise UserError(f"data.path={path}: there is no such file or folder")
 
 

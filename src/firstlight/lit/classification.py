@@ -5,6 +5,7 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 
 from firstlight.data.tables import ReviewBatch
+from firstlight.errors import arguments_of
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.lit.schedules import ScheduleFactory, total_steps
@@ -56,6 +57,8 @@ class Classification(LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """The optimizer, and its schedule stepped at every step."""
-        optimizer = build_optimizer(self.network, self.optimizer_factory)
-        scheduler = self.schedule_factory(optimizer, total_steps(self.trainer))
+        with arguments_of("optimizer"):
+            optimizer = build_optimizer(self.network, self.optimizer_factory)
+        with arguments_of("schedule"):
+            scheduler = self.schedule_factory(optimizer, total_steps(self.trainer))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

@@ -13,17 +13,21 @@ from lightning.pytorch.loggers import Logger
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
+from firstlight.callbacks.accuracy import Accuracy
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.callbacks.training_loss import TrainingLoss
 from firstlight.data.options import SourceKind
 from firstlight.data.reviews import ReviewData
+from firstlight.errors import arguments_of
 from firstlight.runs import weights_and_biases
 from firstlight.runs.checkpoint_io import AtomicCheckpointIO
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.networks import build_network
 from firstlight.runs.resume import plain
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -53,17 +57,29 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
 
 def build_module(config: DictConfig, network: nn.Module, data: Any) -> LightningModule:
     """The LightningModule that config.module names, around the network."""
-    return instantiate(config.module)(
-        network=network,
-        optimizer=instantiate(config.optimizer, _convert_="all"),
-        schedule=instantiate(config.schedule, _convert_="all"),
-        class_weights=data.class_weights(),
-    )
+    with arguments_of("module"):
+        return instantiate(config.module)(
+            network=network,
+            optimizer=instantiate(config.optimizer, **optimizer_changes(config), _convert_="all"),
+            schedule=instantiate(config.schedule, _convert_="all"),
+            class_weights=data.class_weights(),
+        )
+
+
+def optimizer_changes(config: DictConfig) -> dict[str, Any]:
+    """No fused steps where gradients are clipped in mixed precision: Lightning scales them back between the two."""
+    is_mixed = str(config.trainer.get("precision")).endswith("-mixed")
+    if is_mixed and config.trainer.get("gradient_clip_val") and config.optimizer.get("fused"):
+        log.info("optimizer.fused=false, since gradients are clipped in mixed precision")
+        return {"fused": False}
+    return {}
 
 
 def build_callbacks(config: DictConfig) -> list[Callback]:
-    """What every run needs, then what config.callbacks names."""
-    chosen = [instantiate(node) for node in (config.callbacks or {}).values() if node]
+    """What every run needs, accuracy among it since runs are compared by it, and what config.callbacks names."""
+    chosen: list[Callback] = [instantiate(node) for node in (config.callbacks or {}).values() if node]
+    if not any(isinstance(callback, Accuracy) for callback in chosen):
+        chosen.insert(0, Accuracy())
     return [ReseedEveryStep(config.seed), TrainingLoss(), *chosen, StopAtStepEnd()]
 
 
@@ -104,6 +120,7 @@ def card(config: DictConfig, data: Any, task: str) -> dict[str, Any]:
         "tokenizer": data.tokenizer.to_json(),
         "class_names": list(data.class_names),
         "label_names": list(data.encoded.label_names),
+        "data_source": data.source.kind.value,
         "data_fingerprint": data.source.fingerprint,
     }
 

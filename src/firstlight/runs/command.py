@@ -33,6 +33,11 @@ def run(main: Callable[[], Result]) -> Result:
     except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except (PermissionError, NotADirectoryError) as error:
+        fail(
+            f"{error.filename}: {error.strerror}; name another place, such as paths.log_dir=… or --output …",
+            USER_MISTAKE,
+        )
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

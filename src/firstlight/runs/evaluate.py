@@ -57,7 +57,7 @@ class Judged:
     """What a run says of some rows.
 
     rows: (n,); labels: (n,) as in the data; targets: (n,), LEFT_OUT where the task leaves the label out;
-    probabilities: (n, classes); logits: (n, outputs).
+    probabilities: (n, classes); metrics: of the rows with a target.
     """
 
     rows: "NDArray[np.int64]"
@@ -80,11 +80,11 @@ def evaluate(options: EvaluateOptions) -> Path:
 
     classifier = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
     data_options = changed_options(classifier, options.data)
-    source = find_source(data_options, only_split="test")
+    source = find_source(data_options, only_split="train" if options.data.path is None else "test")
     refuse_other_data(classifier, source, options.data)
     encoded = encode(source, data_options, classifier.tokenizer, classifier.label_names)
     judged = judge(classifier, encoded, data_options, options.split)
-    folder = classifier.folder.path / "evaluate" / _folder_name(options)
+    folder = classifier.folder.path / "evaluate" / _folder_name(options, source)
     folder.mkdir(parents=True, exist_ok=True)
     write_results(folder, classifier, judged, source, data_options, options)
     draw_figures(folder, classifier, judged, data_options, options.split)
@@ -234,6 +234,9 @@ def print_results(folder: Path, classifier: "LoadedClassifier", judged: Judged, 
     from rich.console import Console
     from rich.table import Table
 
+    from firstlight.data.options import SourceKind
+    from firstlight.runs.folder import SAMPLE_NOTE
+
     table = Table()
     table.add_column("metric")
     table.add_column("value", justify="right")
@@ -242,12 +245,15 @@ def print_results(folder: Path, classifier: "LoadedClassifier", judged: Judged, 
     console = Console()
     console.print(f"{classifier.folder.path} on {source.where}, {split}:", soft_wrap=True)
     console.print(table)
+    if source.kind is SourceKind.sample:
+        console.print(SAMPLE_NOTE, style="bold")
     console.print(f"Figures, predictions and metrics are in {folder}", soft_wrap=True)
 
 
-def _folder_name(options: EvaluateOptions) -> str:
-    """`test`, or for other data its name and the split."""
+def _folder_name(options: EvaluateOptions, source: "Source") -> str:
+    """`test`; for other data its name and fingerprint before it, for another checkpoint than the best that after it."""
+    name = options.split if options.checkpoint == "best" else f"{options.split}-{options.checkpoint}"
     other = options.data.path or options.data.source
     if other is None:
-        return options.split
-    return f"{re.sub(r'[^A-Za-z0-9.-]+', '_', Path(other).stem)}-{options.split}"
+        return name
+    return f"{re.sub(r'[^A-Za-z0-9.-]+', '_', Path(other).stem)}-{source.fingerprint[:6]}-{name}"

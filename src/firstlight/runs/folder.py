@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from typing import Any
 
 from firstlight.errors import UserError
 
+log = logging.getLogger(__name__)
+
+SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real reviews."
 LOWER_IS_BETTER = ("loss", "perplexity", "mean_absolute_error")
 
 
@@ -37,6 +41,10 @@ class RunFolder:
     @property
     def overrides_file(self) -> Path:
         return self.path / ".hydra" / "overrides.yaml"
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.yaml"
 
     @property
     def vocabulary_file(self) -> Path:
@@ -143,7 +151,11 @@ def find_run(name: str, log_dir: Path) -> RunFolder:
 def _best_run(metric: str, log_dir: Path) -> RunFolder:
     scored, known = [], set[str]()
     for run in all_runs(log_dir):
-        metrics = run.read().get("metrics") or {}
+        try:
+            metrics = run.read().get("metrics") or {}
+        except UserError as error:  # one damaged folder does not hide the others
+            log.warning("best:%s passes over %s", metric, error)
+            continue
         known.update(metrics)
         if metric in metrics:
             scored.append((metrics[metric], run))

@@ -1,6 +1,7 @@
 """The curve of a run as JSON lines, whatever other loggers there are."""
 
 import json
+import logging
 import time
 from argparse import Namespace
 from pathlib import Path
@@ -8,6 +9,10 @@ from typing import Any
 
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
+
+from firstlight.runs.folder import write_atomically
+
+log = logging.getLogger(__name__)
 
 
 class HistoryLogger(Logger):
@@ -27,13 +32,16 @@ class HistoryLogger(Logger):
     def version(self) -> str:
         return ""
 
-    @rank_zero_only
-    def start(self, first_step: int) -> None:
-        """Forget what was written at first_step or later: a resumed run writes it again."""
+    def start(self, first_step: int) -> float:
+        """Forget what was written at first_step or later: a resumed run writes it again. Returns its seconds so far."""
         kept = [line for line in read_history(self.path) if line["step"] < first_step]
         self._seconds_before = max((line["seconds"] for line in kept), default=0.0)
         self._started_at = time.perf_counter()
-        self.path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        if getattr(rank_zero_only, "rank", 0) == 0:
+            write_atomically(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+        if first_step:
+            log.info("Going on from step %d", first_step)
+        return self._seconds_before
 
     @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:

@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -22,11 +23,13 @@ from firstlight.config import ReviewDataNode, register_schemas
 from firstlight.data.sources import check_path
 from firstlight.errors import UserError
 from firstlight.runs import resume
-from firstlight.runs.command import USER_MISTAKE, fail, run
+from firstlight.runs.command import STARTED_AT, USER_MISTAKE, fail, run
 from firstlight.runs.folder import RunFolder, find_run, lower_is_better
 
 CONFIG_DIR = Path(__file__).parents[3] / "conf"
 CONFIG_NAME = "train"
+WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
+WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
 
 
 def main() -> None:
@@ -47,12 +50,16 @@ def _job(config: DictConfig) -> float | None:
 
 
 def _checked_job(config: DictConfig) -> float | None:
+    is_alone = HydraConfig.get().mode is RunMode.RUN
+    started_at = STARTED_AT if is_alone else time.perf_counter()  # a sweep's start-up is no job's own
     with explained():
         check(config)
+        if HydraConfig.get().mode is RunMode.MULTIRUN:
+            refuse_folder(config, Path(HydraConfig.get().runtime.output_dir))
         complete(config)
         from firstlight.runs.train import train  # torch and Lightning: seconds, and only after the checks
 
-        return train(config)
+        return train(config, started_at)
 
 
 @contextmanager
@@ -71,7 +78,7 @@ class CheckBeforeRun(Callback):
         HydraConfig.instance().set_config(config)  # the folder's name is made of Hydra's choices
         try:
             check(config)
-            refuse_occupied_folder(config)
+            refuse_folder(config, Path(config.hydra.run.dir))
         except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
             fail(explain(error), USER_MISTAKE)
 
@@ -90,8 +97,17 @@ def check(config: DictConfig) -> None:
             OmegaConf.to_object(config[name])
         except ValueError as error:  # OmegaConf's errors are ValueErrors too
             raise UserError(explain(error)) from error
-    if config.seed < 0:
-        raise UserError(f"seed={config.seed} must be at least 0")
+    if not 0 <= config.seed < 2**32:
+        raise UserError(f"seed={config.seed} must be at least 0 and below 2**32")
+    for group, key in WRITTEN_ONCE:
+        value = config[group].get(key, config[key])
+        if value != config[key]:
+            raise UserError(
+                f"{group}.{key}={value} differs from {key}={config[key]}; write {key}={value}, which all read"
+            )
+    for key in WHOLE_NUMBERS:
+        if not isinstance(config.trainer.get(key), int | None):
+            raise UserError(f"trainer.{key}={config.trainer[key]} must be a whole number")
     if config.threads is not None and config.threads < 1:
         raise UserError(f"threads={config.threads} must be at least 1, or null")
     if config.optimized_mode not in ("auto", "min", "max"):
@@ -104,13 +120,20 @@ def check(config: DictConfig) -> None:
         find_run(config.init_from, Path(config.paths.log_dir))
 
 
-def refuse_occupied_folder(config: DictConfig) -> None:
-    """Raise UserError if another run's checkpoint lies where this one would write."""
-    folder = RunFolder(Path(config.hydra.run.dir))
-    if config.resume is None and folder.last_checkpoint.exists():
-        raise UserError(
-            f"hydra.run.dir={folder.path} holds a run already; add resume=auto to go on with it, or move it"
-        )
+def refuse_folder(config: DictConfig, path: Path) -> None:
+    """Raise UserError if another run lies where this one would write, or if the one to resume was made otherwise.
+
+    Before Hydra writes there: what is refused is left as it was.
+    """
+    folder = RunFolder(path)
+    if config.resume is None:
+        if folder.last_checkpoint.exists():
+            raise UserError(f"{path} holds a run already; add resume=auto to go on with it, or move it")
+        return
+    if folder.is_locked():
+        raise UserError(f"{path}: another process is training this run; wait for it, or stop it")
+    if folder.config_file.is_file():
+        resume.refuse_other_config(config, OmegaConf.to_container(OmegaConf.load(folder.config_file)))  # type: ignore[arg-type]
 
 
 def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictConfig]]:

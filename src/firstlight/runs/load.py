@@ -1,4 +1,4 @@
-"""A trained run as an object, from its folder alone: no data set, no Lightning, no Hydra."""
+"""A trained run as an object, from its folder alone: without its data set, and without Lightning."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,6 +43,7 @@ class LoadedClassifier:
     class_names: list[str]
     label_names: list[str]
     config: dict[str, Any]
+    data_source: str
     data_fingerprint: str
 
     def predict(self, text: str) -> Prediction:
@@ -97,6 +98,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
         card["class_names"],
         card["label_names"],
         card["config"],
+        card["data_source"],
         card["data_fingerprint"],
     )
 

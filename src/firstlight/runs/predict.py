@@ -46,10 +46,14 @@ def main() -> None:
     options = tyro.cli(PredictOptions)
     if bool(options.text) == (options.input is not None):
         raise UserError("give either --text or --input, a file of texts")
+    if options.text and options.output is not None:
+        raise UserError(f"--output {options.output} takes the predictions of --input; those of --text are printed")
     from firstlight.runs.load import load
 
     if options.input is None:
-        print_predictions(load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir), options.text)
+        classifier = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+        note_sample(classifier)
+        print_predictions(classifier, options.text)
         return
     rows = read_rows(options.input)
     first = next(rows)
@@ -61,7 +65,14 @@ def main() -> None:
     if options.output is not None:
         RowWriter(options.output, [])  # an ending that cannot be written is named before anything is computed
     classifier = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    note_sample(classifier)
     predict_file(classifier, list(first.values), chain([first], rows), options)
+
+
+def note_sample(classifier: "LoadedClassifier") -> None:
+    """Say, beside every prediction, that a run has seen nothing but generated reviews."""
+    if classifier.data_source == "sample":
+        print("note: this run was trained on a GENERATED SAMPLE, not on real reviews", file=sys.stderr)
 
 
 def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:
@@ -83,8 +94,10 @@ def predict_file(
 
     given: the columns of the input, all of which are kept.
     """
-    shares = [f"probability_{name}" for name in classifier.class_names]
-    columns = [*map(_renamed, given), "label", *shares]
+    ours = ["label", *(f"probability_{name}" for name in classifier.class_names)]
+    columns = [f"given_{name}" if name in ours else name for name in given] + ours
+    if len(set(columns)) < len(columns):
+        raise UserError(f"{options.input} has predictions of predictions: rename its columns that begin with given_")
     with _writer(options.output, columns) as write, _bar(options) as advance:
         for chunk in chunks(rows, TEXTS_AT_ONCE):
             predictions = classifier.predict_many([_text_of(row, options) for row in chunk])
@@ -94,11 +107,6 @@ def predict_file(
             advance(len(chunk))
     if options.output is not None:
         print(f"wrote {options.output}", file=sys.stderr)
-
-
-def _renamed(column: str) -> str:
-    """A column of the input in the output, where `label` is the prediction."""
-    return "given_label" if column == "label" else column
 
 
 def _text_of(row: Row, options: PredictOptions) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,21 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder
 
+log = logging.getLogger(__name__)
+
 UNFINISHED = ("running", "interrupted", "failed")
 NOT_PART_OF_A_RUN = (
     *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
     *("optimized_metric", "optimized_mode"),
 )
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
-MAY_CHANGE_ON_RESUME = ("trainer", "init_from")
+MAY_CHANGE_ON_RESUME = ("init_from",)
+FIXED_OF_TRAINER = (
+    *("accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision"),
+    *("limit_train_batches", "devices", "num_nodes"),
+)  # the rest, such as max_epochs, may change: it decides how long a run goes on, not what its steps are
+FREE_OF_DATA = ("cache_dir", "num_workers", "evaluation_batch_size", "device_resident")
+QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
 
 
 def rewrite_command_line(config_dir: Path, config_name: str) -> None:
@@ -29,11 +38,14 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     """
     typed = sys.argv[1:]
     wish = value_of("resume", typed)
-    if wish is None or any(argument.startswith("-") for argument in typed):
+    if wish is None or any(argument in QUESTIONS for argument in typed):
         return
+    if any(argument in ("-m", "--multirun") for argument in typed):
+        raise UserError(f"resume={wish} goes on with one run, and -m starts several; leave one of them out")
     if wish == "auto":
         folder = _unfinished_run(typed, config_dir, config_name)
         if folder is None:
+            print("resume=auto: there is no unfinished run of this configuration, so a new one starts")
             return
     else:
         folder = RunFolder(Path(wish))
@@ -77,8 +89,7 @@ def run_key(config: DictConfig) -> str:
 
 def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
     """Raise UserError if a run was trained with another network, other data or another optimizer than config names."""
-    now = _flat(_comparable(config, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME))
-    then = _flat(_comparable(OmegaConf.create(trained), NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME))
+    now, then = (_flat(_fixed(each)) for each in (config, OmegaConf.create(trained)))
     for key in sorted(now.keys() | then.keys()):
         if now.get(key) != then.get(key):
             raise UserError(
@@ -89,9 +100,13 @@ def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
 
 def plain(config: DictConfig) -> dict[str, Any]:
     """The resolved config in nothing but dicts, lists, strings and numbers."""
-    container = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
-    assert isinstance(container, dict)
-    return {str(key): value for key, value in container.items()}
+    keys = [str(key) for key in config if key != "hydra"]  # Hydra's own part cannot be resolved before a run starts
+    return {
+        key: OmegaConf.to_container(config[key], resolve=True, enum_to_str=True)
+        if OmegaConf.is_config(config[key])
+        else config[key]
+        for key in keys
+    }
 
 
 def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
@@ -106,7 +121,11 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
         Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
     ):
         folder = RunFolder(metrics_file.parent)
-        record = folder.read()
+        try:
+            record = folder.read()
+        except UserError as error:  # a foreign or damaged folder is no reason not to train
+            log.warning("resume=auto passes over %s", error)
+            continue
         if record.get("run_key") == wanted and record.get("status") in UNFINISHED and not folder.is_locked():
             return folder
     return None
@@ -114,6 +133,14 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
 
 def _folder_name(metrics_file: Path) -> str:
     return metrics_file.parent.name  # begins with the time of the run's start
+
+
+def _fixed(config: DictConfig) -> dict[str, Any]:
+    """What must not change when a run goes on."""
+    container = _comparable(config, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME)
+    container["trainer"] = {key: container["trainer"].get(key) for key in FIXED_OF_TRAINER}
+    container["data"] = {key: value for key, value in container["data"].items() if key not in FREE_OF_DATA}
+    return container
 
 
 def _comparable(config: DictConfig, leave_out: tuple[str, ...]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What a training run shows on the terminal: its configuration first, its metrics last."""
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +11,32 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.tree import Tree
 
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
 
 
 @rank_zero_only
-def print_config(config: DictConfig, folder: RunFolder) -> None:
-    """The resolved config as a tree, on the terminal and in config.txt; as YAML it is in .hydra/."""
+def print_config(config: DictConfig) -> None:
+    """The resolved config as a tree."""
+    Console().print(tree_of(config))
+
+
+def save_config(config: DictConfig, folder: RunFolder) -> None:
+    """The resolved config into the run's folder: as a tree for people, as YAML for programs."""
+    text = StringIO()
+    Console(file=text, width=120).print(tree_of(config))
+    write_atomically(folder.path / "config.txt", text.getvalue())
+    write_atomically(folder.config_file, OmegaConf.to_yaml(config, resolve=True))
+
+
+def tree_of(config: DictConfig) -> Tree:
+    """A branch for each key, its value as YAML."""
     tree = Tree("config", guide_style="dim")
     for key in config:
         value = config[key]
         branch = tree.add(str(key), guide_style="dim")
         text = OmegaConf.to_yaml(value, resolve=True) if OmegaConf.is_config(value) else str(value)
         branch.add(Syntax(text.rstrip() or "{}", "yaml", background_color="default"))
-    Console().print(tree)
-    with (folder.path / "config.txt").open("w", encoding="utf-8") as file:
-        Console(file=file, width=120).print(tree)
-    OmegaConf.save(config, folder.path / "config.yaml", resolve=True)
+    return tree
 
 
 def report(folder: RunFolder, record: dict[str, Any]) -> None:
@@ -43,7 +54,7 @@ def report(folder: RunFolder, record: dict[str, Any]) -> None:
     console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; the best checkpoint:")
     console.print(table)
     if record["data"]["source"] == "sample":
-        console.print("Measured on a GENERATED SAMPLE: the numbers say nothing about real reviews.", style="bold")
+        console.print(SAMPLE_NOTE, style="bold")
     where = as_typed(folder.path)
     lines = (
         f"The run is in {where}",

@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from hydra.core.hydra_config import HydraConfig
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
-from lightning.pytorch.utilities.exceptions import SIGTERMException
+from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
 from omegaconf import DictConfig
 
 from firstlight.callbacks.checkpoint import BestAndLast
@@ -20,7 +22,6 @@ from firstlight.errors import Interrupted, UserError
 from firstlight.runs import resume, terminal, weights_and_biases
 from firstlight.runs.build import Parts, build
 from firstlight.runs.checkpoint import CARD, read_checkpoint
-from firstlight.runs.command import STARTED_AT
 from firstlight.runs.folder import RunFolder, write_atomically
 from firstlight.runs.initialize import initialize_from
 from firstlight.runs.record import finish, record_of_start
@@ -28,20 +29,31 @@ from firstlight.runs.record import finish, record_of_start
 log = logging.getLogger(__name__)
 
 
-def train(config: DictConfig) -> float | None:
-    """Train, validate and test as the config says; returns the optimized metric of the best checkpoint."""
+def train(config: DictConfig, started_at: float) -> float | None:
+    """Train, validate and test as the config says; returns the optimized metric of the best checkpoint.
+
+    started_at: when the run began, by time.perf_counter.
+    """
     folder = RunFolder(Path(config.paths.output_dir))
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     if not is_rank_zero():
-        return _train(config, folder, record_of_start(config, folder))
-    with folder.locked():
-        folder.remove_leftovers()
         record = record_of_start(config, folder)
-        folder.write(record)
+        return _train(config, folder, record, prepare(config, folder), started_at)
+    with folder.locked(), sigterm_raises():
+        is_resumed = bool(config.resume) and folder.is_run()
+        record = record_of_start(config, folder)
+        if not is_resumed:
+            folder.write(record)
         try:
-            metric = _train(config, folder, record)
+            parts = prepare(config, folder)
+            is_resumed = False  # all checks are passed: from here on the folder tells of this run
+            folder.remove_leftovers()
+            terminal.save_config(config, folder)
+            metric = _train(config, folder, record, parts, started_at)
         except BaseException as error:
+            if is_resumed:  # the run in the folder is as it was
+                raise
             if number := signal_behind(error):
                 finish(folder, record, "interrupted")
                 log.info("Interrupted. To go on: %s", terminal.resume_command(folder))
@@ -53,36 +65,67 @@ def train(config: DictConfig) -> float | None:
         return metric
 
 
-def _train(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> float | None:
+def prepare(config: DictConfig, folder: RunFolder) -> Parts:
+    """Build everything; for a run that goes on, only if network and data are those that it began with."""
     torch.set_float32_matmul_precision("high")
-    terminal.print_config(config, folder)
-    parts = build(config, folder, record.get("task", ""))
-    last = folder.last_checkpoint if config.resume and folder.last_checkpoint.is_file() else None
-    first_step = check_resumable(config, parts, last) if last else 0
-    if config.init_from and not last:
+    terminal.print_config(config)
+    parts = build(config, folder, HydraConfig.get().runtime.choices["task"])
+    last = checkpoint_to_resume(config, folder)
+    if last is not None:
+        check_resumable(config, parts, last)
+    elif config.init_from:
         initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data)
-    parts.history.start(first_step)
-    if is_rank_zero():  # for people, and for tokenizer.word_list; the checkpoints have it too
-        write_atomically(folder.vocabulary_file, "\n".join(parts.data.tokenizer.words) + "\n")
-    trained = [parameter for parameter in parts.module.parameters() if parameter.requires_grad]
+    return parts
+
+
+def _train(
+    config: DictConfig, folder: RunFolder, record: dict[str, Any], parts: Parts, started_at: float
+) -> float | None:
+    last = checkpoint_to_resume(config, folder)
+    seconds_before = parts.history.start(int(read_checkpoint(last)["global_step"]) if last else 0)
     record["data"] = parts.data.describe()
-    record["parameters"] = sum(parameter.numel() for parameter in trained)
-    record["seconds"]["start_up"] = round(time.perf_counter() - STARTED_AT, 2)
+    record["parameters"] = sum(weight.numel() for weight in parts.module.parameters() if weight.requires_grad)
+    record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
     if is_rank_zero():
         folder.write(record)
-    seconds_before = record["seconds"]["fit"]
-    started_at = time.perf_counter()
+        # The vocabulary is for people, and for tokenizer.word_list; the checkpoints have it too.
+        write_atomically(folder.vocabulary_file, "\n".join(parts.data.tokenizer.words) + "\n")
+    fit_started_at = time.perf_counter()
     try:
         if config.train:
             parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=last)
+    except MisconfigurationException as error:
+        raise UserError(f"trainer: {error}") from error
     finally:
-        record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - started_at, 2)
+        record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step
         record["tokens_per_second"] = tokens_per_second(parts.trainer)
     evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
     return record["metrics"].get(config.optimized_metric)
+
+
+def checkpoint_to_resume(config: DictConfig, folder: RunFolder) -> Path | None:
+    """The checkpoint that a run goes on from; None for a run that begins."""
+    return folder.last_checkpoint if config.resume and folder.last_checkpoint.is_file() else None
+
+
+@contextmanager
+def sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM end the set-up too with a record of it; the training has its own way (callbacks/stop_signals.py)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: Any) -> None:
+        raise Interrupted(number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> None:
@@ -143,18 +186,16 @@ def tokens_per_second(trainer: Trainer) -> float | None:
     return None
 
 
-def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:
-    """The step of a checkpoint to go on from. Raises UserError if the network or the data is another one."""
-    checkpoint = read_checkpoint(last)
-    resume.refuse_other_config(config, checkpoint[CARD]["config"])
-    trained_on, now = checkpoint[CARD]["data_fingerprint"], parts.data.source.fingerprint
+def check_resumable(config: DictConfig, parts: Parts, last: Path) -> None:
+    """Raise UserError if the network or the data is another one than the checkpoint's."""
+    card = read_checkpoint(last)[CARD]
+    resume.refuse_other_config(config, card["config"])
+    trained_on, now = card["data_fingerprint"], parts.data.source.fingerprint
     if trained_on != now:
         raise UserError(
             f"{parts.data.source.where} has changed since the run began (fingerprint {now}, then {trained_on}); "
             f"start a new run, or restore the data"
         )
-    log.info("Going on from step %d", checkpoint["global_step"])
-    return int(checkpoint["global_step"])
 
 
 @contextmanager
