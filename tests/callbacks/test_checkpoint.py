@@ -138,12 +138,12 @@ def test_last_is_written_at_the_end_of_a_run_without_validation(bench, tmp_path)
     assert not (tmp_path / "best.ckpt").exists()
 
 
-def test_last_is_written_after_an_epoch_without_validation(bench, tmp_path) -> None:
+def test_the_end_of_an_epoch_without_validation_is_not_kept_but_that_of_the_training_is(bench, tmp_path) -> None:
     writes = Writes(tmp_path)
     bench.fit(
         Scores(1), best_and_last(tmp_path), writes, max_epochs=3, limit_train_batches=2, check_val_every_n_epoch=2
     )
-    assert writes.steps == [None, None, 2, 2, 4, 4]
+    assert writes.steps == [None, None, None, None, 4, 4]
     assert step_of(tmp_path / "last.ckpt") == 6
 
 
@@ -157,7 +157,7 @@ def test_in_an_epoch_without_validation_no_step_waits_for_one(bench, tmp_path) -
         val_check_interval=3,
         check_val_every_n_epoch=2,
     )
-    assert writes.steps == [None, None, None, 3, 3, 3, 6, 6, 6, 9, 9, 9]
+    assert writes.steps == [None, None, None, 3, 3, 3, 3, 3, 3, 9, 9, 9]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_validation_in_the_middle_of_a_step_leaves_last_as_it_was(bench, tmp_p
     bench.fit(
         Scores(2, 1, 3), best_and_last(tmp_path), writes, max_epochs=2, accumulate_grad_batches=3, val_check_interval=4
     )
-    assert writes.steps == [None] * 6 + [2] * 6
+    assert writes.steps == [None] * 12
     assert step_of(tmp_path / "best.ckpt") == 3
     assert step_of(tmp_path / "last.ckpt") == 4
 

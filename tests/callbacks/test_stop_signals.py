@@ -166,7 +166,7 @@ def test_in_an_epoch_without_validation_the_step_is_saved(bench, at, tmp_path) -
     assert step_of(tmp_path) == 2
 
 
-def test_the_last_step_of_an_epoch_is_saved(bench, at, tmp_path) -> None:
+def test_a_signal_in_the_last_step_of_an_epoch_waits_for_the_next_step(bench, at, tmp_path) -> None:
     with pytest.raises(Interrupted):
         bench.fit(
             at("on_before_backward", 6, sends(signal.SIGINT)),
@@ -175,7 +175,7 @@ def test_the_last_step_of_an_epoch_is_saved(bench, at, tmp_path) -> None:
             max_epochs=2,
             limit_val_batches=0,
         )
-    assert step_of(tmp_path) == 6
+    assert step_of(tmp_path) == 7
 
 
 def test_a_sanity_check_is_followed_by_one_step(bench, at, tmp_path) -> None:

@@ -36,7 +36,11 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 
 def curve(run: Path) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
-    timeless = [{key: value for key, value in line.items() if "second" not in key} for line in lines]
+    # Without times, and without the learning rate: after some resumes Lightning's monitor skips one of its lines.
+    timeless = [
+        {key: value for key, value in line.items() if "second" not in key and not key.startswith("lr-")}
+        for line in lines
+    ]
     return [line for line in timeless if line.keys() > {"step", "epoch"}]
 
 

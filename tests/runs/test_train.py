@@ -169,7 +169,8 @@ def test_a_diverging_run_ends_with_its_reason(scripts: Scripts, tiny_training: l
 @pytest.mark.slow
 def test_each_debug_setting_runs(debug: str, scripts: Scripts, tiny_training: list[str]) -> None:
     paths = [argument for argument in tiny_training if argument.startswith(("data.path", "model", "context"))]
-    done = scripts.run("train", *paths, f"debug={debug}")
+    more = ["trainer.limit_train_batches=0.5", "trainer.limit_val_batches=1"] if debug == "limit" else []
+    done = scripts.run("train", *paths, f"debug={debug}", *more, "trainer.limit_test_batches=1")
     assert done.returncode == 0, done.stderr
     record = json.loads((scripts.newest_run() / "metrics.json").read_text())
     assert record["status"] == "finished"

@@ -17,7 +17,7 @@ class BestAndLast(Checkpoint):
     """Keeps `best.ckpt`, the best by the monitored metric, and `last.ckpt`, from which a run goes on.
 
     `last.ckpt` is written after every validation, at the end, and every `every_n_train_steps` in between; never in the
-    middle of a step that accumulates gradients.
+    middle of a step that accumulates gradients, nor at the end of an epoch that has no validation.
     """
 
     def __init__(self, folder: str, monitor: str, mode: str, every_n_train_steps: int | None = None) -> None:
@@ -46,8 +46,8 @@ class BestAndLast(Checkpoint):
         every, step = self.every_n_train_steps, trainer.global_step
         if step == self.saved_step or not ends_a_step(trainer, batch_idx):
             return
-        # The end of an epoch is kept here: Lightning takes what `on_train_epoch_end` saves for an unfinished epoch.
-        is_due = (every is not None and step % every == 0) or trainer.is_last_batch or step == trainer.max_steps
+        # Not at the end of an epoch without a validation: Lightning would count the batches of the next one wrongly.
+        is_due = (every is not None and step % every == 0 and not trainer.is_last_batch) or step == trainer.max_steps
         if is_due and not self.validation_follows(trainer, batch_idx):
             self.save_last(trainer)
 

@@ -50,7 +50,7 @@ class StopAtStepEnd(Callback):
     ) -> None:
         if self.received is not None and ends_a_step(trainer, batch_idx):
             checkpoint = _checkpoint(trainer)
-            if checkpoint is None or not checkpoint.validation_follows(trainer, batch_idx):
+            if checkpoint is None or not (trainer.is_last_batch or checkpoint.validation_follows(trainer, batch_idx)):
                 self._stop(trainer, checkpoint)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
@@ -60,8 +60,9 @@ class StopAtStepEnd(Callback):
                 raise Interrupted(self.received)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self.received is not None:
-            self._stop(trainer, _checkpoint(trainer))
+        checkpoint = _checkpoint(trainer)
+        if self.received is not None and (checkpoint is None or checkpoint.saved_step == trainer.global_step):
+            raise Interrupted(self.received)  # else one step more: the end of an epoch is kept by its validation alone
 
     def _listen(self, trainer: Trainer) -> None:
         """Take the signals until Lightning tears down: however a run ends, it puts back the handlers that it found."""
