@@ -39,18 +39,19 @@ def train(config: DictConfig, started_at: float) -> float | None:
         torch.set_num_threads(config.threads)
     if not is_rank_zero():
         record = record_of_start(config, folder)
-        return _train(config, folder, record, prepare(config, folder), started_at)
+        parts, first_step = prepare(config, folder)
+        return _train(config, folder, record, parts, first_step, started_at)
     with folder.locked(), sigterm_raises():
         is_resumed = bool(config.resume) and folder.is_run()
         record = record_of_start(config, folder)
         if not is_resumed:
             folder.write(record)
         try:
-            parts = prepare(config, folder)
+            parts, first_step = prepare(config, folder)
             is_resumed = False  # all checks are passed: from here on the folder tells of this run
             folder.remove_leftovers()
             terminal.save_config(config, folder)
-            metric = _train(config, folder, record, parts, started_at)
+            metric = _train(config, folder, record, parts, first_step, started_at)
         except BaseException as error:
             if is_resumed:  # the run in the folder is as it was
                 raise
@@ -65,24 +66,23 @@ def train(config: DictConfig, started_at: float) -> float | None:
         return metric
 
 
-def prepare(config: DictConfig, folder: RunFolder) -> Parts:
-    """Build everything; for a run that goes on, only if network and data are those that it began with."""
+def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, int]:
+    """Build everything; a run that goes on must have the network and data that it began with. Returns its step too."""
     torch.set_float32_matmul_precision("high")
     terminal.print_config(config)
     parts = build(config, folder, HydraConfig.get().runtime.choices["task"])
     last = checkpoint_to_resume(config, folder)
     if last is not None:
-        check_resumable(config, parts, last)
-    elif config.init_from:
+        return parts, check_resumable(config, parts, last)
+    if config.init_from:
         initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data)
-    return parts
+    return parts, 0
 
 
 def _train(
-    config: DictConfig, folder: RunFolder, record: dict[str, Any], parts: Parts, started_at: float
+    config: DictConfig, folder: RunFolder, record: dict[str, Any], parts: Parts, first_step: int, started_at: float
 ) -> float | None:
-    last = checkpoint_to_resume(config, folder)
-    seconds_before = parts.history.start(int(read_checkpoint(last)["global_step"]) if last else 0)
+    seconds_before = parts.history.start(first_step)
     record["data"] = parts.data.describe()
     record["parameters"] = sum(weight.numel() for weight in parts.module.parameters() if weight.requires_grad)
     record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
@@ -93,7 +93,7 @@ def _train(
     fit_started_at = time.perf_counter()
     try:
         if config.train:
-            parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=last)
+            parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=checkpoint_to_resume(config, folder))
     except MisconfigurationException as error:
         raise UserError(f"trainer: {error}") from error
     finally:
@@ -186,9 +186,10 @@ def tokens_per_second(trainer: Trainer) -> float | None:
     return None
 
 
-def check_resumable(config: DictConfig, parts: Parts, last: Path) -> None:
-    """Raise UserError if the network or the data is another one than the checkpoint's."""
-    card = read_checkpoint(last)[CARD]
+def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:
+    """The step of a checkpoint to go on from. Raises UserError if the network or the data is another one."""
+    checkpoint = read_checkpoint(last)
+    card = checkpoint[CARD]
     resume.refuse_other_config(config, card["config"])
     trained_on, now = card["data_fingerprint"], parts.data.source.fingerprint
     if trained_on != now:
@@ -196,6 +197,7 @@ def check_resumable(config: DictConfig, parts: Parts, last: Path) -> None:
             f"{parts.data.source.where} has changed since the run began (fingerprint {now}, then {trained_on}); "
             f"start a new run, or restore the data"
         )
+    return int(checkpoint["global_step"])
 
 
 @contextmanager
