@@ -1,9 +1,12 @@
-"""Lightning's loop with the default bar, loggers, metrics and checkpoints against a bare PyTorch loop.
+"""Lightning's loop with the default bar, loggers, metrics and checkpoints against a loop in plain PyTorch.
 
     python benchmarks/loop.py [--pairs 9] [--steps 100] [task=stars model=medium …]
+    python benchmarks/loop.py --against gpt [model.dim=128 …]
 
-Both loops have the same batches, network, fused optimizer, schedule and clipping, in one process and one after the
-other, block by block, so that a machine whose speed drifts slows both. Prints the ratio of each pair and the median.
+Against `bare`, both loops have the same batches, network, fused optimizer, schedule and clipping. Against `gpt`, the
+other side is a GPT-2 in plain PyTorch (plain_gpt.py) with the loop that goes with it, and ours is set to that network.
+In one process and one after the other, block by block, so that a machine whose speed drifts slows both. Prints the
+ratio of each pair and the median.
 """
 
 import os
@@ -14,9 +17,10 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
+import torch.nn.functional as F
 import tyro
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
@@ -24,11 +28,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import hydra
 from lightning.pytorch import Callback
 from omegaconf import DictConfig, OmegaConf
+from plain_gpt import GPT_2, PlainGPTLoop
 
 from firstlight.config import register_schemas
-from firstlight.data.batches import RowBatch
-from firstlight.data.reviews import ReviewData
-from firstlight.lit.classification import Classification
+from firstlight.data.table_data import TableData
+from firstlight.data.tables import TokenBatch
 from firstlight.lit.losses import classification_loss
 from firstlight.lit.optimizers import build_optimizer
 from firstlight.runs.build import build
@@ -44,6 +48,8 @@ class Options:
 
     overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
     """Changes to the configuration, as for src/train.py."""
+    against: Literal["bare", "gpt"] = "bare"
+    """What Lightning's loop is compared with."""
     pairs: int = 9
     """Pairs of blocks, one of each loop."""
     steps: int = 100
@@ -55,7 +61,7 @@ class Options:
 class BareLoop:
     """What Lightning is compared with: nothing but the training."""
 
-    def __init__(self, module: Classification, data: ReviewData, clip: float | None, total_steps: int) -> None:
+    def __init__(self, module: Any, data: TableData, clip: float | None, total_steps: int) -> None:
         self.network, self.data, self.clip = module.network, data, clip
         self.optimizer = build_optimizer(self.network, module.optimizer_factory)
         self.scheduler = module.schedule_factory(self.optimizer, total_steps)
@@ -63,10 +69,8 @@ class BareLoop:
     def run(self, batches: list[Any]) -> float:
         """Train on the batches; returns the seconds."""
         started_at = time.perf_counter()
-        for rows in batches:
-            batch = self.data.table(rows)
-            logits = self.network(batch.token_ids, batch.padding_mask)
-            loss = classification_loss(logits, batch.targets)
+        for indices in batches:
+            loss = self.loss(self.data.table(indices))
             self.optimizer.zero_grad()
             loss.backward()
             if self.clip is not None:
@@ -75,28 +79,43 @@ class BareLoop:
             self.scheduler.step()
         return time.perf_counter() - started_at
 
+    def loss(self, batch: Any) -> torch.Tensor:
+        """What the task's LightningModule minimizes."""
+        if isinstance(batch, TokenBatch):
+            return F.cross_entropy(self.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
+        return classification_loss(self.network(batch.token_ids, batch.padding_mask), batch.targets)
+
 
 class AlternateBlocks(Callback):
-    """After each block of Lightning's steps, a block of bare ones on the very same batches."""
+    """After each block of Lightning's steps, a block of the other loop on the very same batches."""
 
-    def __init__(self, bare: BareLoop, options: Options) -> None:
-        self.bare, self.options = bare, options
-        self.pairs: list[tuple[float, float]] = []  # Lightning, bare
+    def __init__(self, other: BareLoop | PlainGPTLoop, data: TableData, options: Options) -> None:
+        self.other, self.options = other, options
+        self.pairs: list[tuple[float, float]] = []  # Lightning, the other
         self.batches: list[Any] = []
         self.started_at = 0.0
+        self._record_indices(data)
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        self.batches.append(RowBatch(batch.rows, batch.token_ids.shape[1], batch.num_tokens))
+    def _record_indices(self, data: Any) -> None:
+        look_up = data.on_after_batch_transfer
+
+        def recording(batch: Any, dataloader_idx: int) -> Any:
+            if isinstance(batch, data.index_batch):
+                self.batches.append(batch)
+            return look_up(batch, dataloader_idx)
+
+        data.on_after_batch_transfer = recording
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         step = trainer.global_step - WARM_UP_STEPS
         if step < 0 or step % self.options.steps:
             return
         seconds = time.perf_counter() - self.started_at
-        bare = self.bare.run(self.batches)
+        self.batches, ahead = self.batches[: self.options.steps], self.batches[self.options.steps :]
+        other = self.other.run(self.batches)
         if step:
-            self.pairs.append((seconds, bare))
-        self.batches = []
+            self.pairs.append((seconds, other))
+        self.batches = ahead
         self.started_at = time.perf_counter()
 
 
@@ -106,24 +125,30 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         pairs = measure(options, Path(folder))
-    ratios = [lightning / bare for lightning, bare in pairs]
-    print(f"{'pair':>4} {'Lightning ms/step':>18} {'bare ms/step':>13} {'ratio':>6}")
-    for number, ((lightning, bare), ratio) in enumerate(zip(pairs, ratios, strict=True), start=1):
-        print(f"{number:>4} {1e3 * lightning / options.steps:>18.2f} {1e3 * bare / options.steps:>13.2f} {ratio:>6.3f}")
+    ratios = [lightning / other for lightning, other in pairs]
+    print(f"{'pair':>4} {'Lightning ms/step':>18} {options.against + ' ms/step':>13} {'ratio':>6}")
+    for number, ((lightning, other), ratio) in enumerate(zip(pairs, ratios, strict=True), start=1):
+        print(
+            f"{number:>4} {1e3 * lightning / options.steps:>18.2f} {1e3 * other / options.steps:>13.2f} {ratio:>6.3f}"
+        )
     print(f"median ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
 
 
 def measure(options: Options, folder: Path) -> list[tuple[float, float]]:
-    """Seconds of each block: (Lightning, bare)."""
+    """Seconds of each block: (Lightning, the other)."""
     config = compose(options, folder)
     with terminal():
         parts = build(config, RunFolder(folder), "benchmark")
         clip = config.trainer.gradient_clip_val
-        twin = build(config, RunFolder(folder), "benchmark")
-        bare = BareLoop(twin.module, twin.data, clip, config.trainer.max_steps)  # type: ignore[arg-type]
-        alternate = AlternateBlocks(bare, options)
+        other: BareLoop | PlainGPTLoop
+        if options.against == "gpt":
+            other = PlainGPTLoop(parts.data, parts.module.network, config)  # type: ignore[arg-type]
+        else:
+            twin = build(config, RunFolder(folder), "benchmark")
+            twin.module.train()
+            other = BareLoop(twin.module, twin.data, clip, config.trainer.max_steps)
+        alternate = AlternateBlocks(other, parts.data, options)
         parts.trainer.callbacks.append(alternate)  # type: ignore[attr-defined]
-        twin.module.train()
         parts.trainer.fit(parts.module, datamodule=parts.data)
     return alternate.pairs
 
@@ -136,6 +161,7 @@ def compose(options: Options, folder: Path) -> DictConfig:
         config = hydra.compose(
             CONFIG_NAME,
             overrides=[
+                *(GPT_2 if options.against == "gpt" else []),
                 *options.overrides,
                 f"trainer.max_steps={total}",
                 "trainer.max_epochs=1000",

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from firstlight.runs.load import LoadedClassifier
+    from firstlight.runs.loaded_classifier import LoadedClassifier
+    from firstlight.runs.loaded_generator import LoadedGenerator
 
 
-def load(run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs") -> "LoadedClassifier":
-    """A trained run as an object: `firstlight.load("latest").predict("It works.")`.
+def load(
+    run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs"
+) -> "LoadedClassifier | LoadedGenerator":
+    """A trained run as an object: `.predict("It works.")` of a classifier, `.generate("ROMEO.")` of a generator.
 
     run: its folder, `latest` or `best:<metric>`; checkpoint: best or last. Raises UserError.
     """

@@ -6,8 +6,8 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import II, MISSING
 
-from firstlight.data.options import ReviewOptions
-from firstlight.networks.config import ClassifierConfig
+from firstlight.data.options import CharacterOptions, ReviewOptions
+from firstlight.networks.config import ClassifierConfig, GeneratorConfig
 from firstlight.text.options import TokenizerOptions
 
 
@@ -65,6 +65,14 @@ class ClassifierNode(ClassifierConfig):
 
 
 @dataclass
+class GeneratorNode(GeneratorConfig):
+    """`model` of a generator."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+@dataclass
 class ReviewDataNode(ReviewOptions):
     """`data` of the review tasks."""
 
@@ -75,6 +83,20 @@ class ReviewDataNode(ReviewOptions):
     cache_dir: str = II("paths.cache_dir")
 
 
+@dataclass
+class CharacterDataNode(CharacterOptions):
+    """`data` of the tasks that continue a text."""
+
+    _target_: str = "firstlight.data.streams.CharacterData"
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+
+MODEL_NODES = {"classifier": ClassifierNode, "generator": GeneratorNode}  # a checkpoint names its network so
+
+
 def register_schemas() -> None:
     """Make the schemas known to Hydra, so that conf/ can name them in its defaults lists."""
     store = ConfigStore.instance()
@@ -82,5 +104,7 @@ def register_schemas() -> None:
     store.store(group="schema", name="paths", node=PathsConfig)
     store.store(group="schema", name="sweep", node=SweepConfig)
     store.store(group="schema", name="tokenizer", node=TokenizerOptions)
-    store.store(group="schema", name="classifier", node=ClassifierNode)
+    for name, node in MODEL_NODES.items():
+        store.store(group="schema", name=name, node=node)
     store.store(group="schema", name="reviews", node=ReviewDataNode)
+    store.store(group="schema", name="characters", node=CharacterDataNode)

@@ -14,6 +14,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from pyarrow import parquet
 from torch import nn
 
+from firstlight.data import table_data
 from firstlight.data.batches import TrainingBatches
 from firstlight.data.options import Balance, Labels, ReviewOptions, SourceKind, Truncation
 from firstlight.data.reviews import ReviewData
@@ -274,7 +275,7 @@ def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(
 def test_the_table_moves_to_the_device_where_it_fits(folder, monkeypatch):
     data = on_device(open_reviews(folder), "meta")
     rows = next(iter(data.evaluation_loader(data.rows("test"))))
-    monkeypatch.setattr(data.table, "fits", lambda device: False)
+    monkeypatch.setattr(table_data, "fits", lambda table, device: False)
     assert isinstance(data.on_before_batch_transfer(rows, 0), ReviewBatch)
     assert data.table.flat.device.type == "cpu"
     monkeypatch.undo()

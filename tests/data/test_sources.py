@@ -100,7 +100,7 @@ def test_auto_generates_a_sample_at_last_and_warns(no_hub, caplog):
     assert warning.levelno == logging.WARNING
     assert warning.getMessage() == (
         "No amazon_reviews data: not below $FIRSTLIGHT_DATA, not in data/, and the Hub does not answer. "
-        "Training on a GENERATED SAMPLE instead; its numbers say nothing about real reviews."
+        "Training on a GENERATED SAMPLE instead; its numbers say nothing about real data."
     )
 
 

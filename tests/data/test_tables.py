@@ -4,7 +4,8 @@ import torch
 
 from firstlight.data.batches import Rows
 from firstlight.data.options import Truncation
-from firstlight.data.tables import ReviewBatch, TokenTable
+from firstlight.data.tables import ReviewBatch, StreamTable, TokenTable, fits
+from firstlight.data.windows import WindowBatch, Windows
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID
 
@@ -93,4 +94,44 @@ def test_a_table_is_no_part_of_a_checkpoint():
 
 
 def test_a_table_always_fits_beside_the_processor():
-    assert TokenTable(RaggedIds.from_rows(TEXTS), TARGETS, 5, Truncation.head).fits(torch.device("cpu"))
+    assert fits(TokenTable(RaggedIds.from_rows(TEXTS), TARGETS, 5, Truncation.head), torch.device("cpu"))
+
+
+@pytest.mark.parametrize(("free", "expected"), [(4 * 1009, False), (4 * 1009 + 4, True)])
+def test_a_table_may_take_less_than_a_quarter_of_what_an_accelerator_has_free(monkeypatch, free, expected):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1_000_003))
+    table = StreamTable(np.zeros(1009, np.uint8), None)  # a byte for each token
+    assert fits(table, torch.device("cuda")) is expected
+
+
+# --- streams ---
+
+
+def windows(*positions: list[int]) -> WindowBatch:
+    return Windows()[np.array(positions)]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+def test_the_targets_of_a_window_are_its_tokens_shifted_by_one(dtype):
+    table = StreamTable(np.array([2, 3, 5, 7, 11, 13], dtype), None)
+    batch = table(windows([0, 1, 2, 3], [2, 3, 4, 5]))
+    assert batch.token_ids.tolist() == [[2, 3, 5], [5, 7, 11]]
+    assert batch.targets.tolist() == [[3, 5, 7], [7, 11, 13]]
+    assert (batch.token_ids.dtype, batch.targets.dtype) == (torch.int64, torch.int64)
+    assert batch.num_tokens == 6
+
+
+def test_a_separator_is_the_last_token_of_a_stream():
+    table = StreamTable(np.array([2, 3, 5], np.uint8), 7)
+    assert table.flat.tolist() == [2, 3, 5, 7]
+    assert table.flat.dtype == torch.uint8
+    assert table(windows([3, 0, 1])).token_ids.tolist() == [[7, 2]]
+
+
+def test_a_stream_without_separators_is_not_copied():
+    ids = np.array([2, 3, 5], np.int32)
+    assert np.shares_memory(StreamTable(ids, None).flat.numpy(), ids)
+
+
+def test_a_stream_is_no_part_of_a_checkpoint():
+    assert StreamTable(np.arange(7), 3).state_dict() == {}

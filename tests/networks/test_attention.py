@@ -178,7 +178,7 @@ MASKS = {
 
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
-@pytest.mark.parametrize("positions", [Positions.none, Positions.rotary])
+@pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
 def test_asking_for_the_weights_changes_neither_the_output_nor_the_gradients(
     mask: Tensor | None, positions: Positions
 ) -> None:
@@ -253,6 +253,62 @@ def test_a_future_token_cannot_change_the_past(path: Callable[[MultiHeadAttentio
     before, after = path(attention)(hidden, mask=mask), path(attention)(changed, mask=mask)
     assert_close(before[:, :4], after[:, :4])
     assert not torch.isclose(before[:, 4:], after[:, 4:]).all(dim=-1).any()
+
+
+@pytest.mark.parametrize("positions", Positions)
+def test_causal_attention_is_attention_with_a_causal_mask(positions: Positions) -> None:
+    torch.manual_seed(0)
+    attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=11, positions=positions)).double()
+    mask = masks.causal(torch.arange(7), torch.arange(7))
+    results = []
+    for options in ({"is_causal": True}, {"mask": mask}):
+        attention.zero_grad()
+        hidden = make_hidden(2, 7, 12).requires_grad_()
+        attended = attention(hidden, **options)
+        attended.square().sum().backward()
+        results.append((attended, hidden.grad, *(parameter.grad for parameter in attention.parameters())))
+    for one, other in zip(*results, strict=True):
+        assert_close(one, other)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) -> None:
+    """softmax of q · (k + a) / √width, where a is the vector of the distance from q to k (Shaw et al. 2018)."""
+    torch.manual_seed(0)
+    config = TransformerConfig(dim=15, num_heads=3, context_length=11, positions=Positions.relative)
+    attention = build_attention(config).double()
+    hidden = make_hidden(2, 7, 15)
+    query, key, value = attention.query(hidden), attention.key(hidden), attention.value(hidden)
+    inner = torch.zeros(2, 7, 15, dtype=torch.float64)
+    for head in range(3):
+        part = slice(5 * head, 5 * head + 5)
+        for here in range(7):
+            scores = torch.full((2, 7), -math.inf, dtype=torch.float64)
+            for there in range(here + 1 if causal else 7):
+                vector = attention.relative.table.weight[there - here + 10]
+                scores[:, there] = (query[:, here, part] * (key[:, there, part] + vector)).sum(dim=-1) / math.sqrt(5)
+            inner[:, here, part] = (scores.softmax(dim=-1)[..., None] * value[..., part]).sum(dim=1)
+    assert_close(attention(hidden, is_causal=causal), attention.output(inner))
+
+
+@pytest.mark.parametrize("positions", [Positions.rotary, Positions.relative])
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+@both_paths
+def test_a_text_of_padding_alone_gives_the_bias_of_the_output_at_any_distance(
+    path: Callable[[MultiHeadAttention], Call], positions: Positions
+) -> None:
+    torch.manual_seed(0)
+    attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=11, positions=positions)).double()
+    mask = masks.padding(torch.tensor([[True] * 7, [False] * 7]))
+    hidden = make_hidden(2, 7, 12).requires_grad_()
+    with torch.autograd.detect_anomaly():  # not even a NaN that is thrown away later
+        attended = path(attention)(hidden, mask=mask)
+        attended.square().sum().backward()
+    assert torch.equal(attended[1], attention.output.bias.expand(7, 12))
+    assert (hidden.grad[1] == 0).all()
+    for name, parameter in attention.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.count_nonzero() > 0, name
 
 
 def test_one_text_of_a_batch_cannot_change_another() -> None:

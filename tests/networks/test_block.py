@@ -13,7 +13,7 @@ from firstlight.networks.block import (
     build_feed_forward,
     build_norm,
 )
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions, TransformerConfig
 
 
 def make_config(**options: object) -> TransformerConfig:
@@ -52,7 +52,10 @@ def test_a_block_of_width_32_with_4_heads_has_12608_parameters() -> None:
         ({"feed_forward": FeedForwardKind.none}, 4_128 + 2 * 32),
         ({"feed_forward": FeedForwardKind.linear}, 4_128 + 4 * 32 + 32 * 32 + 32),
         ({"feed_forward_dim": 37}, 4_128 + 4 * 32 + 2 * 32 * 37 + 37 + 32),
-        ({"activation": Activation.swiglu}, 4_128 + 4 * 32 + 3 * 32 * 128),
+        ({"activation": Activation.swiglu}, 4_128 + 4 * 32 + 3 * 32 * 85),
+        ({"activation": Activation.swiglu, "feed_forward_dim": 37}, 4_128 + 4 * 32 + 3 * 32 * 37),
+        ({"positions": Positions.relative, "context_length": 11}, 12_608 + 21 * 8),
+        ({"zero_init": True}, 12_608),
     ],
 )
 def test_the_config_decides_the_parameters(options: dict[str, object], parameters: int) -> None:
@@ -114,6 +117,81 @@ def test_a_block_passes_its_mask_to_the_attention(norm: Norm) -> None:
     changed[1, 3:] += 1.0
     assert_close(block(changed, mask)[1, :3], block(hidden, mask)[1, :3])
     assert_close(block(hidden, mask)[1:, :3], block(hidden[1:, :3]))
+
+
+@pytest.mark.parametrize("positions", Positions)
+@pytest.mark.parametrize("norm", Norm)
+def test_a_causal_block_is_a_block_with_a_causal_mask(norm: Norm, positions: Positions) -> None:
+    block = make_block(norm=norm, head_dim=6, positions=positions)
+    hidden = make_hidden(2, 7, 15)
+    assert_close(block(hidden, is_causal=True), block(hidden, masks.causal(torch.arange(7), torch.arange(7))))
+    assert not torch.isclose(block(hidden, is_causal=True)[:, :6], block(hidden)[:, :6]).all(dim=-1).any()
+
+
+def make_zeroed_block(**options: object) -> Block:
+    torch.manual_seed(0)
+    return Block(make_config(**{"zero_init": True, "attention_bias": True} | options)).double()
+
+
+FEED_FORWARDS = [
+    {"feed_forward": FeedForwardKind.none},
+    {"activation": Activation.relu},
+    {"activation": Activation.swiglu},
+    {"activation": Activation.relu_squared},
+]
+
+
+@pytest.mark.parametrize("feed_forward", FEED_FORWARDS, ids=["none", "relu", "swiglu", "relu squared"])
+@pytest.mark.parametrize("positions", [Positions.sinusoidal, Positions.relative])
+@pytest.mark.parametrize("norm", [Norm.pre, Norm.none])
+def test_a_block_that_starts_from_nothing_changes_nothing(
+    norm: Norm, positions: Positions, feed_forward: dict[str, object]
+) -> None:
+    options = {"norm": norm, "positions": positions, "dropout": 0.5} | feed_forward
+    hidden = make_hidden(2, 7, 15)
+    assert torch.equal(make_zeroed_block(**options)(hidden), hidden)
+    assert not torch.isclose(make_zeroed_block(**options, zero_init=False)(hidden), hidden).all(dim=-1).any()
+
+
+def test_a_post_norm_block_that_starts_from_nothing_only_normalises() -> None:
+    hidden = make_hidden(2, 7, 15)
+    normalised = F.layer_norm(hidden, (15,))
+    assert_close(make_zeroed_block(norm=Norm.post)(hidden), F.layer_norm(normalised, (15,)))
+
+
+@pytest.mark.parametrize("feed_forward", FEED_FORWARDS, ids=["none", "relu", "swiglu", "relu squared"])
+@pytest.mark.parametrize("norm", Norm)
+def test_what_starts_from_nothing_learns_at_once_and_then_so_does_all_else(
+    norm: Norm, feed_forward: dict[str, object]
+) -> None:
+    block = make_zeroed_block(norm=norm, **feed_forward)
+    zeroed = [block.self_attention.transformation.output]
+    if feed_forward != {"feed_forward": FeedForwardKind.none}:
+        zeroed.append(block.feed_forward.transformation.contract)
+    optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
+    hidden, direction = make_hidden(2, 7, 15), torch.arange(15.0).double()
+    (block(hidden) @ direction.square()).square().sum().backward()
+    for layer in zeroed:
+        for parameter in layer.parameters():
+            assert (parameter == 0).all()
+            assert parameter.grad.isfinite().all()
+            assert parameter.grad.count_nonzero() > 0
+    optimizer.step()
+    optimizer.zero_grad()
+    (block(hidden) @ direction.square()).square().sum().backward()
+    for name, parameter in block.named_parameters():
+        if "key.bias" not in name:  # which adds the same to all scores of a query
+            assert parameter.grad.count_nonzero() > 0, name
+
+
+def test_starting_from_nothing_changes_only_the_last_layers() -> None:
+    zeroed, plain = make_zeroed_block().state_dict(), make_zeroed_block(zero_init=False).state_dict()
+    different = {name for name in plain if not torch.equal(zeroed[name], plain[name])}
+    assert different == {
+        f"{layer}.{kind}"
+        for layer in ("self_attention.transformation.output", "feed_forward.transformation.contract")
+        for kind in ("weight", "bias")
+    }
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,9 @@ def test_the_first_post_counts_12896_parameters_and_32_for_each_word(vocab_size:
         ({"positions": Positions.learned}, 50 * 32),
         ({"positions": Positions.rotary}, 0),
         ({"positions": Positions.none}, 0),
+        ({"positions": Positions.relative}, 99 * 8),
+        ({"causal": True}, 0),
+        ({"activation": Activation.swiglu}, 3 * 32 * 85 - (2 * 32 * 128 + 128 + 32)),
         ({"final_norm": True}, 2 * 32),
         ({"final_norm": True, "norm_kind": NormKind.rms}, 32 - 2 * 32),
         ({"pooling": PoolingKind.mean}, (32 * 5 + 5) - (33 + 50 * 5 + 5)),
@@ -330,3 +333,103 @@ def test_the_convolution_does_not_see_the_padding() -> None:
 def test_an_even_convolution_is_refused() -> None:
     with pytest.raises(ValueError, match=r"model\.convolution=2 must be odd, such as 3"):
         ClassifierConfig(convolution=2)
+
+
+def hidden_states(classifier: Classifier, token_ids: Tensor, padding_mask: Tensor) -> Tensor:
+    """What the head reads: (batch, length, dim)."""
+    seen: list[Tensor] = []
+    handle = classifier.final_norm.register_forward_hook(lambda _, __, output: seen.append(output))
+    classifier(token_ids, padding_mask)
+    handle.remove()
+    return seen[0]
+
+
+def change_from(token_ids: Tensor, place: int) -> Tensor:
+    changed = token_ids.clone()
+    changed[:, place:] = (token_ids[:, place:] + 1) % VOCABULARY
+    return changed
+
+
+@every_position
+@pytest.mark.parametrize("norm", [Norm.pre, Norm.post])
+def test_in_a_causal_classifier_a_later_token_changes_nothing_before_it(norm: Norm, positions: Positions) -> None:
+    classifier = make_classifier(causal=True, norm=norm, positions=positions, final_norm=True).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    hidden = hidden_states(classifier, token_ids, padding_mask)
+    for place in (1, 5, 10):
+        changed = hidden_states(classifier, change_from(token_ids, place), padding_mask)
+        assert_close(changed[:, :place], hidden[:, :place])
+        assert not torch.isclose(changed[:, place:], hidden[:, place:]).all(dim=-1).any()
+
+
+@every_position
+def test_without_causality_a_later_token_changes_everything_before_it(positions: Positions) -> None:
+    classifier = make_classifier(positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    hidden, changed = (hidden_states(classifier, ids, padding_mask) for ids in (token_ids, change_from(token_ids, 6)))
+    assert not torch.isclose(changed[:, :6], hidden[:, :6]).all(dim=-1).any()
+
+
+@every_position
+def test_a_causal_prediction_from_the_first_token_knows_no_other(positions: Positions) -> None:
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    changed = change_from(token_ids, 1)
+    for causal in (True, False):
+        classifier = make_classifier(causal=causal, pooling=PoolingKind.first, positions=positions).eval()
+        logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+        assert torch.isclose(logits, other).all(dim=1).tolist() == [causal, causal]
+
+
+@every_position
+def test_a_causal_prediction_from_the_first_token_does_know_that_one(positions: Positions) -> None:
+    classifier = make_classifier(causal=True, pooling=PoolingKind.first, positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+    assert not torch.isclose(logits, other).all(dim=1).any()
+
+
+@every_position
+@every_pooling
+def test_padding_never_changes_a_causal_prediction(pooling: PoolingKind, positions: Positions) -> None:
+    classifier = make_classifier(causal=True, pooling=pooling, positions=positions).eval()
+    token_ids, padding_mask = random_texts([7, 5, 1, 0], width=CONTEXT)
+    others, _ = random_texts([CONTEXT] * 4, width=CONTEXT, seed=3)
+    logits = classifier(token_ids, padding_mask)
+    assert_close(classifier(torch.where(padding_mask, token_ids, others), padding_mask), logits)
+    assert_close(classifier(token_ids[:, :7], padding_mask[:, :7]), logits)
+
+
+@every_position
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_padding_before_a_causal_text_is_not_seen_and_breaks_no_gradient(positions: Positions) -> None:
+    """The first queries may attend to nothing: what stands before them is padding, what follows is the future."""
+    classifier = make_classifier(causal=True, pooling=PoolingKind.mean, positions=positions, dropout=0.0)
+    token_ids, _ = random_texts([7, 7, 7], width=7)
+    padding_mask = torch.arange(7) >= torch.tensor([[0], [3], [7]])
+    with torch.autograd.detect_anomaly():
+        logits = classifier(token_ids, padding_mask)
+        logits.square().sum().backward()
+    assert_close(logits[2], classifier.head.outputs.bias.detach())
+    for name, parameter in classifier.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+    changed = torch.where(padding_mask, token_ids, (token_ids + 1) % VOCABULARY)
+    assert_close(classifier(changed, padding_mask), logits)
+
+
+def test_a_causal_classifier_still_takes_what_comes_before_into_account() -> None:
+    classifier = make_classifier(causal=True, pooling=PoolingKind.last).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+    assert not torch.isclose(logits, other).all(dim=1).any()
+
+
+@every_position
+def test_a_classifier_of_blocks_that_start_from_nothing_reads_only_words_and_places(positions: Positions) -> None:
+    classifier = make_classifier(zero_init=True, norm=Norm.pre, positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    hidden = hidden_states(classifier, token_ids, padding_mask)
+    assert torch.equal(hidden, classifier.positions(classifier.embedding(token_ids)))

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import firstlight
-from firstlight.networks.config import Activation, ClassifierConfig, FeedForwardKind, Positions, TransformerConfig
+from firstlight.networks.config import (
+    Activation,
+    ClassifierConfig,
+    FeedForwardKind,
+    GeneratorConfig,
+    Positions,
+    TransformerConfig,
+)
 
 
 def test_the_defaults_are_a_valid_model() -> None:
@@ -50,6 +57,15 @@ def test_a_given_head_dim_allows_three_heads_of_a_model_of_width_50() -> None:
 
 def test_a_given_feed_forward_dim_is_taken_as_it_is() -> None:
     assert TransformerConfig(dim=50, num_heads=5, feed_forward_dim=400).resolved_feed_forward_dim == 400
+    swiglu = TransformerConfig(dim=50, num_heads=5, feed_forward_dim=400, activation=Activation.swiglu)
+    assert swiglu.resolved_feed_forward_dim == 400
+
+
+@pytest.mark.parametrize(("dim", "hidden_dim"), [(1, 2), (30, 80), (32, 85), (50, 133), (384, 1_024)])
+def test_a_gated_layer_is_narrower_so_that_its_three_matrices_are_as_large_as_two(dim: int, hidden_dim: int) -> None:
+    config = TransformerConfig(dim=dim, num_heads=1, activation=Activation.swiglu)
+    assert config.resolved_feed_forward_dim == hidden_dim
+    assert 0 <= 2 * dim * 4 * dim - 3 * dim * hidden_dim < 3 * dim
 
 
 def test_rotary_positions_with_an_odd_head_width_are_an_error_that_names_the_next_even_one() -> None:
@@ -114,13 +130,75 @@ def test_an_embedding_std_that_is_not_a_finite_number_above_zero_is_an_error(val
         TransformerConfig(embedding_std=value)
 
 
+@pytest.mark.parametrize("value", [0.0, -0.5, 1.5, float("nan"), float("inf")])
+def test_a_position_scale_outside_zero_to_one_is_an_error(value: float) -> None:
+    message = rf"^model\.position_scale={value} must be above 0 and at most 1$"
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(position_scale=value)
+
+
+def test_a_position_scale_may_be_one_or_almost_zero() -> None:
+    for value in (1, 1.0, 0.5, 1e-6):
+        TransformerConfig(position_scale=value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"residual": False},
+        {"output_projection": False},
+        {"residual": False, "output_projection": False},
+        {"residual": False, "feed_forward": FeedForwardKind.linear},
+    ],
+)
+def test_starting_from_nothing_needs_a_path_around_and_a_last_layer(options: dict[str, object]) -> None:
+    message = r"^model\.zero_init=true needs model\.residual=true and model\.output_projection=true$"
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(zero_init=True, **options)
+    TransformerConfig(zero_init=False, **options)
+
+
+def test_a_linear_feed_forward_layer_cannot_start_from_nothing() -> None:
+    message = r"^model\.zero_init=true would keep model\.feed_forward=linear at zero for good; use mlp$"
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(zero_init=True, feed_forward=FeedForwardKind.linear)
+    for kind in (FeedForwardKind.mlp, FeedForwardKind.none):
+        TransformerConfig(zero_init=True, feed_forward=kind)
+
+
+def test_a_generator_looks_back_only_and_a_classifier_both_ways_unless_told_otherwise() -> None:
+    assert GeneratorConfig().causal
+    assert not ClassifierConfig().causal
+
+
+def test_a_generator_needs_a_token_to_read_and_one_to_foretell() -> None:
+    GeneratorConfig(context_length=2)
+    with pytest.raises(ValueError, match=r"^context_length=1 must be at least 2 for a generator$"):
+        GeneratorConfig(context_length=1)
+    with pytest.raises(ValueError, match=r"^context_length=0 must be at least 1$"):
+        GeneratorConfig(context_length=0)
+
+
+@pytest.mark.parametrize("kind", [ClassifierConfig, GeneratorConfig])
+def test_relative_positions_take_any_head_width(kind: type[TransformerConfig]) -> None:
+    assert kind(dim=21, num_heads=3, positions=Positions.relative).resolved_head_dim == 7
+
+
 def test_a_classifier_is_checked_like_every_transformer() -> None:
     with pytest.raises(ValueError, match=r"model\.dim=50 is not divisible by model\.num_heads=3;"):
         ClassifierConfig(dim=50, num_heads=3)
 
 
-def test_every_field_has_a_default_so_that_a_config_file_may_name_only_what_it_changes() -> None:
-    assert [field.name for field in fields(ClassifierConfig) if field.default is field.default_factory] == []
+def test_a_generator_is_checked_like_every_transformer() -> None:
+    with pytest.raises(ValueError, match=r"model\.dim=50 is not divisible by model\.num_heads=3;"):
+        GeneratorConfig(dim=50, num_heads=3)
+
+
+@pytest.mark.parametrize("kind", [ClassifierConfig, GeneratorConfig])
+def test_every_field_has_a_default_so_that_a_config_file_may_name_only_what_it_changes(
+    kind: type[TransformerConfig],
+) -> None:
+    assert [field.name for field in fields(kind) if field.default is field.default_factory] == []
 
 
 def test_importing_the_config_imports_no_torch() -> None:
@@ -140,3 +218,19 @@ def test_importing_the_config_imports_no_torch() -> None:
 def test_a_gate_needs_two_layers() -> None:
     with pytest.raises(ValueError, match=r"model\.feed_forward=linear has no gate for model\.activation=swiglu"):
         TransformerConfig(feed_forward=FeedForwardKind.linear, activation=Activation.swiglu)
+
+
+def test_a_convolution_that_shows_the_next_token_is_refused_where_it_may_not_be_seen() -> None:
+    with pytest.raises(ValueError, match=r"^model\.convolution=3 shows a token the next one, which model\.causal=true"):
+        ClassifierConfig(causal=True, convolution=3)
+    for allowed in (None, 1):
+        ClassifierConfig(causal=True, convolution=allowed)
+
+
+@pytest.mark.parametrize("positions", [Positions.learned, Positions.relative, Positions.none])
+def test_a_scale_is_refused_where_nothing_is_scaled(positions: Positions) -> None:
+    message = (
+        rf"^model\.position_scale=0\.5 scales sinusoidal and rotary positions, not {positions.value}; set it to 1$"
+    )
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(positions=positions, position_scale=0.5)

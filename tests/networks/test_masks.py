@@ -49,14 +49,12 @@ def test_both_masks_together_allow_what_each_allows() -> None:
     padding = masks.padding(torch.tensor([[True, True, False], [True, False, False]]))
     causal = masks.causal(torch.arange(3), torch.arange(3))
     mask = masks.both(padding, causal)
-    assert mask is not None
     assert mask.shape == (2, 1, 3, 3)
     assert mask[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, False]]
     assert mask[1, 0].tolist() == [[True, False, False], [True, False, False], [True, False, False]]
 
 
-def test_no_mask_allows_everything_that_the_other_allows() -> None:
-    mask = masks.padding(torch.tensor([[True, False]]))
-    assert masks.both(mask, None) is mask
-    assert masks.both(None, mask) is mask
-    assert masks.both(None, None) is None
+def test_it_does_not_matter_which_of_both_masks_comes_first() -> None:
+    padding = masks.padding(torch.tensor([[True, True, False], [True, False, False]]))
+    causal = masks.causal(torch.arange(5), torch.arange(3))
+    assert torch.equal(masks.both(padding, causal), masks.both(causal, padding))

@@ -8,11 +8,22 @@ from firstlight.networks.attention import build_attention
 from firstlight.networks.config import Positions, TransformerConfig
 from firstlight.networks.positions import (
     LearnedPositions,
+    RelativePositions,
     RotaryPositions,
     SinusoidalPositions,
     build_positions,
     sinusoid,
+    skew,
+    stretch,
 )
+
+rotary_and_relative = pytest.mark.parametrize("positions", [Positions.rotary, Positions.relative])
+
+
+def turned(rotary: RotaryPositions, heads: torch.Tensor, start: int = 0) -> torch.Tensor:
+    """What becomes of heads (batch, heads, length, head_dim), which lie side by side where they are turned."""
+    side_by_side = heads.transpose(1, 2).flatten(2)
+    return rotary(side_by_side, start).unflatten(2, (heads.shape[1], -1)).transpose(1, 2)
 
 
 def count(module: torch.nn.Module) -> int:
@@ -89,7 +100,7 @@ def test_learned_positions_start_as_wide_as_the_embedding() -> None:
 def test_the_config_chooses_the_positions() -> None:
     hidden = torch.randn(2, 5, 8)
     sizes = {"dim": 8, "num_heads": 2, "context_length": 7}
-    for kind in (Positions.none, Positions.rotary):
+    for kind in (Positions.none, Positions.rotary, Positions.relative):
         assert torch.equal(build_positions(TransformerConfig(**sizes, positions=kind))(hidden), hidden)
     sinusoidal = build_positions(TransformerConfig(**sizes, positions=Positions.sinusoidal, first_position=1))
     assert torch.equal(sinusoidal(hidden), hidden + sinusoid(torch.arange(1, 6), 8))
@@ -98,10 +109,10 @@ def test_the_config_chooses_the_positions() -> None:
 
 def test_a_rotated_product_depends_only_on_the_distance() -> None:
     torch.manual_seed(0)
-    rotary = RotaryPositions(23, 6)
+    rotary = RotaryPositions(23, 1, 6)
     query, key = torch.randn(6), torch.randn(6)
-    queries = rotary(query.expand(1, 1, 23, 6))[0, 0]  # the same vector at every position
-    keys = rotary(key.expand(1, 1, 23, 6))[0, 0]
+    queries = turned(rotary, query.expand(1, 1, 23, 6))[0, 0]  # the same vector at every position
+    keys = turned(rotary, key.expand(1, 1, 23, 6))[0, 0]
     products = queries @ keys.T
     values = set()
     for distance in range(-22, 23):
@@ -114,13 +125,13 @@ def test_a_rotated_product_depends_only_on_the_distance() -> None:
 def test_a_rotation_keeps_the_norm() -> None:
     torch.manual_seed(0)
     heads = torch.randn(2, 3, 13, 10)
-    assert_close(RotaryPositions(17, 10)(heads).norm(dim=-1), heads.norm(dim=-1))
+    assert_close(turned(RotaryPositions(17, 3, 10), heads).norm(dim=-1), heads.norm(dim=-1))
 
 
 def test_a_rotation_leaves_position_zero_unchanged() -> None:
     torch.manual_seed(0)
     heads = torch.randn(2, 3, 13, 10)
-    rotated = RotaryPositions(17, 10)(heads)
+    rotated = turned(RotaryPositions(17, 3, 10), heads)
     assert torch.equal(rotated[:, :, 0], heads[:, :, 0])
     assert (rotated[:, :, 1:] != heads[:, :, 1:]).any(dim=-1).all()
 
@@ -128,7 +139,7 @@ def test_a_rotation_leaves_position_zero_unchanged() -> None:
 def test_a_rotation_turns_each_pair_by_position_over_its_wave() -> None:
     heads = torch.zeros(1, 1, 5, 6)
     heads[..., 1] = 1.0  # the first half of pair 1; its other half is coordinate 1 + 6 / 2
-    rotated = RotaryPositions(5, 6)(heads)[0, 0]
+    rotated = turned(RotaryPositions(5, 1, 6), heads)[0, 0]
     for position in range(5):
         angle = position / 10_000 ** (2 / 6)
         expected = torch.zeros(6)
@@ -142,28 +153,201 @@ def test_rotary_positions_have_nothing_to_learn_or_to_save() -> None:
     assert set(build_attention(config).state_dict()) == set(build_attention(TransformerConfig()).state_dict())
 
 
-def test_attention_with_rotary_positions_does_not_care_where_a_text_starts() -> None:
+@rotary_and_relative
+def test_attention_by_distance_does_not_care_where_a_text_starts(positions: Positions) -> None:
     torch.manual_seed(0)
-    attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=13, positions=Positions.rotary))
+    attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=13, positions=positions))
     text, before = torch.randn(2, 5, 12), torch.randn(2, 6, 12)
     shifted = torch.cat((before, text), dim=1)
     only_the_text = (torch.arange(11) >= 6)[None, None, None]
     assert_close(attention(shifted, mask=only_the_text)[:, 6:], attention(text), atol=1e-5, rtol=1e-4)
 
 
-def test_attention_with_rotary_positions_knows_the_order() -> None:
+def test_attention_by_distance_knows_the_order() -> None:
     torch.manual_seed(0)
     text = torch.randn(2, 5, 12)
     order = torch.tensor([3, 1, 4, 0, 2])
-    for kind, same in ((Positions.none, True), (Positions.rotary, False)):
+    for kind, same in ((Positions.none, True), (Positions.rotary, False), (Positions.relative, False)):
         attention = build_attention(TransformerConfig(dim=12, num_heads=3, positions=kind))
         outputs = attention(text)
         assert torch.allclose(attention(text[:, order]), outputs[:, order], atol=1e-5) is same
 
 
-def test_attention_with_rotary_positions_runs_in_mixed_precision() -> None:
-    attention = build_attention(TransformerConfig(dim=12, num_heads=3, positions=Positions.rotary))
+@rotary_and_relative
+def test_attention_by_distance_runs_in_mixed_precision(positions: Positions) -> None:
+    torch.manual_seed(0)
+    attention = build_attention(TransformerConfig(dim=12, num_heads=3, positions=positions))
     hidden = torch.randn(2, 5, 12)
     with torch.autocast("cpu", torch.bfloat16):
         mixed = attention(hidden)
     assert_close(mixed.float(), attention(hidden), atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("first_position", [0, 1])
+def test_a_text_that_goes_on_gets_the_positions_it_would_have_had_in_one_piece(first_position: int) -> None:
+    torch.manual_seed(0)
+    hidden = torch.randn(2, 11, 7)
+    for positions in (SinusoidalPositions(13, 7, first_position), LearnedPositions(13, 7)):
+        whole = positions(hidden)
+        for start in (1, 4, 10):
+            assert torch.equal(positions(hidden[:, start:], start), whole[:, start:])
+
+
+def test_heads_that_go_on_are_turned_as_they_would_have_been_in_one_piece() -> None:
+    torch.manual_seed(0)
+    rotary, heads = RotaryPositions(13, 3, 10), torch.randn(2, 3, 11, 10)
+    whole = turned(rotary, heads)
+    for start in (1, 4, 10):
+        assert torch.equal(turned(rotary, heads[:, :, start:], start), whole[:, :, start:])
+
+
+@pytest.mark.parametrize("first_position", [0, 3])
+def test_a_scale_of_a_half_puts_two_positions_in_the_place_of_one(first_position: int) -> None:
+    plain = SinusoidalPositions(11, 7, first_position).table
+    squeezed = SinusoidalPositions(21, 7, 2 * first_position, scale=0.5).table
+    assert torch.equal(squeezed[::2], plain)
+    assert not (squeezed[1::2, :, None] == plain.T).any(dim=2).all(dim=1).any()  # and the others stand between
+    heads = torch.randn(2, 3, 1, 10).expand(2, 3, 21, 10)
+    squeezed_heads = turned(RotaryPositions(21, 3, 10, scale=0.5), heads)
+    assert torch.equal(squeezed_heads[:, :, ::2], turned(RotaryPositions(11, 3, 10), heads[:, :, :11]))
+
+
+def test_the_config_scales_the_sinusoid_and_the_rotation() -> None:
+    sizes = {"dim": 12, "num_heads": 3, "first_position": 1, "position_scale": 0.5}
+    sinusoidal = build_positions(TransformerConfig(**sizes, context_length=17))
+    expected = sinusoid(torch.arange(1, 18) / 2, 12)
+    assert_close(sinusoidal(torch.zeros(2, 17, 12)), expected.expand(2, 17, 12))
+    scaled, plain = (
+        build_attention(TransformerConfig(**sizes | {"position_scale": scale}, positions=Positions.rotary)).rotary
+        for scale in (0.5, 1.0)
+    )
+    assert torch.equal(scaled.cos[::2], plain.cos[:25])
+    assert torch.equal(scaled.sin[::2], plain.sin[:25])
+
+
+def test_a_stretched_context_keeps_the_products_of_what_stood_half_as_far_apart() -> None:
+    torch.manual_seed(0)
+    query, key = torch.randn(10), torch.randn(10)
+
+    def products(context: int, scale: float) -> torch.Tensor:
+        rotary = RotaryPositions(context, 1, 10, scale)
+        both = (turned(rotary, vector.expand(1, 1, context, 10))[0, 0] for vector in (query, key))
+        return next(both) @ next(both).T
+
+    assert_close(products(21, 0.5)[::2, ::2], products(11, 1.0), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("num_queries", "num_keys"), [(1, 1), (1, 7), (7, 1), (5, 7), (7, 5), (7, 7)])
+def test_a_skew_moves_every_row_until_distances_become_keys(num_queries: int, num_keys: int) -> None:
+    scores = torch.randn(2, 3, num_queries, num_queries + num_keys - 1)
+    skewed = skew(scores, num_keys)
+    assert skewed.shape == (2, 3, num_queries, num_keys)
+    columns = torch.arange(num_keys) + (num_queries - 1 - torch.arange(num_queries))[:, None]
+    assert torch.equal(skewed, scores.gather(-1, columns.expand(2, 3, -1, -1)))
+
+
+def test_a_skew_by_hand() -> None:
+    scores = torch.tensor([[-2, -1, 0, 1], [-2, -1, 0, 1], [-2, -1, 0, 1]])  # of three queries and two keys
+    assert skew(scores, 2).tolist() == [[0, 1], [-1, 0], [-2, -1]]
+
+
+def test_the_gradient_of_a_skew_goes_where_its_values_came_from() -> None:
+    scores = torch.randn(2, 5, 11, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda each: skew(each, 7), scores)
+
+
+@pytest.mark.parametrize(
+    ("num_queries", "num_keys", "start"),
+    [(11, 11, 0), (7, 7, 0), (1, 1, 0), (3, 8, 5), (1, 9, 8), (1, 11, 10), (4, 11, 7), (5, 2, 0), (2, 5, 0)],
+)
+def test_a_relative_score_is_the_query_times_the_vector_of_the_distance(
+    num_queries: int, num_keys: int, start: int
+) -> None:
+    torch.manual_seed(0)
+    relative = RelativePositions(11, 5).double()
+    query = torch.randn(2, 3, num_queries, 5, dtype=torch.float64)
+    scores = relative(query, num_keys, start)
+    assert scores.shape == (2, 3, num_queries, num_keys)
+    for row in range(num_queries):
+        for key in range(num_keys):
+            distance = key - (start + row)
+            vector = relative.table.weight[distance + 10]  # the first is of the distance -10
+            assert_close(scores[:, :, row, key], query[:, :, row] @ vector)
+
+
+def test_relative_scores_of_a_text_that_goes_on_are_rows_of_the_whole() -> None:
+    torch.manual_seed(0)
+    relative, query = RelativePositions(13, 5).double(), torch.randn(2, 3, 11, 5, dtype=torch.float64)
+    whole = relative(query, 11)
+    for start, end in ((0, 1), (0, 4), (4, 7), (7, 11), (10, 11)):
+        assert_close(relative(query[:, :, start:end], end, start), whole[:, :, start:end, :end])
+
+
+def test_shifting_a_text_shifts_its_relative_scores() -> None:
+    torch.manual_seed(0)
+    relative, query = RelativePositions(13, 5).double(), torch.randn(2, 3, 7, 5, dtype=torch.float64)
+    shifted = relative(torch.cat((torch.zeros(2, 3, 4, 5).double(), query), dim=2), 11)
+    assert_close(shifted[:, :, 4:, 4:], relative(query, 7))
+    assert not torch.isclose(shifted[:, :, 4:, :7], relative(query, 7)).all(dim=-1).any()
+
+
+def test_the_first_and_the_last_vector_are_of_the_largest_distances_and_the_heads_share_them() -> None:
+    relative = RelativePositions(7, 5)
+    assert count(relative) == 13 * 5
+    query = torch.ones(2, 3, 7, 5)
+    for row, (first, last) in ((0, (6, 0)), (12, (0, 6)), (6, (3, 3))):
+        relative.zero_grad()
+        relative(query, 7)[:, :, first, last].sum().backward()
+        expected = torch.zeros(13, 5)
+        expected[row] = 2 * 3
+        assert torch.equal(relative.table.weight.grad, expected)
+
+
+def test_relative_scores_start_about_as_large_as_a_coordinate_of_the_query() -> None:
+    torch.manual_seed(0)
+    relative = RelativePositions(997, 64)
+    assert relative.table.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
+    assert relative(torch.randn(1, 1, 97, 64), 97).std().item() == pytest.approx(1.0, rel=0.1)
+
+
+def test_attention_with_relative_positions_learns_two_contexts_of_vectors_but_one() -> None:
+    config = TransformerConfig(dim=12, num_heads=3, context_length=13, positions=Positions.relative)
+    plain = TransformerConfig(dim=12, num_heads=3, context_length=13)
+    assert count(build_attention(config)) == count(build_attention(plain)) + 25 * 4
+    assert set(build_attention(config).state_dict()) == {*build_attention(plain).state_dict(), "relative.table.weight"}
+
+
+@pytest.mark.parametrize("length", [2, 5, 11, 13, 20, 29])
+def test_a_stretched_table_keeps_its_ends(length: int) -> None:
+    torch.manual_seed(0)
+    table = torch.randn(11, 7)
+    stretched = stretch(table, length)
+    assert stretched.shape == (length, 7)
+    assert stretched.is_contiguous()
+    assert_close(stretched[[0, -1]], table[[0, -1]])
+
+
+def test_a_table_stretched_to_its_own_length_is_itself() -> None:
+    torch.manual_seed(0)
+    table = torch.randn(11, 7)
+    assert_close(stretch(table, 11), table)
+
+
+def test_a_stretched_table_is_linear_in_between() -> None:
+    torch.manual_seed(0)
+    table = torch.randn(11, 7)
+    doubled = stretch(table, 21)  # 20 steps where there were 10
+    assert_close(doubled[::2], table)
+    assert_close(doubled[1::2], (table[:-1] + table[1:]) / 2)
+    assert_close(stretch(doubled, 11), table)
+    line = torch.arange(11.0)[:, None] * torch.tensor([1.0, -3.0]) + 5.0
+    assert_close(stretch(line, 17), torch.linspace(0, 10, 17)[:, None] * torch.tensor([1.0, -3.0]) + 5.0)
+
+
+def test_a_stretched_table_fits_a_longer_context() -> None:
+    torch.manual_seed(0)
+    short, long = LearnedPositions(11, 7), LearnedPositions(29, 7)
+    with torch.no_grad():
+        long.table.weight.copy_(stretch(short.table.weight, 29))
+    hidden = torch.randn(2, 29, 7)
+    assert_close(long(hidden)[:, -1], hidden[:, -1] + short.table.weight[-1])

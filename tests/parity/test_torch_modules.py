@@ -11,7 +11,16 @@ from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.block import Block
 from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import Activation, ClassifierConfig, Norm, PoolingKind, Positions, TransformerConfig
+from firstlight.networks.config import (
+    Activation,
+    ClassifierConfig,
+    GeneratorConfig,
+    Norm,
+    PoolingKind,
+    Positions,
+    TransformerConfig,
+)
+from firstlight.networks.generator import Generator
 
 DIM, HEADS, QUERIES, KEYS, HIDDEN_DIM = 15, 3, 7, 11, 37
 
@@ -84,7 +93,8 @@ def ours_and_torchs_masks(
         ours, key_padding = masks.padding(padding_mask), ~padding_mask
     if with_causal:
         causal = masks.causal(torch.arange(queries), torch.arange(keys))
-        ours, attention = masks.both(ours, causal), torch.ones(queries, keys, dtype=torch.bool).triu(1)
+        ours = causal if ours is None else masks.both(ours, causal)
+        attention = torch.ones(queries, keys, dtype=torch.bool).triu(1)
     return ours, key_padding, attention
 
 
@@ -239,3 +249,50 @@ def test_a_classifier_is_torchs_encoder_between_its_embedding_and_its_head(
     assert_pairs_close(pairs("grad"))
     for one, other in ((ours.embedding, embedding), (ours.positions, positions), (ours.head, head)):
         assert_pairs_close(module_pairs(one, other, "grad"))
+
+
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
+@both_activations
+@both_norms
+@pytest.mark.parametrize("final_norm", [True, False], ids=["final norm", "no final norm"])
+def test_a_generator_is_torchs_encoder_with_a_causal_mask_between_an_embedding_and_a_linear_layer(
+    final_norm: bool, norm: Norm, activation: Activation, causal: bool
+) -> None:
+    encoder = nn.TransformerEncoder(
+        make_layer(norm, activation),
+        num_layers=3,
+        norm=nn.LayerNorm(DIM, dtype=torch.float64) if final_norm else None,
+        enable_nested_tensor=False,
+    )
+    embedding, places, head = nn.Embedding(29, DIM), nn.Embedding(QUERIES, DIM), nn.Linear(DIM, 29)
+    theirs = nn.ModuleList([encoder, embedding, places, head]).double()
+    randomize(theirs)
+    config = GeneratorConfig(
+        **make_options(norm, activation),
+        num_layers=3,
+        final_norm=final_norm,
+        positions=Positions.learned,
+        context_length=QUERIES,
+        causal=causal,
+    )
+    ours = Generator(config, vocab_size=29).double()
+
+    def pairs(what: str) -> Pairs:
+        modules = [(ours.embedding, embedding), (ours.positions.table, places), (ours.head, head)]
+        if final_norm:
+            modules.append((ours.final_norm, encoder.norm))
+        found = [pair for one, other in modules for pair in module_pairs(one, other, what)]
+        blocks = zip(ours.blocks, encoder.layers, strict=True)
+        return found + [pair for one, other in blocks for pair in block_pairs(one, other, what)]
+
+    copy_weights(pairs("data"), ours)
+    token_ids = torch.randint(0, 29, (2, QUERIES), generator=torch.Generator().manual_seed(1))
+    mask = nn.Transformer.generate_square_subsequent_mask(QUERIES, dtype=torch.float64) if causal else None
+    logits = ours(token_ids)
+    expected = head(encoder(embedding(token_ids) + places.weight, mask=mask, is_causal=causal))
+    assert_close(logits, expected)
+
+    targets = token_ids.roll(-1, dims=1)
+    for scores in (logits, expected):
+        nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten()).backward()
+    assert_pairs_close(pairs("grad"))

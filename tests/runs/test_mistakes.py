@@ -7,6 +7,7 @@ import pytest
 
 from tests_support import ROOT, Scripts
 
+TASKS = "names, review_text, reviews, sentiment, shakespeare, stars, text"
 MISTAKES = {
     "dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
     "+dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
@@ -15,7 +16,7 @@ MISTAKES = {
     "+model.foo.bar=3": "model.foo is not a key of the configuration",
     "trainer.max_epoch=3": "trainer.max_epoch is not a key of the configuration; did you mean trainer.max_epochs",
     "modle=small": "modle is not a key of the configuration; did you mean",
-    "task=sentimet": "task=sentimet: no such choice; there are reviews, sentiment, stars",
+    "task=sentimet": f"task=sentimet: no such choice; there are {TASKS}",
     "experiment=post/starz": "experiment=post/starz: no such choice",
     "model.dim=abc": "model.dim=abc: Value 'abc' of type 'str' could not be converted to Integer",
     "model.norm=both": "model.norm=both: Invalid value 'both', expected one of [post, pre, none]",
@@ -28,6 +29,15 @@ MISTAKES = {
     "optimized_mode=up": "optimized_mode=up must be auto, min or max",
     "data.path=nowhere.csv": "data.path=nowhere.csv: there is no such file or folder",
     "data.path=https://example.org/a.csv": "is a URL; download the file first",
+    "task=text": "data.path is not set; name a text file, as in data.path=my_novel.txt",
+    "task=names tokenizer=word": "tokenizer=word loses the text; use tokenizer=char or tokenizer=subword",
+    "tokenizer=char": "tokenizer=char is for generators; use tokenizer=word or tokenizer=subword for reviews",
+    "task=text data.path=nowhere.txt": "data.path=nowhere.txt: there is no such file or folder",
+    "task=text data.path=https://example.org/a.txt": "is a URL; set data.url, or download the file first",
+    "task=names data.separator=ab": "data.separator=ab must be one character",
+    "task=names data.validation_fraction=0": "data.validation_fraction=0.0 must lie between 0 and 0.5",
+    "task=names context_length=1": "context_length=1 must be at least 2 for a generator",
+    "task=names tokenizer.unknown_symbol=xy": "tokenizer.unknown_symbol=xy must be one character, or null",
     "init_from=nowhere": "nowhere: there is no such run folder",
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "missing EQUAL",
@@ -36,7 +46,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("argument", MISTAKES)
 def test_a_mistake_is_one_line_and_exit_code_2(argument: str, scripts: Scripts) -> None:
-    done = scripts.run("train", argument)
+    done = scripts.run("train", *argument.split())
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: ")
@@ -70,7 +80,7 @@ def test_an_answer_does_not_wait_for_torch(argument: str, scripts: Scripts) -> N
 def test_help_lists_the_groups_and_the_keys(scripts: Scripts) -> None:
     done = scripts.run("train", "--help")
     assert done.returncode == 0
-    for word in ("task: reviews, sentiment, stars", "model: large, medium, small, tiny", "context_length", "resume"):
+    for word in (f"task: {TASKS}", "model: large, medium, small, tiny", "context_length", "resume"):
         assert word in done.stdout
 
 

@@ -1,7 +1,7 @@
 """Which rows make up which batch: a function of the seed and the step, so that a killed run can go on exactly."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -118,12 +118,24 @@ class EvaluationBatches(Sampler[np.ndarray]):
             yield self.rows[i : i + self.batch_size]
 
 
-class ResumableLoader(DataLoader[RowBatch]):
+class EndlessBatches(Protocol):
+    """Batches of which number b depends on the seed and on b alone; iteration begins with number `start`."""
+
+    start: int
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[np.ndarray]: ...
+
+
+class ResumableLoader(DataLoader[Any]):
     """A training loader whose position is read off the training's own counter, never counted here."""
 
-    def __init__(self, rows: Rows, batches: TrainingBatches, current_batch: Callable[[], int], **options: Any) -> None:
+    def __init__(
+        self, dataset: Dataset[Any], batches: EndlessBatches, current_batch: Callable[[], int], **options: Any
+    ) -> None:
         """current_batch: how many batches the training has taken, as its checkpoint knows it."""
-        super().__init__(rows, sampler=batches, batch_size=None, **options)
+        super().__init__(dataset, sampler=batches, batch_size=None, **options)
         self.batches, self.current_batch = batches, current_batch
 
     def __iter__(self) -> Any:

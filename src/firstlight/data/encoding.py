@@ -57,7 +57,7 @@ def encode(
     if not folder.is_dir():
         log.info("Encoding %s", source.where)
         encoded = _encode(source, options, tokenizer, label_names)
-        _write_folder(folder, lambda temporary: _save(encoded, temporary))
+        write_folder(folder, lambda temporary: _save(encoded, temporary))
     return _load(folder)
 
 
@@ -162,7 +162,7 @@ def _load(folder: Path) -> EncodedTexts:
     )
 
 
-def _write_folder(folder: Path, write: Callable[[Path], None]) -> None:
+def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Fill a temporary folder and rename it; where another process was faster, keep what it wrote."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".writing-"))

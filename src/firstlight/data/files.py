@@ -90,7 +90,19 @@ def _check_columns(wanted: Sequence[str], present: Iterable[str], place: str) ->
 # --- text, line by line ---
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_text(path: Path) -> Iterator[str]:
+    """Stream the lines of a UTF-8 file, each with "\n" at its end, whatever ended it; the last may have none.
+
+    Raises UserError, naming file and line, for what is empty or no text.
+    """
+    _check_file(path)
+    if path.stat().st_size == 0:
+        raise UserError(f"{path}:1: the file is empty; name a file with text")
+    for _, line in read_lines(path):
+        yield line.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a UTF-8 file with their numbers and ends, but without a byte-order mark."""
     with path.open("rb") as file:
         for line, raw in enumerate(file, start=1):
@@ -110,7 +122,7 @@ def _decode(raw: bytes, place: str) -> str:
 
 def _read_text(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     _check_columns(columns, [TEXT_COLUMN], f"{path}:1")
-    for line, text in _lines(path):
+    for line, text in read_lines(path):
         yield Row(line, {TEXT_COLUMN: text.removesuffix("\n").removesuffix("\r")})
 
 
@@ -118,7 +130,7 @@ def _read_text(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    for line, text in _lines(path):
+    for line, text in read_lines(path):
         if text.strip():
             values = _parse_object(text, f"{path}:{line}")
             _check_columns(columns, values, f"{path}:{line}")
@@ -170,7 +182,7 @@ def _check_header(header: list[str], columns: Sequence[str], place: str) -> None
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the records, blank lines left out, each with the line on which it begins."""
     csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.reader((text for _, text in _lines(path)), delimiter=delimiter, strict=True)
+    reader = csv.reader((text for _, text in read_lines(path)), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:

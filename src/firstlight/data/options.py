@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from firstlight.text.options import TokenizerOptions
+from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 
 class SourceKind(Enum):
-    """Which source to read; auto looks for a local copy, then the Hub, then generates a sample."""
+    """Which source to read; auto looks for a local copy, then the Hub or the web, then generates a sample."""
 
     auto = "auto"
     hub = "hub"
@@ -37,6 +37,21 @@ class Balance(Enum):
     none = "none"
     weights = "weights"
     sampling = "sampling"
+
+
+class Preparation(Enum):
+    """What is made of a text file: nothing, the plays of a Gutenberg edition, or one document of each line."""
+
+    text = "text"
+    plays = "plays"
+    lines = "lines"
+
+
+class Split(Enum):
+    """Which part of a text is for validation: its end, or whole passages at random."""
+
+    sequential = "sequential"
+    passages = "passages"
 
 
 @dataclass
@@ -72,16 +87,12 @@ class ReviewOptions:
     cache_dir: str = "logs/cache"
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "evaluation_batch_size", "context_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"data.{name}={getattr(self, name)} must be at least 1")
-        if self.num_workers < 0:
-            raise ValueError(f"data.num_workers={self.num_workers} must be at least 0")
+        check_batches(self)
         for name in ("validation_fraction", "test_fraction"):
             if not 0 < getattr(self, name) < 0.5:
                 raise ValueError(f"data.{name}={getattr(self, name)} must lie between 0 and 0.5")
-        if self.max_train_rows is not None and self.max_train_rows < 1:
-            raise ValueError(f"data.max_train_rows={self.max_train_rows} must be at least 1")
+        if self.tokenizer.kind is TokenizerKind.char:
+            raise ValueError("tokenizer=char is for generators; use tokenizer=word or tokenizer=subword for reviews")
         if self.class_names is not None and self.labels is not Labels.classes:
             raise ValueError(f"data.class_names needs data.labels=classes, not {self.labels.value}")
         if self.source is SourceKind.sample and self.path is not None:
@@ -91,3 +102,57 @@ class ReviewOptions:
     def has_ordered_classes(self) -> bool:
         """Whether being off by one class is better than by two, as with stars."""
         return self.labels is Labels.stars
+
+
+@dataclass
+class CharacterOptions:
+    """A text to be continued, character by character or in pieces of words."""
+
+    source: SourceKind = SourceKind.auto
+    name: str | None = None  # the folder below $FIRSTLIGHT_DATA or data/, with one .txt file in it
+    url: str | None = None  # where the file is published: downloaded once by source=auto and source=hub
+    path: str | None = None  # a text file of your own
+    preparation: Preparation = Preparation.text
+    separator: str = "."  # stands between the documents of preparation=lines
+    split: Split = Split.sequential
+    validation_fraction: float = 0.05
+    test_fraction: float = 0.0
+    split_seed: int = 0
+    max_train_rows: int | None = None  # documents, or windows of the context's length
+
+    tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
+    context_length: int = 64
+
+    batch_size: int = 32
+    evaluation_batch_size: int = 256
+    num_workers: int = 0
+    device_resident: bool = True  # keep the ids on the accelerator where they fit
+
+    seed: int = 1
+    cache_dir: str = "logs/cache"
+
+    def __post_init__(self) -> None:
+        check_batches(self)
+        if not 0 < self.validation_fraction < 0.5:
+            raise ValueError(f"data.validation_fraction={self.validation_fraction} must lie between 0 and 0.5")
+        if not 0 <= self.test_fraction < 0.5:
+            raise ValueError(f"data.test_fraction={self.test_fraction} must be at least 0 and below 0.5")
+        if len(self.separator) != 1:
+            raise ValueError(f"data.separator={self.separator} must be one character")
+        if self.tokenizer.kind is TokenizerKind.word:
+            raise ValueError("tokenizer=word loses the text; use tokenizer=char or tokenizer=subword for generators")
+        if self.source is SourceKind.sample and self.path is not None:
+            raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+        if self.path is None and self.name is None and self.source is not SourceKind.sample:
+            raise ValueError("data.path is not set; name a text file, as in data.path=my_novel.txt")
+
+
+def check_batches(options: ReviewOptions | CharacterOptions) -> None:
+    """Raise ValueError for a number that makes no batches."""
+    for name in ("batch_size", "evaluation_batch_size", "context_length"):
+        if getattr(options, name) < 1:
+            raise ValueError(f"data.{name}={getattr(options, name)} must be at least 1")
+    if options.num_workers < 0:
+        raise ValueError(f"data.num_workers={options.num_workers} must be at least 0")
+    if options.max_train_rows is not None and options.max_train_rows < 1:
+        raise ValueError(f"data.max_train_rows={options.max_train_rows} must be at least 1")

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning.pytorch import LightningDataModule
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -16,22 +15,24 @@ from firstlight.data.batches import (
     RowBatch,
     Rows,
     TrainingBatches,
-    batches_per_epoch,
-    batches_taken,
 )
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.sources import Source, find_source
+from firstlight.data.table_data import TableData
 from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Tokenizer
 
 
-class ReviewData(LightningDataModule):
+class ReviewData(TableData):
     """Labelled reviews from a local file or folder, the Hub, or the generated sample."""
 
+    index_batch = RowBatch
+    options: ReviewOptions
     encoded: EncodedTexts
+    tokenizer: Tokenizer
     targets: NDArray[np.int64]
     table: TokenTable
 
@@ -49,6 +50,7 @@ class ReviewData(LightningDataModule):
         if hasattr(self, "table"):
             return
         self.encoded = encode(self.source, self.options)
+        self.tokenizer = self.encoded.tokenizer
         self.targets = targets_of(self.encoded.labels, self.options.labels)
         self.class_names = class_names_of(self.options.labels, self.encoded.label_names, self.options.class_names)
         self.table = TokenTable(self.encoded.ids, self.targets, self.options.context_length, self.options.truncation)
@@ -59,10 +61,6 @@ class ReviewData(LightningDataModule):
     def source(self) -> Source:
         """Where the rows come from, looked for once; every process does, as Lightning prepares data in one of them."""
         return find_source(self.options)
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        return self.encoded.tokenizer
 
     @property
     def num_classes(self) -> int:
@@ -86,6 +84,17 @@ class ReviewData(LightningDataModule):
             return None
         return torch.from_numpy(self._inverse_frequency()).float()
 
+    def module_options(self) -> dict[str, Any]:
+        """What the LightningModule is told of the data."""
+        return {"class_weights": self.class_weights()}
+
+    def card(self) -> dict[str, Any]:
+        """What a checkpoint says of the data, for those who read it without."""
+        return {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
+
+    def has_split(self, split: str) -> bool:
+        return len(self.rows(split)) > 0
+
     def texts(self, split: str, count: int) -> list[str]:
         """The texts of the first rows of a split, read again from the source."""
         return self.source.texts(self.options.text_column, self.rows(split)[:count].tolist())
@@ -103,8 +112,6 @@ class ReviewData(LightningDataModule):
 
     def train_dataloader(self) -> ResumableLoader:
         """Shuffled batches whose position is the trainer's."""
-        trainer = self.trainer
-        assert trainer is not None
         rows = self.rows("train")
         batches = TrainingBatches(
             rows,
@@ -112,16 +119,9 @@ class ReviewData(LightningDataModule):
             self.options.seed,
             lengths=self.lengths(rows) if self.options.bucket_by_length else None,
             weights=self._inverse_frequency()[self.targets[rows]] if self.options.balance is Balance.sampling else None,
-            rank=trainer.global_rank,
-            world_size=trainer.world_size,
+            **self.share,
         )
-        per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
-        return ResumableLoader(
-            self._lookup(),
-            batches,
-            lambda: batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches),
-            num_workers=self.options.num_workers,
-        )
+        return self.resumable_loader(self._lookup(), batches)
 
     def val_dataloader(self) -> DataLoader[RowBatch]:
         """The validation split, each row once."""
@@ -133,30 +133,8 @@ class ReviewData(LightningDataModule):
 
     def evaluation_loader(self, rows: NDArray[np.int64]) -> DataLoader[RowBatch]:
         """Some rows, each once, those of like length together."""
-        rank, world_size = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
-        batches = EvaluationBatches(
-            rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), rank=rank, world_size=world_size
-        )
+        batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
         return DataLoader(self._lookup(), sampler=batches, batch_size=None, num_workers=self.options.num_workers)
-
-    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the rows up here where the table does not live on the accelerator."""
-        return batch if self._is_resident() else self.table(batch)
-
-    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the rows up on the accelerator."""
-        return self.table(batch) if isinstance(batch, RowBatch) else batch
-
-    def _is_resident(self) -> bool:
-        """Whether the table lives where the network does; it moves there the first time it is needed."""
-        assert self.trainer is not None
-        device = self.trainer.strategy.root_device
-        if self.table.flat.device == device:
-            return True
-        if not (self.options.device_resident and self.table.fits(device)):
-            return False
-        self.table.to(device)
-        return True
 
     def _lookup(self) -> Rows:
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
 SAMPLE_WARNING = (
-    "No %s data: not below $" + DATA_VARIABLE + ", not in data/, and the Hub does not answer. Training on a GENERATED "
-    "SAMPLE instead; its numbers say nothing about real reviews."
+    "No %s data: not below $" + DATA_VARIABLE + ", not in data/, and %s does not answer. Training on a GENERATED "
+    "SAMPLE instead; its numbers say nothing about real data."
 )
 
 
@@ -79,7 +79,7 @@ def find_source(options: ReviewOptions, *, only_split: str = "train") -> Source:
     if options.source is SourceKind.sample:
         return _sample()
     if options.source in (SourceKind.auto, SourceKind.local):
-        folder = _local_folder(options.name)
+        folder = local_folder(options.name)
         if folder is not None:
             return _local(folder, dataset_files(folder))
         if options.source is SourceKind.local:
@@ -93,7 +93,7 @@ def find_source(options: ReviewOptions, *, only_split: str = "train") -> Source:
             raise UserError(
                 f"data.source=hub: the Hub does not answer ({error}); try again, or set data.path"
             ) from error
-        log.warning(SAMPLE_WARNING, options.name)
+        log.warning(SAMPLE_WARNING, options.name, "the Hub")
         return _sample()
 
 
@@ -118,7 +118,7 @@ def _from_path(options: ReviewOptions, path: str, only_split: str) -> Source:
     return _local(local, dataset_files(local) if local.is_dir() else {only_split: local})
 
 
-def _local_folder(name: str) -> Path | None:
+def local_folder(name: str) -> Path | None:
     """The first folder of that name below $FIRSTLIGHT_DATA and data/."""
     root = os.environ.get(DATA_VARIABLE)
     if root and not Path(root).is_dir():
@@ -129,13 +129,13 @@ def _local_folder(name: str) -> Path | None:
 
 
 def _local(where: Path, files: dict[str, Path]) -> Source:
-    return Source(SourceKind.local, str(where), _hash_of(files), files=files)
+    return Source(SourceKind.local, str(where), hash_of(files), files=files)
 
 
 def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
     copy = hub.mirror(dataset_id, cache_dir)
     files = dataset_files(copy.folder)
-    return Source(SourceKind.hub, f"{dataset_id}@{copy.revision}", _hash_of(files), files=files)
+    return Source(SourceKind.hub, f"{dataset_id}@{copy.revision}", hash_of(files), files=files)
 
 
 def _sample() -> Source:
@@ -145,7 +145,7 @@ def _sample() -> Source:
     return Source(SourceKind.sample, where, hashlib.sha256(where.encode()).hexdigest()[:16], sample=reviews)
 
 
-def _hash_of(files: dict[str, Path]) -> str:
+def hash_of(files: dict[str, Path]) -> str:
     """A fingerprint of the files' content, of how they are read, and of which split each is."""
     digest = hashlib.sha256()
     for split, path in sorted(files.items()):

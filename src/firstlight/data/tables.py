@@ -9,6 +9,7 @@ from torch import Tensor
 
 from firstlight.data.batches import RowBatch
 from firstlight.data.options import Truncation
+from firstlight.data.windows import WindowBatch
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID
 
@@ -25,6 +26,20 @@ class ReviewBatch(NamedTuple):
     targets: Tensor
     rows: Tensor
     num_tokens: int
+
+
+class TokenBatch(NamedTuple):
+    """What a generator is given.
+
+    token_ids: (batch, length) int; targets: (batch, length) int, the token that follows each.
+    """
+
+    token_ids: Tensor
+    targets: Tensor
+
+    @property
+    def num_tokens(self) -> int:
+        return self.targets.numel()
 
 
 class TokenTable(torch.nn.Module):
@@ -62,9 +77,27 @@ class TokenTable(torch.nn.Module):
         token_ids = self.flat[positions.clamp(max=len(self.flat) - 1)].masked_fill(~padding_mask, PAD_ID)
         return ReviewBatch(token_ids, padding_mask, self.targets[batch.rows], batch.rows, batch.num_tokens)
 
-    def fits(self, device: torch.device) -> bool:
-        """Whether the table takes less than a quarter of what is free on an accelerator."""
-        if device.type != "cuda":
-            return True
-        size = sum(buffer.nbytes for buffer in self.buffers())
-        return size < torch.cuda.mem_get_info(device)[0] / 4
+
+class StreamTable(torch.nn.Module):
+    """The ids of all documents on one device, and perhaps one more, which separates them."""
+
+    flat: Tensor
+
+    def __init__(self, ids: NDArray[np.integer], separator_id: int | None) -> None:
+        super().__init__()
+        if separator_id is not None:
+            ids = np.append(ids, ids.dtype.type(separator_id))
+        self.register_buffer("flat", torch.from_numpy(ids), persistent=False)
+
+    def forward(self, batch: WindowBatch) -> TokenBatch:
+        """Look the windows up; the targets are one token further on."""
+        ids = self.flat[batch.positions].long()  # (batch, length + 1)
+        return TokenBatch(ids[:, :-1], ids[:, 1:])
+
+
+def fits(table: torch.nn.Module, device: torch.device) -> bool:
+    """Whether a table takes less than a quarter of what is free on an accelerator."""
+    if device.type != "cuda":
+        return True
+    size = sum(buffer.nbytes for buffer in table.buffers())
+    return size < torch.cuda.mem_get_info(device)[0] / 4

@@ -1,18 +1,16 @@
 """Training a classifier: one logit and binary cross entropy for two classes, otherwise cross entropy."""
 
-from lightning.pytorch import LightningModule
-from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 
 from firstlight.data.tables import ReviewBatch
-from firstlight.errors import arguments_of
 from firstlight.lit.losses import classification_loss, probabilities
-from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
-from firstlight.lit.schedules import ScheduleFactory, total_steps
+from firstlight.lit.optimizers import OptimizerFactory
+from firstlight.lit.schedules import ScheduleFactory
+from firstlight.lit.training import Training
 
 
-class Classification(LightningModule):
-    """A classifier and how it learns. The batch is a `ReviewBatch`; metrics are the business of callbacks."""
+class Classification(Training):
+    """A classifier and how it learns. The batch is a `ReviewBatch`."""
 
     def __init__(
         self,
@@ -24,10 +22,8 @@ class Classification(LightningModule):
         label_smoothing: float = 0.0,
     ) -> None:
         """class_weights: (classes,), what an example of each class counts in the loss."""
-        super().__init__()
+        super().__init__(network, optimizer, schedule)
         self.class_weights: Tensor | None
-        self.network = network
-        self.optimizer_factory, self.schedule_factory = optimizer, schedule
         self.label_smoothing = label_smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
 
@@ -54,11 +50,3 @@ class Classification(LightningModule):
         loss = classification_loss(logits, batch.targets)
         self.log(f"{stage}/loss", loss, batch_size=len(batch.targets), on_epoch=True, prog_bar=True, sync_dist=True)
         return {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}
-
-    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """The optimizer, and its schedule stepped at every step."""
-        with arguments_of("optimizer"):
-            optimizer = build_optimizer(self.network, self.optimizer_factory)
-        with arguments_of("schedule"):
-            scheduler = self.schedule_factory(optimizer, total_steps(self.trainer))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from firstlight.networks.cache import LayerCache
 from firstlight.networks.config import Positions, TransformerConfig
-from firstlight.networks.positions import RotaryPositions
+from firstlight.networks.positions import RelativePositions, RotaryPositions
 
 
 class MultiHeadAttention(nn.Module):
@@ -23,6 +24,7 @@ class MultiHeadAttention(nn.Module):
         output_projection: bool = True,
         output_bias: bool = True,
         rotary: RotaryPositions | None = None,
+        relative: RelativePositions | None = None,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -31,18 +33,30 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Linear(dim, inner_dim, bias=bias)
         self.value = nn.Linear(dim, inner_dim, bias=bias)
         self.output = nn.Linear(inner_dim, dim, bias=output_bias) if output_projection else nn.Identity()
-        self.rotary = rotary or nn.Identity()
+        self.rotary, self.relative = rotary, relative
 
-    def forward(self, hidden: Tensor, memory: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        hidden: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
         """Let every position of hidden look at memory, or at hidden itself where there is no memory.
 
         hidden: (batch, queries, dim); memory: (batch, keys, dim); mask: bool, broadcastable to
-        (batch, heads, queries, keys), True = may attend. Returns (batch, queries, dim). A query that may attend to
-        nothing gets zeros before the output projection.
+        (batch, heads, queries, keys), True = may attend; is_causal: instead of a mask, the lower triangle;
+        cache: of the tokens before hidden, to which those of hidden are added. Returns (batch, queries, dim).
+        A query that may attend to nothing gets zeros before the output projection.
         """
-        query, key, value = self._project(hidden, memory)
+        assert mask is None or not is_causal, "is_causal is instead of a mask"
+        query, key, value, bias = self._project(hidden, memory, cache)
+        if bias is not None:  # scores to be added, where a boolean mask can only allow
+            mask, is_causal = allowed(bias, mask, is_causal=is_causal), False
         attended = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask
+            query, key, value, attn_mask=mask, is_causal=is_causal
         )  # (batch, heads, queries, head_dim)
         return self._join(attended)
 
@@ -50,23 +64,39 @@ class MultiHeadAttention(nn.Module):
         self, hidden: Tensor, memory: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """The same output, and the weights it was made with: (batch, heads, queries, keys), rows summing to 1 or 0."""
-        query, key, value = self._project(hidden, memory)
+        query, key, value, bias = self._project(hidden, memory, None)
         scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (batch, heads, queries, keys)
-        weights = masked_softmax(scores, mask)
+        weights = masked_softmax(scores if bias is None else scores + bias, mask)
         return self._join(weights @ value), weights
 
-    def _project(self, hidden: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, each (batch, heads, length, head_dim)."""
+    def _project(
+        self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Queries, keys and values, each (batch, heads, length, head_dim), and what positions add to the scores."""
         memory = hidden if memory is None else memory
+        start = 0 if cache is None else cache.length
+        query, key, value = self.query(hidden), self.key(memory), self.value(memory)
+        if self.rotary is not None:
+            query, key = self.rotary(query, start), self.rotary(key, start)
         query, key, value = (
-            projected.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for projected in (self.query(hidden), self.key(memory), self.value(memory))
+            projected.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for projected in (query, key, value)
         )
-        return self.rotary(query), self.rotary(key), value
+        if cache is not None:
+            key, value = cache.append(key, value)
+        if self.relative is None:
+            return query, key, value, None
+        return query, key, value, self.relative(query, key.shape[2], start) / math.sqrt(query.shape[-1])
 
     def _join(self, heads: Tensor) -> Tensor:
         """(batch, heads, queries, head_dim) -> (batch, queries, dim)."""
         return self.output(heads.transpose(1, 2).flatten(2))
+
+
+def allowed(bias: Tensor, mask: Tensor | None, *, is_causal: bool) -> Tensor:
+    """What is added to the scores: the bias, or -inf where the mask forbids. (batch, heads, queries, keys)."""
+    if is_causal:
+        mask = torch.ones(bias.shape[-2:], dtype=torch.bool, device=bias.device).tril()
+    return bias if mask is None else bias.masked_fill(~mask, -math.inf)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -79,9 +109,13 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 def build_attention(config: TransformerConfig) -> MultiHeadAttention:
     """The attention that the config describes."""
-    rotary = None
+    rotary, relative = None, None
     if config.positions is Positions.rotary:
-        rotary = RotaryPositions(config.context_length, config.resolved_head_dim)
+        rotary = RotaryPositions(
+            config.context_length, config.num_heads, config.resolved_head_dim, config.position_scale
+        )
+    if config.positions is Positions.relative:
+        relative = RelativePositions(config.context_length, config.resolved_head_dim)
     return MultiHeadAttention(
         config.dim,
         config.num_heads,
@@ -90,4 +124,5 @@ def build_attention(config: TransformerConfig) -> MultiHeadAttention:
         output_projection=config.output_projection,
         output_bias=config.output_bias,
         rotary=rotary,
+        relative=relative,
     )

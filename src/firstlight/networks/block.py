@@ -1,11 +1,13 @@
 """A transformer block: attention and feed-forward, each a sublayer with its norm, dropout and residual path."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.networks.attention import build_attention
+from firstlight.networks.cache import LayerCache
 from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -69,7 +71,7 @@ class Sublayer(nn.Module):
         self.norm_before = build_norm(config) if config.norm is Norm.pre else nn.Identity()
         self.norm_after = build_norm(config) if config.norm is Norm.post else nn.Identity()
 
-    def forward(self, hidden: Tensor, **arguments: Tensor | None) -> Tensor:
+    def forward(self, hidden: Tensor, **arguments: Any) -> Tensor:
         """hidden: (batch, length, dim), and what the transformation takes besides; returns the same shape."""
         change = self.dropout(self.transformation(self.norm_before(hidden), **arguments))
         return self.norm_after(hidden + change if self.residual else change)
@@ -80,14 +82,31 @@ class Block(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.self_attention = Sublayer(build_attention(config), config)
-        feed_forward = build_feed_forward(config)
+        attention, feed_forward = build_attention(config), build_feed_forward(config)
+        self.self_attention = Sublayer(attention, config)
         self.feed_forward = nn.Identity() if feed_forward is None else Sublayer(feed_forward, config)
+        if config.zero_init:
+            _start_from_nothing(attention.output)
+            if isinstance(feed_forward, FeedForward | GatedFeedForward):
+                _start_from_nothing(feed_forward.contract)
 
-    def forward(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        """hidden: (batch, length, dim); mask as in masks.py; returns the same shape as hidden."""
-        hidden = self.self_attention(hidden, mask=mask)
+    def forward(
+        self,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        """hidden: (batch, length, dim); mask, is_causal and cache as in attention.py; returns the shape of hidden."""
+        hidden = self.self_attention(hidden, mask=mask, is_causal=is_causal, cache=cache)
         return self.feed_forward(hidden)
+
+
+def _start_from_nothing(layer: nn.Module) -> None:
+    """The path adds nothing to the residual at first, so that a deep network begins as a shallow one."""
+    for parameter in layer.parameters():
+        nn.init.zeros_(parameter)
 
 
 def build_norm(config: TransformerConfig) -> nn.Module:
@@ -99,7 +118,7 @@ def build_norm(config: TransformerConfig) -> nn.Module:
             return nn.RMSNorm(config.dim, elementwise_affine=config.norm_affine)
 
 
-def build_feed_forward(config: TransformerConfig) -> nn.Module | None:
+def build_feed_forward(config: TransformerConfig) -> FeedForward | GatedFeedForward | LinearFeedForward | None:
     """The feed-forward layer that the config names, or None."""
     match config.feed_forward, config.activation:
         case FeedForwardKind.none, _:

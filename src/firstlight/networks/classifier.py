@@ -18,6 +18,7 @@ class Classifier(nn.Module):
         """num_outputs: one for a yes or no, else one for each class; unknown_id: what token dropout puts in."""
         super().__init__()
         self.context_length = config.context_length
+        self.is_causal = config.causal
         self.token_dropout = config.token_dropout
         self.unknown_id = unknown_id
         self.embedding = nn.Embedding(vocab_size, config.dim)
@@ -41,6 +42,9 @@ class Classifier(nn.Module):
         if padding_mask is None:
             padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
+        if self.is_causal:
+            places = torch.arange(length, device=token_ids.device)
+            mask = masks.both(mask, masks.causal(places, places))  # (batch, 1, length, length)
         hidden = self.embedding(self._drop_tokens(token_ids))  # (batch, length, dim)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)

@@ -15,6 +15,7 @@ class Positions(Enum):
     learned = "learned"
     sinusoidal = "sinusoidal"
     rotary = "rotary"
+    relative = "relative"
 
 
 class Norm(Enum):
@@ -76,6 +77,8 @@ class TransformerConfig:
 
     positions: Positions = Positions.sinusoidal
     first_position: int = 0  # where the sinusoid starts to count; post 1 starts at 1
+    position_scale: float = 1.0  # of sinusoidal and rotary: 0.5 where a context is stretched to twice its length
+    causal: bool = False  # a token sees itself and what stands before it
     embedding_std: float = 1.0
 
     norm: Norm = Norm.post
@@ -83,13 +86,14 @@ class TransformerConfig:
     norm_affine: bool = True
     final_norm: bool = False
     residual: bool = True
+    zero_init: bool = False  # each residual path starts from nothing: its last layer is all zeros
 
     attention_bias: bool = False  # of the query, key and value projections
     output_projection: bool = True
     output_bias: bool = True
 
     feed_forward: FeedForwardKind = FeedForwardKind.mlp
-    feed_forward_dim: int | None = None  # None: 4 * dim
+    feed_forward_dim: int | None = None  # None: 4 * dim, or 8/3 * dim of swiglu, which has a third matrix
     activation: Activation = Activation.relu
 
     def __post_init__(self) -> None:
@@ -103,6 +107,17 @@ class TransformerConfig:
         check_share("dropout", self.dropout)
         if not 0 < self.embedding_std < math.inf:
             raise ValueError(f"model.embedding_std={self.embedding_std} must be a finite number above 0")
+        if not 0 < self.position_scale <= 1:
+            raise ValueError(f"model.position_scale={self.position_scale} must be above 0 and at most 1")
+        if self.position_scale < 1 and self.positions not in (Positions.sinusoidal, Positions.rotary):
+            raise ValueError(
+                f"model.position_scale={self.position_scale} scales sinusoidal and rotary positions, not "
+                f"{self.positions.value}; set it to 1"
+            )
+        if self.zero_init and (not self.residual or not self.output_projection):
+            raise ValueError("model.zero_init=true needs model.residual=true and model.output_projection=true")
+        if self.zero_init and self.feed_forward is FeedForwardKind.linear:
+            raise ValueError("model.zero_init=true would keep model.feed_forward=linear at zero for good; use mlp")
         if self.feed_forward is FeedForwardKind.linear and self.activation is Activation.swiglu:
             raise ValueError("model.feed_forward=linear has no gate for model.activation=swiglu; use silu")
         if self.head_dim is None and self.dim % self.num_heads:
@@ -130,7 +145,9 @@ class TransformerConfig:
     @property
     def resolved_feed_forward_dim(self) -> int:
         """The width of the hidden layer of the feed-forward network."""
-        return 4 * self.dim if self.feed_forward_dim is None else self.feed_forward_dim
+        if self.feed_forward_dim is not None:
+            return self.feed_forward_dim
+        return 8 * self.dim // 3 if self.activation is Activation.swiglu else 4 * self.dim
 
 
 @dataclass
@@ -146,6 +163,25 @@ class ClassifierConfig(TransformerConfig):
         check_share("model.token_dropout", self.token_dropout)
         if self.convolution is not None and (self.convolution < 1 or self.convolution % 2 == 0):
             raise ValueError(f"model.convolution={self.convolution} must be odd, such as 3: a word and its neighbours")
+        if self.causal and self.convolution not in (None, 1):
+            raise ValueError(
+                f"model.convolution={self.convolution} shows a token the next one, which model.causal=true forbids; "
+                "set model.convolution=null"
+            )
+
+
+@dataclass
+class GeneratorConfig(TransformerConfig):
+    """A decoder that scores the next token at every position (post 2; GPT, 2018)."""
+
+    causal: bool = True  # False: every token sees what it is to predict (post 2 tried it)
+    tie_embeddings: bool = False  # the head reads with the matrix that the embedding writes with
+    head_bias: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.context_length < 2:
+            raise ValueError(f"context_length={self.context_length} must be at least 2 for a generator")
 
 
 def _check_at_least(name: str, value: int, minimum: int) -> None:

@@ -20,10 +20,6 @@ def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     return (key_positions[None, :] <= query_positions[:, None])[None, None]
 
 
-def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
-    """What both masks allow; None allows everything."""
-    if first is None:
-        return second
-    if second is None:
-        return first
+def both(first: Tensor, second: Tensor) -> Tensor:
+    """What both masks allow."""
     return torch.logical_and(first, second)

@@ -16,9 +16,11 @@ from torch import nn
 from firstlight.callbacks.accuracy import Accuracy
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
+from firstlight.callbacks.token_metrics import BitsPerCharacter, Perplexity, TokenAccuracy
 from firstlight.callbacks.training_loss import TrainingLoss
+from firstlight.config import MODEL_NODES
 from firstlight.data.options import SourceKind
-from firstlight.data.reviews import ReviewData
+from firstlight.data.table_data import TableData
 from firstlight.errors import arguments_of
 from firstlight.runs import weights_and_biases
 from firstlight.runs.checkpoint_io import AtomicCheckpointIO
@@ -29,12 +31,17 @@ from firstlight.runs.resume import plain
 
 log = logging.getLogger(__name__)
 
+METRICS: dict[str, tuple[type[Callback], ...]] = {  # by which the runs of a kind of network are compared
+    "classifier": (Accuracy,),
+    "generator": (BitsPerCharacter, Perplexity, TokenAccuracy),
+}
+
 
 @dataclass
 class Parts:
     """What a run is made of."""
 
-    data: ReviewData
+    data: TableData
     module: LightningModule
     trainer: Trainer
     history: HistoryLogger
@@ -43,7 +50,7 @@ class Parts:
 def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     """Prepare the data, then build everything that depends on it."""
     quieten()
-    data = instantiate(config.data, _convert_="object")
+    data: TableData = instantiate(config.data, _convert_="object")
     data.prepare_data()
     data.setup("fit")
     torch.manual_seed(config.seed)
@@ -55,14 +62,14 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     return Parts(data, module, trainer, history)
 
 
-def build_module(config: DictConfig, network: nn.Module, data: Any) -> LightningModule:
+def build_module(config: DictConfig, network: nn.Module, data: TableData) -> LightningModule:
     """The LightningModule that config.module names, around the network."""
     with arguments_of("module"):
         return instantiate(config.module)(
             network=network,
             optimizer=instantiate(config.optimizer, **optimizer_changes(config), _convert_="all"),
             schedule=instantiate(config.schedule, _convert_="all"),
-            class_weights=data.class_weights(),
+            **data.module_options(),
         )
 
 
@@ -76,14 +83,15 @@ def optimizer_changes(config: DictConfig) -> dict[str, Any]:
 
 
 def build_callbacks(config: DictConfig) -> list[Callback]:
-    """What every run needs, accuracy among it since runs are compared by it, and what config.callbacks names."""
+    """What every run needs, the metrics by which runs are compared among it, and what config.callbacks names."""
     chosen: list[Callback] = [instantiate(node) for node in (config.callbacks or {}).values() if node]
-    if not any(isinstance(callback, Accuracy) for callback in chosen):
-        chosen.insert(0, Accuracy())
+    for needed in METRICS[network_name(config)]:
+        if not any(isinstance(callback, needed) for callback in chosen):
+            chosen.insert(0, needed())
     return [ReseedEveryStep(config.seed), TrainingLoss(), *chosen, StopAtStepEnd()]
 
 
-def build_loggers(config: DictConfig, data: Any, task: str) -> list[Logger]:
+def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:
     """The loggers that config.logger names, told the whole resolved config."""
     loggers = []
     is_sample = data.source.kind is SourceKind.sample
@@ -112,17 +120,22 @@ def build_trainer(
     )
 
 
-def card(config: DictConfig, data: Any, task: str) -> dict[str, Any]:
+def card(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
     """What a checkpoint holds besides weights: plain types, enough to read the run without its data."""
     return {
         "task": task,
         "config": plain(config),
+        "network": network_name(config),
         "tokenizer": data.tokenizer.to_json(),
-        "class_names": list(data.class_names),
-        "label_names": list(data.encoded.label_names),
+        **data.card(),
         "data_source": data.source.kind.value,
         "data_fingerprint": data.source.fingerprint,
     }
+
+
+def network_name(config: DictConfig) -> str:
+    """What a checkpoint calls its kind of network."""
+    return next(name for name, node in MODEL_NODES.items() if OmegaConf.get_type(config.model) is node)
 
 
 def quieten() -> None:

@@ -15,8 +15,8 @@ from firstlight.errors import UserError
 
 log = logging.getLogger(__name__)
 
-SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real reviews."
-LOWER_IS_BETTER = ("loss", "perplexity", "mean_absolute_error")
+SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
+LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
 
 
 def lower_is_better(metric: str) -> bool:
@@ -49,6 +49,10 @@ class RunFolder:
     @property
     def vocabulary_file(self) -> Path:
         return self.path / "vocabulary.txt"
+
+    @property
+    def known_documents_file(self) -> Path:
+        return self.path / "training_documents.txt"
 
     @property
     def best_checkpoint(self) -> Path:

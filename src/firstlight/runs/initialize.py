@@ -9,33 +9,40 @@ from lightning.pytorch import LightningModule
 from torch import Tensor
 
 from firstlight.errors import UserError
+from firstlight.networks.positions import stretch
 from firstlight.runs.checkpoint import CARD, read_checkpoint
 from firstlight.runs.folder import find_run
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.text_tokenizers import tokenizer_of_json
 
 log = logging.getLogger(__name__)
 
 EMBEDDING = "network.embedding.weight"
+BY_WORD = {EMBEDDING, "network.head.weight", "network.head.bias"}  # one row for each word of the vocabulary
+POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
 
 def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any) -> None:
     """Copy every weight that has the same name and shape in the other run, and the vectors of the words both know.
 
-    Says what matched and what did not. Raises UserError if nothing did.
+    Learned positions are stretched to a longer context (position interpolation). Says what matched and what did not.
+    Raises UserError if nothing did.
     """
     folder = find_run(run, log_dir)
     path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
     checkpoint = read_checkpoint(path)
-    other = Tokenizer.from_json(checkpoint[CARD]["tokenizer"])
+    other = tokenizer_of_json(checkpoint[CARD]["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
     own = module.state_dict()
     taken, left = {}, []
     for name, weight in own.items():
         source = given.get(name)
-        if name == EMBEDDING and source is not None and source.shape[1] == weight.shape[1]:
-            taken[name] = _shared_words(weight, data.tokenizer, source, other)
+        if source is not None and name in BY_WORD and source.shape[1:] == weight.shape[1:]:
+            taken[name] = _shared_words(weight, data.tokenizer.words, source, other.words)
         elif source is not None and source.shape == weight.shape:
             taken[name] = source
+        elif source is not None and name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
+            taken[name] = stretch(source, len(weight))
+            log.info("init_from: %s stretched from %d to %d rows", name, len(source), len(weight))
         else:
             left.append(name if source is None else f"{name} {tuple(source.shape)} here {tuple(weight.shape)}")
     if not taken:
@@ -46,11 +53,13 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     log.info("init_from %s: %d weights taken; started anew: %s", path, len(taken), ", ".join(left) or "none")
 
 
-def _shared_words(weight: Tensor, tokenizer: Tokenizer, source: Tensor, other: Tokenizer) -> Tensor:
-    """The embedding with the rows of those words that the other vocabulary has too. (words, dim)."""
-    row_of = {word: row for row, word in enumerate(other.words)}
-    shared = [(row, row_of[word]) for row, word in enumerate(tokenizer.words) if word in row_of]
-    log.info("init_from: %d of %d words are known to the other run", len(shared), tokenizer.vocab_size)
+def _shared_words(weight: Tensor, words: list[str], source: Tensor, other_words: list[str]) -> Tensor:
+    """The weight with the rows of those words that the other vocabulary has too. (words, …)."""
+    row_of = {word: row for row, word in enumerate(other_words)}
+    shared = [(row, row_of[word]) for row, word in enumerate(words) if word in row_of]
+    log.info("init_from: %d of %d words are known to the other run", len(shared), len(words))
+    if not shared:
+        return weight
     mine, theirs = torch.tensor(shared).T
     result = weight.clone()
     result[mine] = source[theirs].to(weight)

@@ -19,8 +19,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from firstlight.config import ReviewDataNode, register_schemas
+from firstlight.config import CharacterDataNode, ReviewDataNode, register_schemas
 from firstlight.data.sources import check_path
+from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
 from firstlight.runs import resume
 from firstlight.runs.command import STARTED_AT, USER_MISTAKE, fail, run
@@ -116,6 +117,8 @@ def check(config: DictConfig) -> None:
         raise UserError(f"optimized_metric={config.optimized_metric} must be a metric of validation, such as val/loss")
     if OmegaConf.get_type(config.data) is ReviewDataNode:
         check_path(config.data.path, config.data.source)
+    if OmegaConf.get_type(config.data) is CharacterDataNode:
+        check_text_path(config.data.path)
     if config.init_from is not None:
         find_run(config.init_from, Path(config.paths.log_dir))
 

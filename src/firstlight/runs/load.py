@@ -1,105 +1,61 @@
-"""A trained run as an object, from its folder alone: without its data set, and without Lightning."""
+"""A trained run as an object, from its folder alone."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from omegaconf import OmegaConf
-from torch import Tensor, nn
+from torch import nn
 
-from firstlight.config import ClassifierNode
-from firstlight.data.batches import EvaluationBatches, Rows
-from firstlight.data.options import Truncation
-from firstlight.data.tables import TokenTable
-from firstlight.lit.losses import probabilities
+from firstlight.config import MODEL_NODES
+from firstlight.errors import UserError
 from firstlight.runs.checkpoint import CARD, read_checkpoint
-from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.runs.folder import RunFolder, find_run
+from firstlight.runs.loaded_classifier import LoadedClassifier
+from firstlight.runs.loaded_generator import LoadedGenerator
 from firstlight.runs.networks import build_network
-from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.text_tokenizers import tokenizer_of_json, writer_of
 
-ROWS_AT_ONCE = 256
-
-
-class Prediction(NamedTuple):
-    """What a classifier says of a text: the class, and the probability of every class in order."""
-
-    label: str
-    probabilities: dict[str, float]
+WEIGHTS = "network."  # what the names of the network's weights begin with in a checkpoint
 
 
-@dataclass(frozen=True)
-class LoadedClassifier:
-    """A trained classifier with its vocabulary and its classes."""
-
-    folder: RunFolder
-    network: nn.Module
-    tokenizer: Tokenizer
-    class_names: list[str]
-    label_names: list[str]
-    config: dict[str, Any]
-    data_source: str
-    data_fingerprint: str
-
-    def predict(self, text: str) -> Prediction:
-        """Judge one text; one longer than the context is cut as in training, one without words is judged too."""
-        return next(self.predict_many([text]))
-
-    def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
-        """Judge many texts, in their order, a few thousand at a time."""
-        for chunk in chunks(texts, TEXTS_AT_ONCE):
-            for row in self.probabilities(chunk).tolist():
-                best = max(range(len(row)), key=row.__getitem__)
-                yield Prediction(self.class_names[best], dict(zip(self.class_names, row, strict=True)))
-
-    def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
-        """The probability of every class: (texts, classes)."""
-        ids = self.tokenizer.encode_batch(texts)
-        return probabilities(self.logits(ids, np.arange(len(ids)))).numpy()
-
-    def logits(self, ids: RaggedIds, rows: NDArray[np.int64]) -> Tensor:
-        """The network's outputs for some rows of encoded texts: (rows, outputs)."""
-        context_length = self.config["context_length"]
-        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
-        lengths = ids.lengths.clip(max=context_length)
-        lookup = Rows(lengths)
-        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lengths[rows]))
-        with torch.inference_mode():
-            tables = (table(lookup[chosen]) for chosen in batches)
-            logits = torch.cat([self.network(batch.token_ids, batch.padding_mask) for batch in tables])
-        place = np.argsort(np.concatenate(batches), kind="stable")  # back from length order, by row number
-        return logits[torch.from_numpy(place)][torch.from_numpy(np.argsort(np.argsort(rows, kind="stable")))]
-
-    @property
-    def truncation(self) -> Truncation:
-        return Truncation[self.config["data"]["truncation"]]
-
-
-def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> LoadedClassifier:
+def load(
+    run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs"
+) -> LoadedClassifier | LoadedGenerator:
     """Load a run by its folder, `latest` or `best:<metric>`; checkpoint: best or last. Raises UserError."""
     folder = find_run(str(run), Path(log_dir))
     content = read_checkpoint(checkpoint_of(folder, checkpoint))
     card = content[CARD]
-    tokenizer = Tokenizer.from_json(card["tokenizer"])
-    network = build_network(_network_config(card["config"]["model"]), tokenizer.vocab_size, len(card["class_names"]))
-    prefix = "network."
+    kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
+    tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+    config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(MODEL_NODES[kind]), card["config"]["model"]))
+    network: Any = build_network(config, tokenizer.vocab_size, len(card.get("class_names", ())))
+    load_weights(network, content["state_dict"])
+    shared = (folder, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
+    if kind == "classifier":
+        return LoadedClassifier(*shared, tokenizer, card["class_names"], card["label_names"])
+    return LoadedGenerator(*shared, writer_of(tokenizer), card["separator_id"])
+
+
+def load_classifier(run: str, *, checkpoint: str, log_dir: Path) -> LoadedClassifier:
+    """Load a run that must be a classifier's."""
+    loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
+    if not isinstance(loaded, LoadedClassifier):
+        raise UserError(f"{run}: {loaded.folder.path} is a generator, which src/generate.py lets write; name another")
+    return loaded
+
+
+def load_generator(run: str, *, checkpoint: str, log_dir: Path) -> LoadedGenerator:
+    """Load a run that must be a generator's."""
+    loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
+    if not isinstance(loaded, LoadedGenerator):
+        raise UserError(f"{run}: {loaded.folder.path} is a classifier, which src/predict.py reads; name another")
+    return loaded
+
+
+def load_weights(network: nn.Module, state: dict[str, Any]) -> None:
+    """Give a network the weights of a checkpoint."""
     network.load_state_dict(
-        {name.removeprefix(prefix): weight for name, weight in content["state_dict"].items() if name.startswith(prefix)}
-    )
-    return LoadedClassifier(
-        folder,
-        network.eval(),
-        tokenizer,
-        card["class_names"],
-        card["label_names"],
-        card["config"],
-        card["data_source"],
-        card["data_fingerprint"],
+        {name.removeprefix(WEIGHTS): weight for name, weight in state.items() if name.startswith(WEIGHTS)}
     )
 
 
@@ -108,7 +64,3 @@ def checkpoint_of(folder: RunFolder, which: str) -> Path:
     if which == "best" and folder.best_checkpoint.is_file():
         return folder.best_checkpoint
     return folder.last_checkpoint
-
-
-def _network_config(values: dict[str, Any]) -> Any:
-    return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ClassifierNode), values))

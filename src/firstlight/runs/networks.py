@@ -5,15 +5,18 @@ from typing import Any
 from torch import nn
 
 from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig
+from firstlight.networks.config import ClassifierConfig, GeneratorConfig
+from firstlight.networks.generator import Generator
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 
-def build_network(config: Any, vocab_size: int, num_classes: int) -> nn.Module:
-    """The network of a checked config; its outputs are one logit for two classes, else one for each class."""
+def build_network(config: Any, vocab_size: int, num_classes: int = 0) -> nn.Module:
+    """The network of a checked config; a classifier's outputs are one logit for two classes, else one for each."""
     match config:
         case ClassifierConfig():
             return Classifier(config, vocab_size, num_outputs(num_classes), UNKNOWN_ID)
+        case GeneratorConfig():
+            return Generator(config, vocab_size)
         case _:
             raise TypeError(f"no network is known for {type(config).__name__}")
 

@@ -18,7 +18,7 @@ from firstlight.errors import UserError
 from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
 
 if TYPE_CHECKING:
-    from firstlight.runs.load import LoadedClassifier
+    from firstlight.runs.loaded_classifier import LoadedClassifier
 
 
 @dataclass
@@ -48,10 +48,10 @@ def main() -> None:
         raise UserError("give either --text or --input, a file of texts")
     if options.text and options.output is not None:
         raise UserError(f"--output {options.output} takes the predictions of --input; those of --text are printed")
-    from firstlight.runs.load import load
+    from firstlight.runs.load import load_classifier
 
     if options.input is None:
-        classifier = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+        classifier = load_classifier(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
         note_sample(classifier)
         print_predictions(classifier, options.text)
         return
@@ -64,7 +64,7 @@ def main() -> None:
         )
     if options.output is not None:
         RowWriter(options.output, [])  # an ending that cannot be written is named before anything is computed
-    classifier = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    classifier = load_classifier(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
     note_sample(classifier)
     predict_file(classifier, list(first.values), chain([first], rows), options)
 
@@ -72,7 +72,7 @@ def main() -> None:
 def note_sample(classifier: "LoadedClassifier") -> None:
     """Say, beside every prediction, that a run has seen nothing but generated reviews."""
     if classifier.data_source == "sample":
-        print("note: this run was trained on a GENERATED SAMPLE, not on real reviews", file=sys.stderr)
+        print("note: this run was trained on a GENERATED SAMPLE, not on real data", file=sys.stderr)
 
 
 def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:

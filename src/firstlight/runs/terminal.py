@@ -13,6 +13,11 @@ from rich.tree import Tree
 
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
 
+USES = {  # what a run of each kind of network is for
+    "classifier": 'python src/predict.py {} --text "It works, and it looks good."',
+    "generator": "python src/generate.py {} --tokens 500 --temperature 0.8",
+}
+
 
 @rank_zero_only
 def print_config(config: DictConfig) -> None:
@@ -39,7 +44,7 @@ def tree_of(config: DictConfig) -> Tree:
     return tree
 
 
-def report(folder: RunFolder, record: dict[str, Any]) -> None:
+def report(folder: RunFolder, record: dict[str, Any], network: str) -> None:
     """The end of a run on the terminal: its metrics, where it is, and what to do with it."""
     metrics = record["metrics"]
     splits = [split for split in ("val", "test") if any(name.startswith(f"{split}/") for name in metrics)]
@@ -56,12 +61,7 @@ def report(folder: RunFolder, record: dict[str, Any]) -> None:
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")
     where = as_typed(folder.path)
-    lines = (
-        f"The run is in {where}",
-        f"  python src/evaluate.py {where}",
-        f'  python src/predict.py {where} --text "It works, and it looks good."',
-    )
-    for line in lines:
+    for line in (f"The run is in {where}", f"  python src/evaluate.py {where}", f"  {USES[network].format(where)}"):
         console.print(line, soft_wrap=True, highlight=False)
 
 

@@ -18,9 +18,10 @@ from omegaconf import DictConfig
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
+from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, UserError
 from firstlight.runs import resume, terminal, weights_and_biases
-from firstlight.runs.build import Parts, build
+from firstlight.runs.build import Parts, build, network_name
 from firstlight.runs.checkpoint import CARD, read_checkpoint
 from firstlight.runs.folder import RunFolder, write_atomically
 from firstlight.runs.initialize import initialize_from
@@ -62,7 +63,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
             finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
             raise
         finish(folder, record, "finished")
-        terminal.report(folder, record)
+        terminal.report(folder, record, network_name(config))
         return metric
 
 
@@ -88,8 +89,7 @@ def _train(
     record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
     if is_rank_zero():
         folder.write(record)
-        # The vocabulary is for people, and for tokenizer.word_list; the checkpoints have it too.
-        write_atomically(folder.vocabulary_file, "\n".join(parts.data.tokenizer.words) + "\n")
+        write_lists(folder, parts.data)
     fit_started_at = time.perf_counter()
     try:
         if config.train:
@@ -104,6 +104,14 @@ def _train(
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
     return record["metrics"].get(config.optimized_metric)
+
+
+def write_lists(folder: RunFolder, data: TableData) -> None:
+    """The vocabulary for people, and for tokenizer.word_list; and what a generator may have learned by heart."""
+    words = (word.replace("\n", "\\n") for word in data.tokenizer.words)
+    write_atomically(folder.vocabulary_file, "\n".join(words) + "\n")
+    if known := data.known_documents():
+        write_atomically(folder.known_documents_file, "\n".join(known) + "\n")
 
 
 def checkpoint_to_resume(config: DictConfig, folder: RunFolder) -> Path | None:
@@ -138,8 +146,8 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
         trainer.validate(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
     record["metrics"] |= numbers(trainer)
     if config.test:
-        if len(parts.data.rows("test")) == 0:
-            log.warning("%s has no test rows; nothing is reported on test", parts.data.source.where)
+        if not parts.data.has_split("test"):
+            log.info("%s has no test split; nothing is reported on test", parts.data.source.where)
         else:
             trainer.test(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
             record["metrics"] |= numbers(trainer)

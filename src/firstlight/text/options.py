@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from enum import Enum
 
+NUM_BYTES = 256
+
 
 class TokenizerKind(Enum):
-    """Whole words, or pieces of words by byte-pair encoding."""
+    """Whole words, pieces of words by byte-pair encoding, or single characters."""
 
     word = "word"
     subword = "subword"
+    char = "char"
 
 
 @dataclass
@@ -19,6 +22,7 @@ class TokenizerOptions:
     max_size: int | None = 7000  # entries, [PAD] and [UNK] included; None: no limit
     min_document_frequency: int = 2  # words in fewer reviews are [UNK]
     word_list: str | None = None  # a file with one word a line, instead of counting
+    unknown_symbol: str | None = "\ufffd"  # of tokenizer=char; None: a character outside the vocabulary is an error
 
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 3:
@@ -27,5 +31,7 @@ class TokenizerOptions:
             raise ValueError(f"tokenizer.min_document_frequency={self.min_document_frequency} must be at least 1")
         if self.kind is TokenizerKind.subword and self.max_size is None:
             raise ValueError("tokenizer.max_size is not set; byte-pair encoding needs a size, such as 4000")
-        if self.kind is TokenizerKind.subword and self.word_list is not None:
+        if self.kind is not TokenizerKind.word and self.word_list is not None:
             raise ValueError("tokenizer.word_list names whole words; use it with tokenizer=word, or remove it")
+        if self.unknown_symbol is not None and len(self.unknown_symbol) != 1:
+            raise ValueError(f"tokenizer.unknown_symbol={self.unknown_symbol} must be one character, or null")

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 class RaggedIds:
     """The ids of many texts, end to end.
 
-    ids: (total,) int32; offsets: (num_texts + 1,) int64, text i being ids[offsets[i] : offsets[i + 1]].
+    ids: (total,) int; offsets: (num_texts + 1,) int64, text i being ids[offsets[i] : offsets[i + 1]].
     """
 
-    ids: NDArray[np.int32]
+    ids: NDArray[np.integer]
     offsets: NDArray[np.int64]
 
     @classmethod
@@ -36,7 +36,7 @@ class RaggedIds:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, index: int) -> NDArray[np.int32]:
+    def __getitem__(self, index: int) -> NDArray[np.integer]:
         """Return the ids of one text, as a view: (length,). Raises IndexError past either end."""
         index = range(len(self))[index]  # -1 is the last text
         return self.ids[self.offsets[index] : self.offsets[index + 1]]

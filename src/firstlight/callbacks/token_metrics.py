@@ -1,0 +1,129 @@
+"""How well a generator predicts: perplexity, bits per character, accuracy, and the loss of the last position."""
+
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor
+from torchmetrics import MeanMetric
+
+from firstlight.callbacks.publish import data_of
+from firstlight.callbacks.running_mean import RunningMean, is_logging_step, log_training
+
+STAGES = ("val", "test")
+BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
+
+
+class TokenMetric(Callback):
+    """A callback with one mean for val and one for test, which a subclass adds to and names."""
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self.means = {stage: MeanMetric().to(trainer.strategy.root_device) for stage in STAGES}
+
+    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
+        """Add a batch to the mean."""
+        raise NotImplementedError
+
+    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
+        """What is logged of the mean, without `val/` or `test/`."""
+        raise NotImplementedError
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self.add(self.means["val"], outputs, batch)
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self.add(self.means["test"], outputs, batch)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("val", pl_module)
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("test", pl_module)
+
+    def _finish(self, stage: str, pl_module: LightningModule) -> None:
+        for name, value in self.named(self.means[stage]).items():
+            pl_module.log(f"{stage}/{name}", value)
+        self.means[stage].reset()
+
+
+class Perplexity(TokenMetric):
+    """Logs `perplexity`, e to the mean loss (post 2), of train, val and test."""
+
+    def __init__(self) -> None:
+        self.training = RunningMean()
+
+    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
+        mean.update(outputs["loss"], batch.num_tokens)
+
+    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
+        return {"perplexity": mean.compute().exp()}
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self.training.add(outputs["loss"] * trainer.accumulate_grad_batches)  # Lightning hands out a share of it
+        if is_logging_step(trainer, batch_idx):
+            log_training(trainer, pl_module, {"train/perplexity": self.training.take().exp()})
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.training.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.training.load_state_dict(state_dict)
+
+
+class BitsPerCharacter(TokenMetric):
+    """Logs `bits_per_character` of val and test, by which vocabularies of any size compare.
+
+    Nothing is logged where a token stands for no certain characters, as [UNK] does among words.
+    """
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        super().setup(trainer, pl_module, stage)
+        counts = data_of(trainer).tokenizer.characters_per_token()
+        self.counts = None if counts is None else torch.from_numpy(counts).to(trainer.strategy.root_device)
+
+    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
+        if self.counts is not None:
+            characters = self.counts[batch.targets].sum()
+            mean.update(outputs["token_losses"].sum() / characters, characters)
+
+    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
+        return {} if self.counts is None else {"bits_per_character": mean.compute() * BITS_PER_NAT}
+
+
+class TokenAccuracy(TokenMetric):
+    """Logs `accuracy`, the share of tokens that were thought the likeliest: of val and test, and of single batches."""
+
+    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
+        mean.update((outputs["predicted"] == batch.targets).float())
+
+    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
+        return {"accuracy": mean.compute()}
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if is_logging_step(trainer, batch_idx):
+            hits = outputs["logits"].argmax(dim=2) == batch.targets
+            log_training(trainer, pl_module, {"train/accuracy": hits.float().mean()})
+
+
+class LastPosition(TokenMetric):
+    """Logs `last_position_loss`: of those tokens alone that have the whole context before them (post 4)."""
+
+    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
+        losses = outputs["token_losses"]
+        if losses.shape[1] == self.context_length:
+            mean.update(losses[:, -1])
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        super().setup(trainer, pl_module, stage)
+        self.context_length = data_of(trainer).options.context_length
+
+    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
+        return {"last_position_loss": mean.compute()} if mean.weight else {}

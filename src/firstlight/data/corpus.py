@@ -1,0 +1,230 @@
+"""A text as arrays of ids, encoded once and kept on disk, however long it is."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.data.encoding import SPLITS, write_folder
+from firstlight.data.options import CharacterOptions, Preparation, Split
+from firstlight.data.text_sources import TextSource
+from firstlight.errors import UserError
+from firstlight.text import plays
+from firstlight.text.options import TokenizerKind
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, tokenizer_of_json
+
+log = logging.getLogger(__name__)
+
+VERSION = 1  # raise it whenever the same input would be prepared or encoded otherwise
+CHARACTERS_AT_ONCE = 2**20
+IDS_FILE = "ids.bin"
+
+Pieces = Callable[[], Iterable[str]]  # a text in pieces, as often as it is asked for
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """An encoded text: one document for each split, or, of lines, many.
+
+    ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS.
+    """
+
+    ids: RaggedIds
+    splits: NDArray[np.int64]
+    tokenizer: CharacterTokenizer | BytePairTokenizer
+    statistics: dict[str, Any]
+
+    def rows_of(self, split: str) -> NDArray[np.int64]:
+        """The documents of a split: (n,)."""
+        return np.flatnonzero(self.splits == SPLITS.index(split))
+
+
+def encode_text(
+    source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None = None
+) -> Corpus:
+    """Read, prepare, split and encode a text, or take it from the cache.
+
+    A tokenizer is given where a trained network is to read another text; else it is learned from the training part.
+    Raises UserError.
+    """
+    folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer)
+    if not folder.is_dir():
+        log.info("Encoding %s", source.where)
+        write_folder(folder, lambda temporary: _encode(source, options, tokenizer, temporary))
+    return _load(folder)
+
+
+def _encode(
+    source: TextSource,
+    options: CharacterOptions,
+    tokenizer: CharacterTokenizer | BytePairTokenizer | None,
+    folder: Path,
+) -> None:
+    """Three passes over the text: measure its pieces, learn the vocabulary, encode. Only a part is in memory."""
+    pieces, statistics = _prepared(source, options)
+    lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
+    if not lengths.sum():
+        raise UserError(f"{source.where}: there is no text in it; name another file")
+    split_of_piece, cuts = _split(lengths, options)
+
+    def parts(split: str) -> Iterator[str]:
+        yield from _of_split(pieces(), split_of_piece, cuts, SPLITS.index(split))
+
+    if tokenizer is None:
+        tokenizer = _train_tokenizer(parts("train"), options)
+    counts: list[int] = []  # of ids in each document
+    splits: list[int] = []
+    with (folder / IDS_FILE).open("wb") as file:
+        for number, split in enumerate(SPLITS):
+            written = [count for chunk in _chunks(parts(split)) for count in _write(file, chunk, tokenizer)]
+            if options.preparation is not Preparation.lines:
+                written = [sum(written)] if written else []
+            counts += written
+            splits += [number] * len(written)
+    statistics = {"characters": int(lengths.sum())} | statistics
+    np.save(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
+    np.save(folder / "splits.npy", np.array(splits, dtype=np.int64))
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
+
+
+def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, Any]]:
+    """The pieces that a split keeps whole, and what there is to say of the text."""
+    if options.preparation is Preparation.lines:
+        return lambda: _documents(source, options.separator), {}
+    if options.preparation is Preparation.plays:
+        text = "".join(source.lines())
+        text = text if source.path is None else plays.extract_plays(text)  # the sample is nothing but plays
+        statistics = asdict(plays.statistics(text))
+        log.info(
+            "The plays: %s", ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in statistics.items())
+        )
+        return lambda: _passages(text.splitlines(keepends=True)), statistics
+    return lambda: _passages(source.lines()), {}
+
+
+def _documents(source: TextSource, separator: str) -> Iterator[str]:
+    """The lines that are not blank, without the white space around them."""
+    for number, line in enumerate(source.lines(), start=1):
+        document = line.strip()
+        if separator in document:
+            raise UserError(f"{source.where}:{number}: {separator!r} stands between lines; set data.separator")
+        if document:
+            yield document
+
+
+def _passages(lines: Iterable[str]) -> Iterator[str]:
+    """What stands between blank lines, with the blank lines after it; a very long passage in parts."""
+    passage: list[str] = []
+    size = 0
+    is_over = False
+    for line in lines:
+        is_blank = not line.strip()
+        if passage and ((is_over and not is_blank) or size > CHARACTERS_AT_ONCE):
+            yield "".join(passage)
+            passage, size = [], 0
+        passage.append(line)
+        size += len(line)
+        is_over = is_blank
+    if passage:
+        yield "".join(passage)
+
+
+def _split(lengths: NDArray[np.int64], options: CharacterOptions) -> tuple[NDArray[np.int64], list[int]]:
+    """The split of each piece, an index into SPLITS; and where a sequential split cuts, in characters."""
+    total = int(lengths.sum())
+    if options.preparation is not Preparation.lines and options.split is Split.sequential:
+        test = round(total * options.test_fraction)
+        validation = round(total * options.validation_fraction)
+        return np.zeros(len(lengths), np.int64), [total - validation - test, total - test]
+    weights = np.ones_like(lengths) if options.preparation is Preparation.lines else lengths
+    order = np.random.default_rng(options.split_seed).permutation(len(lengths))
+    share = np.cumsum(weights[order]) / weights.sum()
+    splits = np.zeros(len(lengths), np.int64)
+    splits[order[share <= options.test_fraction + options.validation_fraction]] = SPLITS.index("validation")
+    splits[order[share <= options.test_fraction]] = SPLITS.index("test")
+    return splits, []
+
+
+def _of_split(pieces: Iterable[str], splits: NDArray[np.int64], cuts: list[int], number: int) -> Iterator[str]:
+    """The pieces of one split, or where the text is cut at certain characters, the parts between two cuts."""
+    if not cuts:
+        yield from (piece for piece, split in zip(pieces, splits, strict=True) if split == number)
+        return
+    begin, end = ([0, *cuts])[number], (cuts[number] if number < len(cuts) else None)
+    position = 0
+    for piece in pieces:
+        part = piece[max(begin - position, 0) : None if end is None else max(end - position, 0)]
+        position += len(piece)
+        if part:
+            yield part
+
+
+def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> CharacterTokenizer | BytePairTokenizer:
+    wanted = options.tokenizer
+    if wanted.kind is TokenizerKind.subword:
+        assert wanted.max_size is not None
+        return BytePairTokenizer.train(parts, wanted.max_size)
+    separators = [options.separator] if options.preparation is Preparation.lines else []
+    return CharacterTokenizer.train(chain(parts, separators), wanted.unknown_symbol)
+
+
+def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
+    """The parts, about CHARACTERS_AT_ONCE at a time."""
+    chunk: list[str] = []
+    size = 0
+    for part in parts:
+        chunk.append(part)
+        size += len(part)
+        if size >= CHARACTERS_AT_ONCE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _write(file: Any, chunk: list[str], tokenizer: CharacterTokenizer | BytePairTokenizer) -> list[int]:
+    """Append the ids of some parts to a file; returns how many each part has."""
+    encoded = tokenizer.encode_batch(chunk)
+    encoded.ids.astype(id_type(tokenizer.vocab_size)).tofile(file)
+    return encoded.lengths.tolist()
+
+
+def id_type(vocab_size: int) -> type[np.uint8] | type[np.int32]:
+    """The smallest type of ids that torch can look up with."""
+    return np.uint8 if vocab_size <= np.iinfo(np.uint8).max + 1 else np.int32
+
+
+def _load(folder: Path) -> Corpus:
+    """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
+    tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
+    return Corpus(
+        RaggedIds(ids, np.load(folder / "offsets.npy")),
+        np.load(folder / "splits.npy"),
+        tokenizer,
+        json.loads((folder / "statistics.json").read_text(encoding="utf-8")),
+    )
+
+
+def _cache_key(
+    source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None
+) -> str:
+    """A name for everything that the encoding depends on."""
+    depends_on = {
+        "version": VERSION,
+        "source": source.fingerprint,
+        "preparation": [options.preparation.value, options.separator],
+        "split": [options.split.value, options.validation_fraction, options.test_fraction, options.split_seed],
+        "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
+        "given": tokenizer.to_json() if tokenizer is not None else None,
+    }
+    return "text-" + hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]

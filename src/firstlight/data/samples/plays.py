@@ -1,0 +1,444 @@
+"""Sample plays in verse, generated from a grammar of our own.
+
+There is something to learn at every range: spelling and inflection, verbs that agree with their subjects, who is thou
+and who is you, brackets and quotes that close, answers that take up the question, speakers who are on the stage, the
+names and the manner of a play. The words of a sentence keep to the theme of their scene, mostly.
+"""
+
+import random
+import re
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from firstlight.data.samples import play_lexicon as lexicon
+from firstlight.data.samples.names import LANGUAGES, coin
+
+VERSION = 1  # raised whenever the generated text changes: caches depend on it
+NUM_PLAYS = 9
+NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+NUM_ACTS = 5
+ACT_SIZE = 23_700  # characters after which an act has no further scene
+MAX_COLUMNS = 60
+
+THEME_SHARE = 0.85  # sentences about the theme of their scene; the others are about any
+ECHO_SHARE = 0.45  # speeches that take up a word of the one before
+OATH_SHARE = 0.12
+QUESTION_SHARE = 0.25  # speeches that end with a question to be answered
+CALL_SHARE = 0.2  # speeches that end with a name
+GESTURE_SHARE = 0.12
+SONG_SHARE = 0.02
+SENTENCE_COUNTS = (1, 1, 2, 2, 2, 3, 3, 4, 5, 7)  # in a speech, each as likely
+
+
+Choice = TypeVar("Choice")
+
+
+def text(seed: int = 0) -> str:
+    """Write the plays, about 1.2 million characters."""
+    rng = random.Random(f"plays {seed}")
+    return "\n\n".join(passage for _ in range(NUM_PLAYS) for passage in Play(rng).passages()) + "\n"
+
+
+@dataclass(frozen=True)
+class Character:
+    """Who speaks; a lower rank stands higher, and is never called thou from below."""
+
+    name: str
+    calling: str
+    address: str
+    rank: int
+    feminine: bool
+
+    @property
+    def spoken(self) -> str:
+        """How others speak of this character."""
+        return self.name if self.calling else f"the {self.name.lower()}"
+
+
+class Words(dict[str, str]):
+    """The words of one speech: what is given is fixed, any other slot is drawn anew whenever it is read."""
+
+    def __init__(self, rng: random.Random, choices: lexicon.Lexicon, given: dict[str, str]) -> None:
+        super().__init__(given)
+        self.rng = rng
+        self.choices = choices
+        self.nouns: list[str] = []
+
+    def __missing__(self, slot: str) -> str:
+        word = self.fill(_front_first(self.choices[slot], self.rng))
+        if slot in ("n", "m"):
+            self.nouns.append(word)
+        return word
+
+    def fill(self, pattern: str) -> str:
+        """Put a word into each {slot} of the pattern."""
+        return pattern.format_map(self) if "{" in pattern else pattern
+
+    def one_of(self, patterns: tuple[str, ...]) -> str:
+        """Fill one of the patterns."""
+        return self.fill(_front_first(patterns, self.rng))
+
+
+# A play and its scenes
+
+
+class Play:
+    """One play: its people, its places, and whether its verbs end in -eth or in -s."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.archaic = rng.random() < 0.5
+        self.language = rng.choice(tuple(LANGUAGES))
+        self.used: set[str] = set()
+        self.places = tuple(self._new_name(feminine=True) for _ in range(4))
+        self.cast: list[Character] = []
+        for calling, address, rank in rng.sample(lexicon.CALLINGS, 11):
+            feminine = calling in lexicon.FEMININE
+            name = self._new_name(feminine=feminine)
+            self.cast.append(Character(name, calling, address, rank, feminine))
+        self.cast += [
+            Character(name.capitalize(), "", f"good {name}", 5, feminine=False)
+            for name in rng.sample(lexicon.SERVANTS, 2)
+        ]
+        self.names = tuple(person.name for person in self.cast if person.calling)
+        self.oaths = {person.name: self._chronicle().one_of(lexicon.OATHS) for person in self.cast}
+
+    def passages(self) -> list[str]:
+        """Write the title, the persons and the acts."""
+        title = _tidy(self._chronicle().one_of(lexicon.TITLES)).upper()
+        passages = [title, "THE PERSONS OF THE PLAY", "\n".join(map(self._billing, self.cast))]
+        for act in range(NUM_ACTS):
+            passages += [f"ACT {NUMERALS[act]}.", *self._scenes(deadly=act >= NUM_ACTS - 2)]
+        return passages
+
+    def _scenes(self, *, deadly: bool) -> list[str]:
+        """Write the scenes of an act."""
+        passages: list[str] = []
+        for number in NUMERALS:
+            passages += [f"SCENE {number}. {self._setting()}", *Scene(self, deadly=deadly).passages()]
+            if sum(map(len, passages)) > ACT_SIZE:
+                break
+        return passages
+
+    def words(self, theme: int, speaker: Character | None, listener: Character | None, given: dict[str, str]) -> Words:
+        """The words that a speaker has for a listener."""
+        thou = _says_thou(speaker, listener)
+        choices = _choices(theme, self.archaic, thou) | {"name": self.names, "place": self.places}
+        return Words(self.rng, choices, given)
+
+    def _chronicle(self) -> Words:
+        """Words about somebody, to nobody."""
+        given = {"who": self.rng.choice(self.names), "he": "he", "him": "him", "his": "his"}
+        return self.words(self.rng.randrange(len(lexicon.THEMES)), None, None, given)
+
+    def _billing(self, person: Character) -> str:
+        if not person.calling:
+            return f"A {person.name.upper()}"
+        return _with_articles(f"{person.name.upper()}, a {person.calling} of {self.rng.choice(self.places)}")
+
+    def _setting(self) -> str:
+        setting = self.rng.choice(lexicon.SETTINGS).format(
+            place=self.rng.choice(self.places), host=self.rng.choice(self.names)
+        )
+        return f"{setting[0].upper()}{setting[1:]}."
+
+    def _new_name(self, *, feminine: bool) -> str:
+        name = coin(self.rng, self.language, feminine=feminine)
+        while not 4 <= len(name) <= 9 or name in self.used:
+            name = coin(self.rng, self.language, feminine=feminine)
+        self.used.add(name)
+        return name.capitalize()
+
+
+class Scene:
+    """One scene: who is on the stage, who speaks next, and what there is to answer."""
+
+    def __init__(self, play: Play, *, deadly: bool) -> None:
+        self.play = play
+        self.rng = play.rng
+        self.deadly = deadly
+        self.theme = self.rng.randrange(len(lexicon.THEMES))
+        self.stage = self.rng.sample(play.cast, self.rng.choice((1, 2, 2, 3, 3, 4, 5)))
+        self.written: list[str] = []
+        self.heard = ""  # a word of the last speech
+        self.due = ""  # the pattern of the answer that the next speaker owes
+        self.topic: dict[str, str] = {}  # what that answer is about
+
+    def passages(self) -> list[str]:
+        """Play the scene from the first entrance to the last exit."""
+        self._direct(f"Enter {_listed(self.stage)}")
+        if len(self.stage) == 1:
+            self._speak(self.stage[0], None, count=self.rng.randrange(6, 14))
+            self._enter(None)
+        speaker, listener = self.rng.sample(self.stage, 2)
+        for _ in range(self.rng.randrange(8, 40)):
+            speaker, listener = self._turn(speaker, listener)
+        self._end(speaker, listener)
+        return self.written
+
+    def _turn(self, speaker: Character, listener: Character) -> tuple[Character, Character]:
+        """Let one speak; say who speaks next, and to whom."""
+        event = self.rng.random()
+        if event < 0.06 and len(self.stage) < min(6, len(self.play.cast)):
+            return self._enter(speaker), speaker
+        if event < 0.12 and len(self.stage) > 2:
+            self._speak(speaker, listener, last=lexicon.FAREWELLS, after="Exit")
+            self.stage.remove(speaker)
+            return listener, self._other_than(listener)
+        called = self._speak(speaker, listener)
+        if called or self.rng.random() < 0.75:
+            return listener, speaker if self.rng.random() < 0.85 else self._other_than(listener)
+        follower = self._other_than(speaker)
+        return follower, speaker if self.rng.random() < 0.6 else self._other_than(follower)
+
+    def _enter(self, speaker: Character | None) -> Character:
+        """Bring somebody on, announced by the speaker, if any."""
+        comer = self.rng.choice([person for person in self.play.cast if person not in self.stage])
+        if speaker:
+            self._speak(speaker, comer, last=lexicon.ARRIVALS)
+        self._direct(f"Enter {comer.name}")
+        self.stage.append(comer)
+        self.due = _front_first(lexicon.GREETINGS, self.rng)
+        return comer
+
+    def _end(self, speaker: Character, listener: Character) -> None:
+        """Close with a death or with rhymes."""
+        if self.deadly and len(self.play.cast) > 7 and self.rng.random() < 0.3:
+            self._speak(speaker, listener, last=lexicon.DEATHS, after="Dies")
+            self.play.cast.remove(speaker)
+            self._direct(f"Exeunt with the body of {speaker.name}")
+            return
+        words = self._words(speaker, listener)
+        self._say(speaker, [*_verse(words.one_of(lexicon.SENTENCES["says"])), *self._rhymes(words, 1)])
+        self._direct("Exeunt")
+
+    def _other_than(self, person: Character) -> Character:
+        return self.rng.choice([other for other in self.stage if other is not person])
+
+    def _words(self, speaker: Character, listener: Character | None) -> Words:
+        absent = [person for person in self.play.cast if person not in self.stage and person is not listener]
+        who = self.rng.choice(absent or self.play.cast)
+        he, him, his = ("she", "her", "her") if who.feminine else ("he", "him", "his")
+        given = {"who": who.spoken, "he": he, "him": him, "his": his, "key": self.heard, **self.topic}
+        given["next"] = listener.spoken if listener else "my soul"
+        given["voc"] = _vocative(speaker, listener)
+        return self.play.words(self.theme, speaker, listener, given)
+
+    def _speak(
+        self,
+        speaker: Character,
+        listener: Character | None,
+        count: int = 0,
+        last: tuple[str, ...] = (),
+        after: str = "",
+    ) -> bool:
+        """Write a speech, with an answer or an echo first; return whether it calls upon the listener."""
+        words = self._words(speaker, listener)
+        if not last and not self.due and self.rng.random() < SONG_SHARE:
+            self.heard = ""
+            self._say(speaker, ["[_Sings._]", *self._rhymes(words, 2)])
+            return False
+        sentences = self._opening(speaker, words)
+        self.due, self.topic = "", {}
+        sentences += [self._sentence(words) for _ in range(count or self.rng.choice(SENTENCE_COUNTS))]
+        ending = self._ending(words, listener, last)
+        lines = _verse(" ".join([*sentences, *ending]), broken=not ending)
+        self._gesture(lines, speaker, listener, words)
+        self._say(speaker, lines + ([f"[_{after}._]"] if after else []))
+        self.heard = self.rng.choice(words.nouns) if words.nouns else ""
+        return bool(self.due) or bool(ending)
+
+    def _opening(self, speaker: Character, words: Words) -> list[str]:
+        if self.due:
+            return [words.fill(self.due)]
+        if self.heard and self.rng.random() < ECHO_SHARE:
+            return [words.one_of(lexicon.ECHOES)]
+        if self.rng.random() < OATH_SHARE:
+            return [f"{self.play.oaths[speaker.name]}, {words['clause']}."]
+        return []
+
+    def _sentence(self, words: Words) -> str:
+        kind = self.rng.choices(("says", "asks", "bids"), (74, 12, 14))[0]
+        if self.rng.random() < THEME_SHARE:
+            return words.one_of(lexicon.SENTENCES[kind])
+        usual, other = words.choices, self.rng.randrange(len(lexicon.THEMES))
+        words.choices = usual | _nouns(other)
+        sentence = words.one_of(lexicon.SENTENCES[kind])
+        words.choices = usual
+        return sentence
+
+    def _ending(self, words: Words, listener: Character | None, last: tuple[str, ...]) -> list[str]:
+        if last:
+            return [words.one_of(last)]
+        if listener and self.rng.random() < QUESTION_SHARE:
+            question, self.due = _front_first(lexicon.EXCHANGES, self.rng)
+            self.topic = self._new_topic(words)
+            words.update(self.topic)
+            return [words.fill(question)]
+        if listener and self.rng.random() < CALL_SHARE:
+            return [words.one_of(lexicon.CALLS)]
+        return []
+
+    def _new_topic(self, words: Words) -> dict[str, str]:
+        verb, thing = words["t"], words["n"]
+        before, done = lexicon.past(verb)
+        return {
+            "deed": verb,
+            "deed_ed": before,
+            "deed_en": done,
+            "deed_es": lexicon.ended(verb, "eth") if self.play.archaic else lexicon.third(verb),
+            "thing": thing,
+            "thing_s": lexicon.plural(thing),
+            "person": words["name"],
+        }
+
+    def _gesture(self, lines: list[str], speaker: Character, listener: Character | None, words: Words) -> None:
+        """Put a stage direction before one of the lines, at times."""
+        if not listener or self.rng.random() >= GESTURE_SHARE:
+            return
+        own = {"He": "She" if speaker.feminine else "He", "his": "her" if speaker.feminine else "his"}
+        gesture = _front_first(lexicon.GESTURES, self.rng).format_map(Words(self.rng, words.choices, {**words, **own}))
+        lines.insert(self.rng.randrange(len(lines)), f"[_{_with_articles(gesture)}._]")
+
+    def _rhymes(self, words: Words, num_couplets: int) -> list[str]:
+        return [
+            self._rhymed_line(words, rhyme) + mark
+            for _ in range(num_couplets)
+            for rhyme, mark in zip(self.rng.sample(self.rng.choice(lexicon.RHYMES), 2), (",", "."), strict=True)
+        ]
+
+    def _rhymed_line(self, words: Words, rhyme: str) -> str:
+        words["rhyme"] = rhyme
+        while True:
+            line = _tidy(words.one_of(lexicon.COUPLETS))
+            if len(line) < MAX_COLUMNS and 9 <= sum(map(_syllables, line.split())) <= 11:
+                return line
+
+    def _say(self, speaker: Character, lines: list[str]) -> None:
+        self.written.append("\n".join([f"{speaker.name.upper()}.", *lines]))
+
+    def _direct(self, direction: str) -> None:
+        self.written.append(textwrap.fill(f"[_{direction}._]", MAX_COLUMNS))
+
+
+def _says_thou(speaker: Character | None, listener: Character | None) -> bool:
+    """Thou is for oneself, for those below, and among equals for those of one's own gender."""
+    if not speaker or not listener:
+        return True
+    same_kind = (listener.rank, listener.feminine) == (speaker.rank, speaker.feminine)
+    return listener.rank > speaker.rank or same_kind
+
+
+def _vocative(speaker: Character, listener: Character | None) -> str:
+    if not listener:
+        return "my soul"
+    return listener.address if listener.rank <= speaker.rank else listener.spoken.replace("the ", "good ")
+
+
+def _listed(people: list[Character]) -> str:
+    names = [person.name for person in people]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+# The words of a theme
+
+
+def _front_first(choices: tuple[Choice, ...], rng: random.Random) -> Choice:
+    """Choose one, the first most often, the last least."""
+    return choices[int(len(choices) * rng.random() ** 1.7)]
+
+
+@cache
+def _nouns(theme: int) -> lexicon.Lexicon:
+    nouns, masses, *_, adjectives = (
+        own + common for own, common in zip(lexicon.THEMES[theme], lexicon.COMMON, strict=True)
+    )
+    return {
+        "n": nouns,
+        "n_": nouns,
+        "ns": tuple(map(lexicon.plural, nouns)),
+        "m": masses,
+        "m_": masses,
+        "a": adjectives,
+        "N": tuple(map(str.title, nouns)),
+        "Ns": tuple(map(str.title, map(lexicon.plural, nouns))),
+        "A": tuple(map(str.title, adjectives)),
+        "manner": tuple(map(lexicon.manner, adjectives)),
+    }
+
+
+@cache
+def _choices(theme: int, archaic: bool, thou: bool) -> lexicon.Lexicon:
+    """Every slot's words and patterns."""
+    _, _, deeds, acts, _ = (own + common for own, common in zip(lexicon.THEMES[theme], lexicon.COMMON, strict=True))
+    return (
+        lexicon.PHRASES
+        | {"adv": lexicon.ADVERBS, "number": lexicon.NUMBERS}
+        | {slot: (forms[not thou],) for slot, forms in lexicon.SECOND_PERSON.items()}
+        | {slot: (forms[not archaic],) for slot, forms in lexicon.THIRD_PERSON.items()}
+        | _nouns(theme)
+        | _verbs("t", deeds, archaic, thou)
+        | _verbs("i", acts, archaic, thou)
+    )
+
+
+def _verbs(slot: str, verbs: tuple[str, ...], archaic: bool, thou: bool) -> lexicon.Lexicon:
+    return {
+        slot: verbs,
+        f"{slot}s": tuple(lexicon.ended(verb, "eth") if archaic else lexicon.third(verb) for verb in verbs),
+        f"{slot}st": tuple(lexicon.ended(verb, "est") for verb in verbs) if thou else verbs,
+        f"{slot}ed": tuple(lexicon.past(verb)[0] for verb in verbs),
+        f"{slot}en": tuple(lexicon.past(verb)[1] for verb in verbs),
+        f"{slot}ing": tuple(lexicon.ended(verb, "ing") for verb in verbs),
+    }
+
+
+# How it is written down
+
+_START = re.compile(r"((?:^|[.!?]’? |\.” |, (?=‘))[“‘’]?)([a-z])")
+_BEFORE_VOWEL = re.compile(r"\b(a|my|thy)(?= (?:[aeio]|un|um|up|ug|us(?!u)|hour|heir|hon[eo]))")
+_LETTER = re.compile("[a-z]")
+_VOWELS = re.compile("[aeiouy]+")
+_SILENT = re.compile(r"(?<=[^aeiou\W])(?:(?<!l)e|(?<![td])ed|(?<![sxzhcg])es)$")
+
+
+def _with_articles(text: str) -> str:
+    """Say an, mine and thine before a vowel."""
+    return _BEFORE_VOWEL.sub(lambda found: "an" if found[0] == "a" else found[0][:-1] + "ine", text)
+
+
+def _tidy(text: str) -> str:
+    """Begin with a capital."""
+    return _START.sub(lambda found: found[1] + found[2].upper(), _with_articles(text))
+
+
+@cache
+def _syllables(word: str) -> int:
+    word = word.lower().strip("‘’“”.,;:!?()—")
+    return max(1, len(_VOWELS.findall(_SILENT.sub("", word))))
+
+
+def _verse(text: str, *, broken: bool = False) -> list[str]:
+    """Break sentences into lines of about ten syllables; a sentence left open is broken off, or ends."""
+    if text.endswith(";"):
+        text = text[:-1] + ("—" if broken else ".")
+    lines: list[str] = []
+    line, length = "", 0
+    for word in _tidy(text).split():
+        count = _syllables(word)
+        if line and (length + count > 11 or length >= 10 or len(line) + len(word) >= MAX_COLUMNS):
+            lines.append(line)
+            line, length = "", 0
+        line = f"{line} {word}" if line else _LETTER.sub(_upper, word, count=1) if _starts_low(word) else word
+        length += count
+    return [*lines, line]
+
+
+def _starts_low(word: str) -> bool:
+    return word.lstrip("‘’“(")[:1].islower()
+
+
+def _upper(found: re.Match[str]) -> str:
+    return found[0].upper()

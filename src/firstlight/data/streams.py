@@ -1,0 +1,214 @@
+"""Texts to be continued as batches: characters or subwords of a file, or the words of reviews."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader
+
+from firstlight.data.batches import ResumableLoader
+from firstlight.data.corpus import Corpus, encode_text
+from firstlight.data.encoding import SPLITS, EncodedTexts, encode
+from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions
+from firstlight.data.sources import Source, find_source
+from firstlight.data.table_data import TableData
+from firstlight.data.tables import StreamTable
+from firstlight.data.text_sources import TextSource, find_text
+from firstlight.data.windows import EveryWindow, RandomWindows, ShuffledDocuments, WindowBatch, Windows, join
+from firstlight.errors import UserError
+from firstlight.text.text_tokenizers import TextTokenizer, WordText, first_id
+from firstlight.text.tokenizers import PAD_ID
+
+
+class StreamData(TableData):
+    """Windows of a text and the tokens that follow: either a stream for each split, or documents in any order.
+
+    corpus: the documents and their splits; tokenizer: what reads and writes them; separator_id: what stands between
+    documents, None for a stream.
+    """
+
+    index_batch = WindowBatch
+    corpus: Corpus | EncodedTexts
+    tokenizer: TextTokenizer
+    separator_id: int | None = None
+    reader: Any = None  # the tokenizer of a trained network that is to read other data
+    table: StreamTable
+
+    def open(self) -> None:
+        """Set corpus, tokenizer and separator_id."""
+        raise NotImplementedError
+
+    def setup(self, stage: str = "fit") -> None:
+        """Open the encoded text, all splits in one table."""
+        if hasattr(self, "table"):
+            return
+        self.open()
+        self.table = StreamTable(self.corpus.ids.ids, self.separator_id)
+        self._documents = {split: self._used_documents(split) for split in SPLITS}
+        if stage == "fit":
+            self._check_lengths()
+
+    def positions(self, split: str | None = None) -> NDArray[np.int64]:
+        """Where the tokens of a split, or of all, stand in the table, in the order of the text: (n,)."""
+        offsets = self.corpus.ids.offsets
+        documents = np.arange(len(offsets) - 1) if split is None else self._documents[split]
+        if self.separator_id is not None:
+            return join(offsets, documents, self._separator) if len(documents) else np.arange(0)
+        return np.concatenate([np.arange(0), *(np.arange(offsets[i], offsets[i + 1]) for i in documents)])
+
+    def ids(self, split: str) -> NDArray[np.int64]:
+        """The tokens of a split, in the order of the text: (n,)."""
+        return self.ids_at(self.positions(split))
+
+    def ids_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The tokens at some positions."""
+        return self.table.flat[torch.from_numpy(positions)].cpu().numpy()
+
+    @property
+    def first_id(self) -> int:
+        """What a text without a beginning begins after."""
+        return first_id(self.tokenizer, self.separator_id)
+
+    def has_split(self, split: str) -> bool:
+        return self._num_tokens(split) > 1
+
+    def card(self) -> dict[str, Any]:
+        """What a checkpoint says of the data, for those who read it without."""
+        return {"separator_id": self.separator_id}
+
+    def describe(self) -> dict[str, Any]:
+        """What metrics.json says about the data."""
+        return {
+            "source": self.source.kind.value,
+            "path": self.source.where,
+            "fingerprint": self.source.fingerprint,
+            "tokens": {split: self._num_tokens(split) for split in SPLITS},
+            "vocab_size": self.tokenizer.vocab_size,
+        }
+
+    def train_dataloader(self) -> ResumableLoader:
+        """Windows drawn from the seed and the step, or consecutive ones of shuffled documents."""
+        options, documents = self.options, self._documents["train"]
+        offsets = self.corpus.ids.offsets
+        sizes = (options.context_length, options.batch_size, options.seed)
+        batches: RandomWindows | ShuffledDocuments
+        if self.separator_id is None:
+            batches = RandomWindows(int(offsets[documents[0]]), self._num_tokens("train"), *sizes, **self.share)
+        else:
+            batches = ShuffledDocuments(offsets, documents, self._separator, *sizes, **self.share)
+        return self.resumable_loader(Windows(), batches)
+
+    def val_dataloader(self) -> DataLoader[WindowBatch]:
+        """The whole validation split, in windows that do not overlap."""
+        return self.evaluation_loader("validation")
+
+    def test_dataloader(self) -> DataLoader[WindowBatch]:
+        """The whole test split, in windows that do not overlap."""
+        return self.evaluation_loader("test")
+
+    def evaluation_loader(self, split: str) -> DataLoader[WindowBatch]:
+        """A whole split, in windows that do not overlap."""
+        options = self.options
+        batches = EveryWindow(
+            self.positions(split), options.context_length, options.evaluation_batch_size, **self.share
+        )
+        return DataLoader(Windows(), sampler=batches, batch_size=None, num_workers=options.num_workers)
+
+    @property
+    def _separator(self) -> int:
+        """Where the table has its separator."""
+        return len(self.table.flat) - 1
+
+    def _num_tokens(self, split: str) -> int:
+        documents, lengths = self._documents[split], self.corpus.ids.lengths
+        separators = len(documents) + 1 if self.separator_id is not None and len(documents) else 0
+        most = self.options.max_train_rows
+        tokens = int(lengths[documents].sum()) + separators
+        if split == "train" and self.separator_id is None and most is not None:
+            return min(tokens, most * self.options.context_length + 1)
+        return tokens
+
+    def _used_documents(self, split: str) -> NDArray[np.int64]:
+        documents = self.corpus.rows_of(split)
+        if split == "train" and self.separator_id is not None:
+            return documents[: self.options.max_train_rows]
+        return documents
+
+    def _check_lengths(self) -> None:
+        """Raise UserError unless there is a window to train on and a token to predict in validation."""
+        needed = self.options.context_length + 1
+        if (tokens := self._num_tokens("train")) < needed:
+            raise UserError(
+                f"{self.source.where}: its training part has {tokens} tokens, and context_length="
+                f"{self.options.context_length} needs {needed}; take more text, or a smaller context_length"
+            )
+        if not self.has_split("validation"):
+            raise UserError(f"{self.source.where}: too little text for a validation part; take more")
+
+
+class CharacterData(StreamData):
+    """A text from a local file, the web, or the generated sample."""
+
+    options: CharacterOptions
+    corpus: Corpus
+
+    def __init__(self, **options: Any) -> None:
+        """options: the fields of CharacterOptions."""
+        super().__init__()
+        self.options = CharacterOptions(**options)
+
+    @cached_property
+    def source(self) -> TextSource:
+        """Where the text comes from, looked for once."""
+        return find_text(self.options)
+
+    def prepare_data(self) -> None:
+        """Encode what is not in the cache yet."""
+        encode_text(self.source, self.options, self.reader)
+
+    def open(self) -> None:
+        """Open the encoded text."""
+        self.corpus = encode_text(self.source, self.options, self.reader)
+        self.tokenizer = self.corpus.tokenizer
+        if self.options.preparation is Preparation.lines:
+            self.separator_id = int(self.tokenizer.encode_batch([self.options.separator]).ids[0])
+
+    def describe(self) -> dict[str, Any]:
+        """What metrics.json says about the data."""
+        return super().describe() | {"statistics": self.corpus.statistics}
+
+    def known_documents(self) -> list[str]:
+        """The training documents, where the text is made of many: what a generator may have learned by heart."""
+        if self.separator_id is None:
+            return []
+        words, ids = self.tokenizer.words, self.corpus.ids
+        return ["".join(words[i] for i in ids[document]) for document in self._documents["train"].tolist()]
+
+
+class ReviewTextData(StreamData):
+    """The words of reviews, which are shuffled and joined by [PAD]; encoded as for a classifier."""
+
+    options: ReviewOptions
+    corpus: EncodedTexts
+    separator_id = PAD_ID
+
+    def __init__(self, **options: Any) -> None:
+        """options: the fields of ReviewOptions."""
+        super().__init__()
+        self.options = ReviewOptions(**options)
+
+    @cached_property
+    def source(self) -> Source:
+        """Where the reviews come from, looked for once."""
+        return find_source(self.options)
+
+    def prepare_data(self) -> None:
+        """Encode what is not in the cache yet."""
+        encode(self.source, self.options, self.reader and self.reader.tokenizer)
+
+    def open(self) -> None:
+        """Open the encoded reviews."""
+        self.corpus = encode(self.source, self.options, self.reader and self.reader.tokenizer)
+        self.tokenizer = WordText(self.corpus.tokenizer)

@@ -1,0 +1,91 @@
+"""What all data modules share: indices are loaded, and looked up in a table that lives where the network does."""
+
+from typing import Any, ClassVar
+
+from lightning.pytorch import LightningDataModule
+from torch import nn
+from torch.utils.data import Dataset
+
+from firstlight.data.batches import EndlessBatches, ResumableLoader, batches_per_epoch, batches_taken
+from firstlight.data.tables import fits
+
+
+class TableData(LightningDataModule):
+    """Batches of indices that become batches of ids on the device.
+
+    index_batch: the type of a batch before it is looked up; options: a dataclass of options.py; table: from indices
+    to what the network is given, with a buffer `flat` of all ids.
+    """
+
+    index_batch: ClassVar[type]
+    options: Any
+    table: Any
+    tokenizer: Any
+
+    @property
+    def source(self) -> Any:
+        """Where the data comes from: its kind, where, fingerprint."""
+        raise NotImplementedError
+
+    @property
+    def num_classes(self) -> int:
+        """The classes of a classifier, 0 where there are none."""
+        return 0
+
+    def has_split(self, split: str) -> bool:
+        """Whether there is anything to measure in a split."""
+        raise NotImplementedError
+
+    def module_options(self) -> dict[str, Any]:
+        """What the LightningModule is told of the data."""
+        return {}
+
+    def card(self) -> dict[str, Any]:
+        """What a checkpoint says of the data, in plain types, for those who read it without."""
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """What metrics.json says about the data."""
+        raise NotImplementedError
+
+    def known_documents(self) -> list[str]:
+        """Short training texts that a generator may learn by heart; none for most data."""
+        return []
+
+    def resumable_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader:
+        """A training loader whose position is the trainer's."""
+        trainer = self.trainer
+        assert trainer is not None
+        per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
+        return ResumableLoader(
+            dataset,
+            batches,
+            lambda: batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches),
+            num_workers=self.options.num_workers,
+        )
+
+    @property
+    def share(self) -> dict[str, int]:
+        """Which share of every batch is this process's."""
+        trainer = self.trainer
+        return {"rank": trainer.global_rank, "world_size": trainer.world_size} if trainer else {}
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
+        """Look the indices up here where the table does not live on the accelerator."""
+        return batch if self._is_resident() else self.table(batch)
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
+        """Look the indices up on the accelerator."""
+        return self.table(batch) if isinstance(batch, self.index_batch) else batch
+
+    def _is_resident(self) -> bool:
+        """Whether the table lives where the network does; it moves there the first time it is needed."""
+        assert self.trainer is not None
+        table: nn.Module = self.table
+        device = self.trainer.strategy.root_device
+        if self.table.flat.device == device:
+            return True
+        if not (self.options.device_resident and fits(table, device)):
+            return False
+        table.to(device)
+        return True

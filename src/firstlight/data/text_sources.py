@@ -1,0 +1,133 @@
+"""Where a text to be continued comes from: a local file, the web, or the generated sample."""
+
+import hashlib
+import logging
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstlight.data.files import read_text
+from firstlight.data.options import CharacterOptions, Preparation, SourceKind
+from firstlight.data.sources import DATA_VARIABLE, SAMPLE_WARNING, hash_of, local_folder
+from firstlight.errors import RunError, UserError
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 5.0  # seconds without a byte
+AGENT = {"User-Agent": "firstlight"}
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """One text file, or a generated text. kind: local, hub (from the web) or sample."""
+
+    kind: SourceKind
+    where: str
+    fingerprint: str
+    path: Path | None = None
+    sample: Preparation = Preparation.text
+
+    def lines(self) -> Iterator[str]:
+        """The text, a line at a time, each with its "\\n"."""
+        if self.path is not None:
+            return read_text(self.path)
+        return iter(sample_text(self.sample).splitlines(keepends=True))
+
+
+class UnreachableError(ConnectionError):
+    """The web did not answer."""
+
+
+def find_text(options: CharacterOptions) -> TextSource:
+    """The source that the options name. Raises UserError."""
+    if options.path is not None:
+        return _local(Path(options.path))
+    if options.source is SourceKind.sample:
+        return _sample(options.preparation)
+    assert options.name is not None
+    if options.source in (SourceKind.auto, SourceKind.local):
+        folder = local_folder(options.name)
+        if folder is not None:
+            return _local(folder)
+        if options.source is SourceKind.local:
+            raise UserError(
+                f"data.source=local: there is no folder {options.name} below ${DATA_VARIABLE} or data/; set data.path"
+            )
+    if options.url is None:
+        raise UserError("data.url is not set, so there is nothing to download; set data.path to a text file")
+    try:
+        return _download(options.url, options.name, Path(options.cache_dir))
+    except UnreachableError as error:
+        if options.source is SourceKind.hub:
+            raise UserError(f"data.source=hub: {options.url} does not answer ({error}); set data.path") from error
+        log.warning(SAMPLE_WARNING, options.name, options.url)
+        return _sample(options.preparation)
+
+
+def check_text_path(path: str | None) -> None:
+    """Raise UserError, before anything heavy, if a path is no file or folder."""
+    if path is None or Path(path).exists():
+        return
+    if "://" in path:
+        raise UserError(f"data.path={path} is a URL; set data.url, or download the file first")
+    raise UserError(f"data.path={path}: there is no such file or folder")
+
+
+def sample_text(preparation: Preparation) -> str:
+    """The generated text of a kind."""
+    from firstlight.data.samples import names, plays
+
+    return "\n".join(names.names()) + "\n" if preparation is Preparation.lines else plays.text()
+
+
+def _local(path: Path) -> TextSource:
+    check_text_path(str(path))
+    file = _only_text_in(path) if path.is_dir() else path
+    next(read_text(file))  # what cannot be read at all is said before anything else is done
+    return TextSource(SourceKind.local, str(file), hash_of({"text": file}), file)
+
+
+def _only_text_in(folder: Path) -> Path:
+    files = sorted(folder.glob("*.txt"))
+    if len(files) != 1:
+        found = ", ".join(file.name for file in files[:5]) or "none"
+        raise UserError(f"{folder} must hold one .txt file, and there is {found}; set data.path to a file")
+    return files[0]
+
+
+def _download(url: str, name: str, cache_dir: Path) -> TextSource:
+    """The file at a URL, downloaded once and kept."""
+    path = cache_dir / "downloads" / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.txt"
+    if not path.is_file():
+        log.info("Downloading %s", url)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = _fetch(url)
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    return TextSource(SourceKind.hub, url, hash_of({"text": path}), path)
+
+
+def _fetch(url: str) -> bytes:
+    """The bytes at a URL. Raises UnreachableError without an answer, RunError for one that is no file."""
+    if not url.startswith(("https://", "http://")):
+        raise UserError(f"data.url={url} must begin with https:// or http://; a local file is data.path")
+    try:
+        request = urllib.request.Request(url, headers=AGENT)  # noqa: S310  (checked above)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
+            return answer.read()
+    except urllib.error.HTTPError as error:
+        raise RunError(f"data.url={url} answers {error.code} {error.reason}; set data.url, or data.path") from error
+    except OSError as error:  # no name, no route, no answer in time
+        raise UnreachableError(str(error)) from error
+
+
+def _sample(preparation: Preparation) -> TextSource:
+    from firstlight.data.samples import names, plays
+
+    version = names.VERSION if preparation is Preparation.lines else plays.VERSION
+    where = f"generated {'names' if preparation is Preparation.lines else 'plays'} {version}"
+    fingerprint = hashlib.sha256(where.encode()).hexdigest()[:16]
+    return TextSource(SourceKind.sample, where, fingerprint, sample=preparation)

@@ -1,0 +1,146 @@
+"""Which windows of a text make up which batch: a function of the seed and the step."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+
+class WindowBatch(NamedTuple):
+    """Where the tokens of some windows stand; each has one more than the context, for the last target."""
+
+    positions: Tensor  # (batch, length + 1) int64
+
+
+class Windows(Dataset[WindowBatch]):
+    """Turns an array of positions into a WindowBatch."""
+
+    def __getitem__(self, positions: NDArray[np.int64]) -> WindowBatch:
+        return WindowBatch(torch.from_numpy(positions))
+
+
+class RandomWindows(Sampler[NDArray[np.int64]]):
+    """Windows that begin anywhere in a stream (posts 2 and 4): batch number b depends on the seed and on b alone."""
+
+    def __init__(
+        self,
+        first: int,
+        length: int,
+        context_length: int,
+        batch_size: int,
+        seed: int,
+        *,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        """first, length: where the stream stands and how many tokens it has, more than context_length."""
+        assert length > context_length, f"{length} tokens for a context of {context_length}"
+        self.first, self.num_starts = first, length - context_length
+        self.batch_size, self.seed = batch_size * world_size, seed
+        self.rank, self.world_size = rank, world_size
+        self.steps = max(1, length // (context_length * self.batch_size))
+        self.columns = np.arange(context_length + 1)
+        self.start = 0
+
+    def __len__(self) -> int:
+        """The batches of an epoch: as many tokens as the stream has."""
+        return self.steps
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        begin, self.start = self.start, 0
+        for number in range(begin, begin + self.steps):
+            yield self.batch(number)[self.rank :: self.world_size]
+
+    def batch(self, number: int) -> NDArray[np.int64]:
+        """The positions of one batch, for all processes together: (batch, context_length + 1)."""
+        starts = np.random.default_rng((self.seed, number)).integers(self.num_starts, size=self.batch_size)
+        return (self.first + starts)[:, None] + self.columns
+
+
+class ShuffledDocuments(Sampler[NDArray[np.int64]]):
+    """Consecutive windows of all documents joined by a separator, in another order in every epoch (post 4)."""
+
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        documents: NDArray[np.int64],
+        separator: int,
+        context_length: int,
+        batch_size: int,
+        seed: int,
+        *,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        """offsets: where all documents begin; documents: (n,) which to use; separator: where the separator stands."""
+        self.offsets, self.documents, self.separator = offsets, documents, separator
+        self.context_length, self.seed = context_length, seed
+        self.batch_size, self.rank, self.world_size = batch_size * world_size, rank, world_size
+        tokens = int((offsets[documents + 1] - offsets[documents] + 1).sum()) + 1
+        self.num_windows = (tokens - 1) // context_length
+        assert self.num_windows, f"{tokens} tokens for a context of {context_length}"
+        self.start = 0
+
+    def __len__(self) -> int:
+        return -(-self.num_windows // self.batch_size)
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        epoch, position = divmod(self.start, len(self))
+        self.start = 0
+        remaining = len(self)
+        while remaining:
+            batches = self.epoch_batches(epoch)[position : position + remaining]
+            for batch in batches:
+                yield batch[self.rank :: self.world_size]
+            remaining -= len(batches)
+            epoch, position = epoch + 1, 0
+
+    def epoch_batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        """All batches of one epoch, for all processes together."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.documents))
+        joined = join(self.offsets, self.documents[order], self.separator)
+        windows = joined[full_windows(len(joined), self.context_length)]  # (windows, context_length + 1)
+        missing = -len(windows) % self.world_size  # every process needs the same number
+        windows = np.resize(windows, (len(windows) + missing, windows.shape[1]))  # begins again
+        return [windows[i : i + self.batch_size] for i in range(0, len(windows), self.batch_size)]
+
+
+class EveryWindow(Sampler[NDArray[np.int64]]):
+    """A whole stream in windows that do not overlap, the last one perhaps shorter; each process has its own."""
+
+    def __init__(
+        self, positions: NDArray[np.int64], context_length: int, batch_size: int, *, rank: int = 0, world_size: int = 1
+    ) -> None:
+        """positions: (n,) where the tokens of the stream stand."""
+        windows = full_windows(len(positions), context_length)
+        rest = positions[len(windows) * context_length :]
+        mine = windows[rank::world_size]
+        self.batches = [positions[mine[i : i + batch_size]] for i in range(0, len(mine), batch_size)]
+        if len(rest) > 1 and len(windows) % world_size == rank:
+            self.batches.append(rest[None])
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        return iter(self.batches)
+
+
+def full_windows(num_tokens: int, context_length: int) -> NDArray[np.int64]:
+    """The places of every window that is whole: (windows, context_length + 1)."""
+    starts = np.arange(0, max(num_tokens - 1, 0) // context_length * context_length, context_length)
+    return starts[:, None] + np.arange(context_length + 1)
+
+
+def join(offsets: NDArray[np.int64], documents: NDArray[np.int64], separator: int) -> NDArray[np.int64]:
+    """Where the tokens of some documents stand, one after the other, a separator before each and after the last."""
+    lengths = offsets[documents + 1] - offsets[documents] + 1  # with the separator before it
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(begins - offsets[documents] + 1, lengths)
+    places[begins] = separator
+    return np.append(places, separator)

@@ -1,0 +1,48 @@
+"""Keys and values of the tokens that a network has read already, so that the next one need not read them again."""
+
+import torch
+from torch import Tensor
+
+
+class LayerCache:
+    """The keys and values of one attention; for `torch.no_grad()`, since it writes in place."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity, self.length = capacity, 0
+        self.keys, self.values = torch.empty(0), torch.empty(0)
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the keys and values of new tokens, each (batch, heads, new, head_dim); returns all so far."""
+        end = self.length + key.shape[2]
+        assert end <= self.capacity, f"{end} tokens in a cache for {self.capacity}"
+        shape = (*key.shape[:2], self.capacity, key.shape[3])
+        if self.length == 0 and (self.keys.shape, self.keys.dtype, self.keys.device) != (shape, key.dtype, key.device):
+            self.keys, self.values = key.new_empty(shape), value.new_empty(shape)
+        assert self.keys.shape == shape, f"{key.shape[0]} texts in a cache that holds {self.keys.shape[0]}"
+        self.keys[:, :, self.length : end] = key
+        self.values[:, :, self.length : end] = value
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+
+class KeyValueCache:
+    """One LayerCache for each block, filled in step."""
+
+    def __init__(self, num_layers: int, capacity: int) -> None:
+        """capacity: the most tokens it can hold, the context length of the network."""
+        self.layers = [LayerCache(capacity) for _ in range(num_layers)]
+
+    @property
+    def length(self) -> int:
+        """The tokens read so far."""
+        return self.layers[0].length
+
+    def clear(self) -> None:
+        """Forget the tokens, and keep the memory."""
+        for layer in self.layers:
+            layer.length = 0
+
+    def positions(self, num_new: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Where the new tokens stand, and all of them after they are read: (new,), (length + new,)."""
+        keys = torch.arange(self.length + num_new, device=device)
+        return keys[self.length :], keys

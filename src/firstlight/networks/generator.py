@@ -1,0 +1,54 @@
+"""A decoder that reads a text and scores what comes next (post 2; GPT, 2018)."""
+
+from torch import Tensor, nn
+
+from firstlight.networks import masks
+from firstlight.networks.block import Block, build_norm
+from firstlight.networks.cache import KeyValueCache
+from firstlight.networks.config import GeneratorConfig
+from firstlight.networks.positions import build_positions
+
+
+class Generator(nn.Module):
+    """Embedding, positions, blocks that look back only, and a score for every token of the vocabulary."""
+
+    def __init__(self, config: GeneratorConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.context_length, self.vocab_size = config.context_length, vocab_size
+        self.is_causal = config.causal
+        self.embedding = nn.Embedding(vocab_size, config.dim)
+        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        self.positions = build_positions(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
+        if config.tie_embeddings:
+            self.head.weight = self.embedding.weight
+
+    def forward(self, token_ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Score the next token at every position.
+
+        token_ids: (batch, length) int; cache: of the tokens before them, to which they are added. Returns logits
+        (batch, length, vocab_size). Raises ValueError if all tokens together exceed the context length.
+        """
+        start = 0 if cache is None else cache.length
+        length = token_ids.shape[1]
+        if start + length > self.context_length:
+            raise ValueError(
+                f"a text of {start + length} tokens is longer than the context length, {self.context_length}"
+            )
+        mask, is_causal = None, self.is_causal
+        if cache is not None and start and is_causal:
+            is_causal = False  # which torch understands of equally many queries and keys alone
+            mask = masks.causal(*cache.positions(length, token_ids.device)) if length > 1 else None
+        hidden = self.dropout(self.positions(self.embedding(token_ids), start))  # (batch, length, dim)
+        for i, block in enumerate(self.blocks):
+            hidden = block(hidden, mask, is_causal=is_causal, cache=None if cache is None else cache.layers[i])
+        return self.head(self.final_norm(hidden))  # (batch, length, vocab_size)
+
+    def new_cache(self) -> KeyValueCache:
+        """An empty cache for as many tokens as the network can see. Raises ValueError if it looks ahead too."""
+        if not self.is_causal:
+            raise ValueError("a network that sees what follows (model.causal=false) reads everything anew each time")
+        return KeyValueCache(len(self.blocks), self.context_length)

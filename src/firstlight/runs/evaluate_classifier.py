@@ -1,0 +1,131 @@
+"""A trained classifier on any split: metrics, predictions, and the figures of post 1."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torchmetrics.functional import mean_absolute_error
+from torchmetrics.functional.classification import multiclass_accuracy, multiclass_f1_score
+
+from firstlight.config import ReviewDataNode
+from firstlight.data.encoding import EncodedTexts, encode
+from firstlight.data.files import RowWriter
+from firstlight.data.labels import LEFT_OUT, targets_of
+from firstlight.data.options import Labels, ReviewOptions
+from firstlight.data.sources import find_source
+from firstlight.errors import UserError
+from firstlight.figures import confusion_matrix, stars, style
+from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.runs.evaluate import (
+    EvaluateOptions,
+    changed_options,
+    print_results,
+    refuse_other_data,
+    results_folder,
+    write_metrics,
+)
+from firstlight.runs.loaded_classifier import LoadedClassifier
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a run says of some rows.
+
+    rows: (n,); labels: (n,) as in the data; targets: (n,), LEFT_OUT where the task leaves the label out;
+    probabilities: (n, classes); metrics: of the rows with a target.
+    """
+
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    probabilities: NDArray[np.float32]
+    metrics: dict[str, float]
+
+
+def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) -> Path:
+    """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
+    data_options: ReviewOptions = changed_options(classifier.config["data"], ReviewDataNode, options.data)
+    source = find_source(data_options, only_split="train" if options.data.path is None else "test")
+    refuse_other_data(classifier, source, options.data)
+    encoded = encode(source, data_options, classifier.tokenizer, classifier.label_names)
+    split = options.split or ("test" if len(encoded.rows_of("test")) else "validation")
+    judged = judge(classifier, encoded, data_options, split)
+    folder = results_folder(classifier, source, split, options)
+    write_metrics(folder, classifier, source, split, {"rows": len(judged.rows)}, judged.metrics, options)
+    texts = source.texts(data_options.text_column, judged.rows.tolist())
+    write_csv(folder / "predictions.csv", prediction_rows(classifier, judged, texts))
+    draw_figures(folder, classifier, judged, data_options, split)
+    print_results(folder, classifier, source, split, judged.metrics, "Figures, predictions and metrics")
+    return folder
+
+
+def judge(classifier: LoadedClassifier, encoded: EncodedTexts, options: ReviewOptions, split: str) -> Judged:
+    """Logits and metrics of all rows of a split. Raises UserError if it has none."""
+    rows = encoded.rows_of(split)
+    labels = encoded.labels[rows]
+    targets = targets_of(labels, options.labels)
+    used = torch.from_numpy(targets != LEFT_OUT)
+    if not used.any():
+        raise UserError(f"the {split} split has no rows for data.labels={options.labels.value}; choose another --split")
+    logits = classifier.logits(encoded.ids, rows)
+    shares = probabilities(logits)
+    known = torch.from_numpy(targets)[used]
+    metrics = {"loss": float(classification_loss(logits[used], known))}
+    metrics |= classification_metrics(shares[used], known, ordered=options.has_ordered_classes)
+    return Judged(rows, labels, targets, shares.numpy(), metrics)
+
+
+def classification_metrics(shares: Any, targets: Any, *, ordered: bool) -> dict[str, float]:
+    """The metrics of the accuracy callback. shares: (n, classes) probabilities; targets: (n,)."""
+    predicted, num_classes = shares.argmax(dim=1), shares.shape[1]
+    metrics = {
+        "accuracy": multiclass_accuracy(predicted, targets, num_classes, average="micro"),
+        "macro_f1": multiclass_f1_score(predicted, targets, num_classes, average="macro"),
+    }
+    if ordered:
+        metrics["mean_absolute_error"] = mean_absolute_error(predicted, targets)
+    return {name: float(value) for name, value in metrics.items()}
+
+
+def prediction_rows(classifier: LoadedClassifier, judged: Judged, texts: list[str]) -> list[dict[str, Any]]:
+    """One row for each text: what it is labelled, what is predicted, and every probability."""
+    names = classifier.class_names
+    return [
+        {"text": text, "label": classifier.label_names[label], "prediction": names[shares.argmax()]}
+        | {f"probability_{name}": round(float(share), 6) for name, share in zip(names, shares, strict=True)}
+        for text, label, shares in zip(texts, judged.labels, judged.probabilities, strict=True)
+    ]
+
+
+def draw_figures(
+    folder: Path, classifier: LoadedClassifier, judged: Judged, options: ReviewOptions, split: str
+) -> None:
+    """The confusion matrix, as picture and table, and for stars the post's figures."""
+    used = judged.targets != LEFT_OUT
+    predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
+    counts = np.zeros((len(names), len(names)), dtype=np.int64)
+    np.add.at(counts, (judged.targets[used], predicted[used]), 1)
+    style.save(
+        confusion_matrix.confusion_matrix(counts, names, title=f"Confusion matrix, {split}"),
+        folder / "confusion_matrix.png",
+    )
+    write_csv(folder / "confusion_matrix.csv", confusion_matrix.table(counts, names))
+    if options.labels is not Labels.classes:
+        is_binary = options.labels is Labels.binary
+        event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
+        share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
+        figure = stars.probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
+        style.save(figure, folder / "probability_per_star.png")
+    style.save(
+        stars.predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png"
+    )
+
+
+def write_csv(path: Path, rows: Any) -> None:
+    """Equal rows as a CSV file, whole or not at all."""
+    with RowWriter(path, list(rows[0])) as file:
+        for row in rows:
+            file.write(row)

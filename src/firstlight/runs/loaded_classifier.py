@@ -1,0 +1,75 @@
+"""A trained classifier as an object: without its data set, and without Lightning."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from firstlight.data.batches import EvaluationBatches, Rows
+from firstlight.data.options import Truncation
+from firstlight.data.tables import TokenTable
+from firstlight.lit.losses import probabilities
+from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
+from firstlight.runs.folder import RunFolder
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import Tokenizer
+
+ROWS_AT_ONCE = 256
+
+
+class Prediction(NamedTuple):
+    """What a classifier says of a text: the class, and the probability of every class in order."""
+
+    label: str
+    probabilities: dict[str, float]
+
+
+@dataclass(frozen=True)
+class LoadedClassifier:
+    """A trained classifier with its vocabulary and its classes."""
+
+    folder: RunFolder
+    network: nn.Module
+    config: dict[str, Any]
+    data_source: str
+    data_fingerprint: str
+    tokenizer: Tokenizer
+    class_names: list[str]
+    label_names: list[str]
+
+    def predict(self, text: str) -> Prediction:
+        """Judge one text; one longer than the context is cut as in training, one without words is judged too."""
+        return next(self.predict_many([text]))
+
+    def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
+        """Judge many texts, in their order, a few thousand at a time."""
+        for chunk in chunks(texts, TEXTS_AT_ONCE):
+            for row in self.probabilities(chunk).tolist():
+                best = max(range(len(row)), key=row.__getitem__)
+                yield Prediction(self.class_names[best], dict(zip(self.class_names, row, strict=True)))
+
+    def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
+        """The probability of every class: (texts, classes)."""
+        ids = self.tokenizer.encode_batch(texts)
+        return probabilities(self.logits(ids, np.arange(len(ids)))).numpy()
+
+    def logits(self, ids: RaggedIds, rows: NDArray[np.int64]) -> Tensor:
+        """The network's outputs for some rows of encoded texts: (rows, outputs)."""
+        context_length = self.config["context_length"]
+        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
+        lengths = ids.lengths.clip(max=context_length)
+        lookup = Rows(lengths)
+        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lengths[rows]))
+        with torch.inference_mode():
+            tables = (table(lookup[chosen]) for chosen in batches)
+            logits = torch.cat([self.network(batch.token_ids, batch.padding_mask) for batch in tables])
+        place = np.argsort(np.concatenate(batches), kind="stable")  # back from length order, by row number
+        return logits[torch.from_numpy(place)][torch.from_numpy(np.argsort(np.argsort(rows, kind="stable")))]
+
+    @property
+    def truncation(self) -> Truncation:
+        return Truncation[self.config["data"]["truncation"]]

@@ -1,0 +1,139 @@
+"""A trained generator as an object: without its data set, and without Lightning."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from firstlight.decoding.generate import Window, generate
+from firstlight.decoding.sampling import Sampling
+from firstlight.errors import UserError
+from firstlight.networks.generator import Generator
+from firstlight.runs.folder import RunFolder
+from firstlight.text.plays import clean
+from firstlight.text.text_tokenizers import TextTokenizer, first_id
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a text is written.
+
+    tokens: at most so many, a document ends earlier; temperature, top_k, top_p, greedy: as in decoding/sampling.py;
+    seed: the same text again; window: as in decoding/generate.py; context_length: a shorter view than the network's.
+    """
+
+    tokens: int = 500
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    greedy: bool = False
+    seed: int | None = None
+    window: Literal["half", "slide"] = "half"
+    context_length: int | None = None
+
+
+class Prompt(NamedTuple):
+    """A prompt as the network reads it: (1, length) ids, the text, and what had to be done to it."""
+
+    token_ids: Tensor
+    text: str
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class LoadedGenerator:
+    """A trained generator with its vocabulary."""
+
+    folder: RunFolder
+    network: Generator
+    config: dict[str, Any]
+    data_source: str
+    data_fingerprint: str
+    tokenizer: TextTokenizer
+    separator_id: int | None
+
+    def generate(self, prompt: str = "", **writing: Any) -> str:
+        """The prompt and what the network writes after it. writing: the fields of Writing. Raises UserError."""
+        return self.generate_many(prompt, 1, **writing)[0]
+
+    def generate_many(self, prompt: str = "", num_samples: int = 1, **writing: Any) -> list[str]:
+        """Several continuations of one prompt, written at once."""
+        read = self.read(prompt, Writing(**writing))
+        for note in read.notes:
+            log.warning("%s", note)
+        texts = [read.text] * num_samples
+        for pieces in self.stream(read, num_samples, Writing(**writing)):
+            texts = [text + piece for text, piece in zip(texts, pieces, strict=True)]
+        return texts
+
+    def read(self, prompt: str, writing: Writing) -> Prompt:
+        """A prompt, prepared as the training text was, with what there is to say of it. Raises UserError."""
+        length = self._context_length(writing)
+        text = clean(prompt) if self.config["data"].get("preparation") == "plays" else prompt
+        notes = [f"the prompt was prepared as the plays were: {text!r}"] if text != prompt else []
+        ids = self.tokenizer.encode_batch([text])[0].tolist()
+        if self.tokenizer.unknown_id is not None:
+            unknown = [i for i, token_id in enumerate(ids) if token_id == self.tokenizer.unknown_id]
+            if unknown:
+                notes.append(f"unknown to the run, and read as {self.tokenizer.words[ids[unknown[0]]]}: {len(unknown)}")
+        if not ids:
+            beginning = "a document" if self.separator_id is not None else "a new line"
+            notes.append(f"the prompt is empty; the text begins as {beginning} does")
+        if self.separator_id is not None or not ids:
+            ids = [first_id(self.tokenizer, self.separator_id), *ids]
+        if len(ids) > length:
+            notes.append(f"the prompt has {len(ids)} tokens, of which the network sees the last {length}")
+        return Prompt(torch.tensor([ids]), text, notes)
+
+    def stream(self, prompt: Prompt, num_samples: int, writing: Writing) -> Iterator[list[str]]:
+        """What each sample goes on with, token after token, until all have ended. Raises UserError."""
+        if writing.tokens < 1 or num_samples < 1:
+            raise UserError(f"tokens={writing.tokens} and num_samples={num_samples} must be at least 1")
+        try:
+            sampling = Sampling(
+                writing.temperature, writing.top_k, writing.top_p, writing.greedy, self.tokenizer.unwritten
+            )
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        random = torch.Generator()
+        if writing.seed is None:
+            random.seed()
+        else:
+            random.manual_seed(writing.seed)
+        decoders = [self.tokenizer.stream() for _ in range(num_samples)]
+        is_over = [False] * num_samples
+        steps = generate(
+            self.network,
+            prompt.token_ids.expand(num_samples, -1),
+            writing.tokens,
+            lambda logits: sampling.choose(logits, random),
+            window=Window[writing.window],
+            context_length=self._context_length(writing),
+        )
+        for token_ids in steps:
+            pieces = []
+            for i, token_id in enumerate(token_ids.tolist()):
+                is_over[i] = is_over[i] or token_id == self.separator_id
+                pieces.append("" if is_over[i] else decoders[i].write(token_id))
+            yield pieces
+            if all(is_over):
+                break
+        yield [decoder.end() for decoder in decoders]
+
+    def known_documents(self) -> set[str]:
+        """The short documents that the run was trained on, where it kept them."""
+        path = self.folder.known_documents_file
+        return set(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else set()
+
+    def _context_length(self, writing: Writing) -> int:
+        asked, own = writing.context_length, self.network.context_length
+        if asked is not None and not 1 <= asked <= own:
+            raise UserError(
+                f"context_length={asked} must lie between 1 and {own}, the positions that the run was trained with"
+            )
+        return asked or own

@@ -1,0 +1,548 @@
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstlight.errors import UserError
+from firstlight.text.plays import PlayStatistics, clean, extract_plays, statistics
+from tests_support import ROOT
+
+REAL = ROOT.parent / "shared" / "data" / "shakespeare" / "pg100.txt"
+KEPT = set("\n !(),-.:;?[]_—‘’“”ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+
+LICENCE_ABOVE = """The Project Gutenberg eBook of The Complete Works of A. Baker
+
+This eBook is for the use of anyone anywhere.
+
+*** START OF THE PROJECT GUTENBERG EBOOK THE COMPLETE WORKS OF A. BAKER ***
+
+
+
+"""
+LICENCE_BELOW = """
+
+
+
+*** END OF THE PROJECT GUTENBERG EBOOK THE COMPLETE WORKS OF A. BAKER ***
+
+Updated editions will replace the previous one.
+"""
+
+CONTENTS = """The Complete Works of A. Baker
+
+
+
+
+by A. Baker
+
+
+Contents
+
+THE RHYMES
+THE BAKERS OF LUNDY
+THE LOST SPOON
+A CROW’S COMPLAINT
+
+
+
+"""
+
+RHYMES = """THE RHYMES
+
+                    1
+
+The flour is white, the oven warm,
+  And no one is about.
+
+                    2
+
+The crust is brown, the crumb is soft,
+  So take the kneaded out.
+
+
+THE END
+
+
+
+
+"""
+
+PROLOGUE = """PROLOGUE
+
+ Enter Prologue.
+
+PROLOGUE.
+Two bakers, both of Lundy, hear them quarrel,
+And learn to share an oven: that’s the moral.
+
+ [_Exit._]
+
+
+
+
+"""
+
+BAKERS_PREAMBLE = """THE BAKERS OF LUNDY
+
+
+
+
+Contents
+
+PROLOGUE
+ACT I
+Scene I. A bakery
+Scene II. Before the oven
+ACT II
+Scene I. The quay
+EPILOGUE
+
+
+
+Dramatis Personæ
+
+PROLOGUE
+
+ANNA, a baker
+OTTO, another baker
+EPILOGUE
+
+Gulls, Sailors, &c.
+
+
+SCENE: Lundy; later at sea
+
+
+
+
+"""
+
+BAKERS_ACTS = """ACT I
+
+
+SCENE I. A bakery.
+
+ Enter Anna and
+ Otto.
+
+ANNA.
+The dough is up & gone, O Zoë! Who
+Has been about it?
+
+OTTO.
+Act as you please; the scene is yours, not mine.
+I slept.
+
+SCENE II. Before the oven.
+
+ Enter Gulls.
+
+1 GULL.
+To bake, or not to bake—we’d rather eat.
+
+
+
+
+ACT II
+
+
+SCENE I. The quay.
+
+ Enter Anna.
+
+ANNA.
+The end of loaves is crumbs.
+THE gulls have them.
+
+ [_Exeunt._]
+"""
+
+EPILOGUE = """
+
+
+
+EPILOGUE
+
+OTTO.
+Our loaf is eaten, and our play is done.
+
+ [_Exit._]
+"""
+
+SPOON = """
+
+
+
+THE LOST SPOON
+
+
+
+Contents
+
+ACT I
+Scene I. A kitchen
+ACT II
+Scene I. The same
+
+Dramatis Personæ
+
+COOK
+BOY
+
+
+SCENE: A kitchen
+
+
+
+
+ACT I
+
+SCENE I. A kitchen.
+
+COOK.
+My spoon! My silver spoon is gone.
+
+BOY.
+It stirs not here.
+
+
+
+
+ACT II
+
+SCENE I. The same.
+
+BOY.
+I found it in the soup.
+
+ [_Dance._]
+"""
+
+CROW = """
+
+
+
+A CROW’S COMPLAINT
+
+They baked no bread for me today,
+They threw no crust my way.
+
+FINIS
+"""
+
+BAKERS = BAKERS_PREAMBLE + PROLOGUE + BAKERS_ACTS + EPILOGUE
+WORKS = LICENCE_ABOVE + CONTENTS + RHYMES + BAKERS + SPOON + CROW + LICENCE_BELOW
+
+PLAYS = """ Enter Prologue.
+
+PROLOGUE.
+Two bakers, both of Lundy, hear them quarrel,
+And learn to share an oven: that’s the moral.
+
+ [_Exit._]
+
+ Enter Anna and
+ Otto.
+
+ANNA.
+The dough is up AND gone, O Zoe! Who
+Has been about it?
+
+OTTO.
+Act as you please; the scene is yours, not mine.
+I slept.
+
+ Enter Gulls.
+
+GULL.
+To bake, or not to bake—we’d rather eat.
+
+ Enter Anna.
+
+ANNA.
+The end of loaves is crumbs.
+THE gulls have them.
+
+ [_Exeunt._]
+
+OTTO.
+Our loaf is eaten, and our play is done.
+
+ [_Exit._]
+
+COOK.
+My spoon! My silver spoon is gone.
+
+BOY.
+It stirs not here.
+
+BOY.
+I found it in the soup.
+
+ [_Dance._]
+"""
+
+INDENTED = """
+1604
+
+THE BAKERS OF LUNDY
+
+by A. Baker
+
+
+DRAMATIS PERSONAE
+
+  CHORUS
+
+  ANNA, a baker
+  OTTO, her rival
+
+
+                         SCENE.--Lundy.
+
+
+                         THE PROLOGUE
+
+                         Enter Chorus.
+
+  Chor. Two bakers, both of Lundy, hear them quarrel.
+                                                      Exit.
+
+
+ACT I. SCENE 1.
+Lundy. A bakery
+
+Enter ANNA and OTTO
+
+  ANNA. The dough is up, and gone. Who has
+    been about it?
+  OTTO. I slept.                                     Exeunt
+
+
+<<THIS ELECTRONIC VERSION OF THE WORKS
+MAY NOT BE SOLD.>>
+
+
+ACT I. SCENE 2.
+Lundy. Before the oven
+
+  GULL. We eat.
+
+
+ACT II. SCENE 1.
+The quay
+
+  ANNA. The gulls have them.
+                                                     Exeunt
+
+THE END
+
+
+<<THIS ELECTRONIC VERSION OF THE WORKS
+MAY NOT BE SOLD.>>
+
+
+1607
+
+THE LOST SPOON
+
+by A. Baker
+
+
+DRAMATIS PERSONAE
+
+  COOK, a cook
+
+ACT I. SCENE 1.
+A kitchen
+
+  COOK. My spoon is gone.
+
+THE END
+"""
+
+
+def saved_elsewhere(text: str) -> str:
+    """The same text as a file of another system has it."""
+    return "\ufeff" + text.replace("\n", "\r\n")
+
+
+def folded(text: str) -> str:
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def test_the_plays_are_what_is_left_of_the_works():
+    assert extract_plays(WORKS) == PLAYS
+
+
+def test_a_byte_order_mark_and_other_line_ends_change_nothing():
+    assert extract_plays(saved_elsewhere(WORKS)) == PLAYS
+    assert extract_plays(WORKS.replace("\n", "\r")) == PLAYS
+
+
+def test_the_licence_may_be_missing():
+    assert extract_plays(CONTENTS + RHYMES + BAKERS + SPOON + CROW) == PLAYS
+
+
+def test_the_contents_may_be_missing():
+    assert extract_plays(RHYMES + BAKERS + SPOON + CROW) == PLAYS
+
+
+def test_the_contents_tell_where_a_work_begins_when_no_space_does():
+    assert extract_plays(folded(WORKS)) == PLAYS
+
+
+def test_a_play_in_a_file_of_its_own():
+    alone = extract_plays(saved_elsewhere(LICENCE_ABOVE + BAKERS + LICENCE_BELOW))
+    assert alone == PLAYS[: PLAYS.index("COOK.")].strip("\n") + "\n"
+
+
+def test_speakers_may_be_on_the_line_of_the_speech():
+    plays = extract_plays(INDENTED)
+    assert "  ANNA. The dough is up, and gone. Who has\n    been about it?\n  OTTO. I slept." in plays
+    assert plays.strip().startswith("Enter Chorus.")
+    assert plays.endswith("  COOK. My spoon is gone.\n")
+
+
+@pytest.mark.parametrize("gone", ["THE END", "BAKERS", "SPOON", "Baker", "DRAMATIS", "rival", "a cook", "SOLD", "ACT"])
+def test_what_is_no_part_of_a_play_goes_in_an_indented_edition_too(gone):
+    assert gone not in extract_plays(INDENTED)
+
+
+def test_wrapping_does_not_matter():
+    wrapped = re.sub(r"(\w+,) (\w+)", r"\1\n\2", BAKERS_ACTS)
+    assert wrapped != BAKERS_ACTS
+    assert extract_plays(BAKERS_PREAMBLE + wrapped).split() == extract_plays(BAKERS_PREAMBLE + BAKERS_ACTS).split()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "scene"),
+    [
+        ("Act 1", "Act 2", "Scene 1"),
+        ("ACT I.", "ACT II.", "SCENE I.—Lundy."),
+        ("_ACT ONE_", "_ACT TWO_", "_Scene One_"),
+        ("Actus Primus. Scœna Prima.", "Actus Secundus.", "Scæna Secunda."),
+        ("ACT THE FIRST.", "ACT THE SECOND.", "SCENE THE FIRST."),
+        ("ACT I. SCENE I.", "ACT I. SCENE II.", ""),
+    ],
+)
+def test_acts_are_numbered_in_many_ways(first, second, scene):
+    play = f"The Bakers\n\n\n{first}\n\n{scene}\n\nANNA. One loaf.\n\n{second}\n\n{scene}\n\nOTTO. Two loaves.\n"
+    assert extract_plays(play) == "ANNA. One loaf.\n\nOTTO. Two loaves.\n"
+
+
+@pytest.mark.parametrize(
+    "cast", ["Dramatis Personæ", "PERSONS REPRESENTED.", "Characters in the Play", "_Persons of the Play_"]
+)
+def test_casts_have_many_names(cast):
+    second = f"The Spoon\n\n\n{cast}\n\nCOOK\nBOY\n\nACT I\n\nCOOK. My spoon!\n"
+    assert extract_plays(f"ACT I\n\nANNA. One loaf.\n\n\n{second}") == "ANNA. One loaf.\n\nCOOK. My spoon!\n"
+
+
+def test_a_heading_may_be_wrapped():
+    wrapped = "ACT I\n\nSCENE I. Lundy. A bakery near\nthe quay, with a view of\nthe sea.\n\nANNA.\nBread!\n"
+    assert extract_plays(wrapped) == "ANNA.\nBread!\n"
+
+
+def test_no_blank_line_is_needed_between_a_heading_and_a_speech():
+    assert extract_plays("ACT I\nSCENE I. A bakery\nANNA. Bread!\nOTTO. Ale!\n") == "ANNA. Bread!\nOTTO. Ale!\n"
+
+
+def test_an_induction_is_a_part_of_its_play_and_has_scenes():
+    preamble = "THE BAKERS\n\n\nDramatis Personæ\n\nANNA\nOTTO\n\n\n"
+    play = "INDUCTION\n\nSCENE I. A heath.\n\nSLY.\nAle!\n\nACT I\n\nANNA.\nBread!\n"
+    assert extract_plays(preamble + play) == "SLY.\nAle!\n\nANNA.\nBread!\n"
+
+
+def test_a_line_of_asterisks_ends_no_play():
+    contents = CONTENTS.replace("THE RHYMES", "* * *\n\nTHE RHYMES")
+    ornate = BAKERS.replace("SCENE I. The quay.\n", "SCENE I. The quay.\n\n* * *\n")
+    assert extract_plays(contents + ornate + CROW) == extract_plays(CONTENTS + BAKERS + CROW)
+
+
+def test_a_chorus_between_acts_stays():
+    play = BAKERS_ACTS.replace("ACT II\n", "ACT II\n\nCHORUS.\nNow all the youth of Lundy eat.\n")
+    assert "\n\nCHORUS.\nNow all the youth of Lundy eat.\n\n Enter Anna." in extract_plays(play)
+
+
+def test_a_play_may_have_one_act():
+    assert extract_plays("THE SPOON\n\nACT I\n\nCOOK.\nMy spoon!\n") == "COOK.\nMy spoon!\n"
+
+
+def test_acts_numbered_twice_lose_nothing():
+    play = "ACT I\n\nANNA.\nOne.\n\nACT II\n\nANNA.\nTwo.\n\nACT II\n\nANNA.\nThree.\n"
+    assert extract_plays(play) == "ANNA.\nOne.\n\nANNA.\nTwo.\n\nANNA.\nThree.\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", RHYMES, CONTENTS + RHYMES + CROW, BAKERS_PREAMBLE, "We act. I act. Act I did!"]
+)
+def test_a_text_without_plays_is_the_users_mistake(text):
+    with pytest.raises(UserError, match=r"^no play.*ACT I.*data\.preparation=text[^\n]*$"):
+        extract_plays(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bread & butter, &c. and cakes, &c, too", "bread AND butter, etc. and cakes, etc., too"),
+        ("Cæsar, ÆSOP, Œdipus, œuvre", "Caesar, AESOP, OEdipus, oeuvre"),
+        ("Alençon, unlearnèd, À la, naïve, Ångström", "Alencon, unlearned, A la, naive, Angstrom"),
+        ("Otto' oven, ’tis ‘mine’", "Otto oven, ’tis ‘mine’"),
+        ('"Aye," quoth he, ("no")—"well"', "“Aye,” quoth he, (“no”)—“well”"),
+        ("1 GULL.\n  2. Gulls\n_3. A gull._", "GULL.\n  Gulls\n_A gull._"),
+        ("a loaf, 2s. 6d.", "a loaf, s. d."),
+        ("one\ttwo \t three", "one two three"),
+        ("so… and – so -- on—", "so... and - so -- on—"),
+        ("{a} <b> *c* |d| e=f @ # 日本", "a b c d ef   "),
+        ("[_Exeunt._] (aside), why? O! no: yes; so", "[_Exeunt._] (aside), why? O! no: yes; so"),
+    ],
+    ids=["and", "ligatures", "accents", "apostrophes", "quotes", "numbers", "digits", "tabs", "dots", "others", "kept"],
+)
+def test_clean(text, expected):
+    assert clean(text) == expected
+
+
+@given(st.text())
+def test_a_clean_text_has_no_other_characters_and_stays_clean(text):
+    once = clean(text)
+    assert set(once) <= KEPT
+    assert clean(once) == once
+
+
+def test_statistics_of_a_small_text():
+    assert statistics("ANNA.\nThe loaf, the loaf!\n\nOTTO.\nNo.\n") == PlayStatistics(
+        lines=5,
+        passages=2,
+        words=7,
+        unique_words=6,
+        characters=37,
+        distinct_characters=16,
+        longest_line=19,
+        longest_passage=25,
+    )
+
+
+def test_an_empty_text_has_nothing_to_count():
+    assert statistics("") == PlayStatistics(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.skipif(not REAL.exists(), reason=f"needs the complete works in {REAL}")
+def test_the_complete_works_come_near_to_what_the_post_has():
+    text = REAL.read_text(encoding="utf-8")
+    start = time.perf_counter()
+    plays = extract_plays(text)
+    assert time.perf_counter() - start < 10
+    found = statistics(plays)
+    assert set(plays) == KEPT
+    assert found.distinct_characters == 71
+    assert 4_950_000 <= found.characters <= 4_990_000
+    assert found.lines == pytest.approx(182_027, rel=0.005)
+    assert found.passages == pytest.approx(38_409, rel=0.005)
+    assert found.words == pytest.approx(921_816, rel=0.005)
+    assert found.unique_words == pytest.approx(30_040, rel=0.005)
+    assert found.longest_passage == 3_047
+    assert len(re.findall(r"\bthe\b", plays)) == pytest.approx(23_467, rel=0.005)
+    assert extract_plays(saved_elsewhere(LICENCE_ABOVE + text + LICENCE_BELOW)) == plays
