@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from firstlight.data.options import Preparation
+from firstlight.data.text_sources import sample_text
 from tests_support import Scripts
 
 Interrupt = Callable[..., int]
@@ -28,6 +30,30 @@ def training(reviews_folder: Path) -> list[str]:
         "trainer.log_every_n_steps=5",
         "callbacks.checkpoint.every_n_train_steps=7",
     ]
+
+
+@pytest.fixture
+def generators(tmp_path: Path) -> dict[str, list[str]]:
+    """Two epochs of 40 to 60 batches of a text and of names, dropout on, a checkpoint every 7 steps."""
+    text, names = tmp_path / "play.txt", tmp_path / "names.txt"
+    text.write_text(sample_text(Preparation.text)[:50_000], encoding="utf-8")
+    names.write_text("\n".join(sample_text(Preparation.lines).split()[:1000]), encoding="utf-8")
+    common = [
+        "data.batch_size=5",
+        "model.dim=16",
+        "dropout=0.2",
+        "context_length=23",
+        "trainer.max_epochs=2",
+        "trainer.limit_train_batches=50",
+        "trainer.val_check_interval=25",
+        "trainer.log_every_n_steps=5",
+        "callbacks.checkpoint.every_n_train_steps=7",
+        "callbacks.text_samples.num_tokens=11",
+    ]
+    return {
+        "text": ["task=text", f"data.path={text}", *common],
+        "names": ["task=names", f"data.path={names}", *common],
+    }
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
@@ -50,6 +76,36 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert curve(first) == curve(second)
     results = [json.loads((run / "metrics.json").read_text())["metrics"] for run in (first, second)]
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("task", ["text", "names"])
+def test_a_killed_generator_ends_as_one_that_was_not(
+    task: str, scripts: Scripts, generators: dict[str, list[str]], interrupt_at: Interrupt
+) -> None:
+    whole, killed = scripts.folder / "whole", scripts.folder / "killed"
+    done = scripts.run("train", *generators[task], f"hydra.run.dir={whole}")
+    assert done.returncode == 0, done.stderr
+    again = [*generators[task], f"hydra.run.dir={killed}", "resume=auto"]
+    assert interrupt_at(killed, signal.SIGKILL, 3, *again) == -signal.SIGKILL
+    done = scripts.run("train", *again)
+    assert done.returncode == 0, done.stderr
+    assert "Going on from step" in done.stdout
+    assert_same_run(whole, killed)
+    samples = [{path.name: path.read_text() for path in run.glob("samples/*.txt")} for run in (whole, killed)]
+    assert samples[0] == samples[1]
+    assert len(samples[0]) == 4
+
+
+def test_a_text_with_a_new_character_is_not_the_text_that_the_run_began_with(
+    scripts: Scripts, generators: dict[str, list[str]]
+) -> None:
+    run = scripts.train(*generators["text"], "trainer.max_steps=10")
+    with (scripts.folder / "play.txt").open("a", encoding="utf-8") as file:
+        file.write("Ω")
+    done = scripts.run("train", f"resume={run}", "trainer.max_steps=20")
+    assert done.returncode == 2
+    assert "has changed since the run began" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(

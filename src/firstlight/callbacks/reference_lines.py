@@ -25,7 +25,7 @@ class ReferenceLines(Callback):
         if not trainer.is_global_zero or trainer.global_step:  # a resumed run has them already
             return
         data: Any = data_of(trainer)
-        training, validation = (data.ids(split)[: self.most_tokens] for split in ("train", "validation"))
+        training, validation = (data.ids(data.stream(split), self.most_tokens) for split in ("train", "validation"))
         unigram, bigram = ngrams.losses(training, validation, data.tokenizer.vocab_size, highest_order=2)
         lines = {
             "reference/uniform_perplexity": float(data.tokenizer.vocab_size),

@@ -34,13 +34,14 @@ Pieces = Callable[[], Iterable[str]]  # a text in pieces, as often as it is aske
 class Corpus:
     """An encoded text: one document for each split, or, of lines, many.
 
-    ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS.
+    ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS; statistics:
+    what was counted in the text: characters, and of plays lines, passages, words and more.
     """
 
     ids: RaggedIds
     splits: NDArray[np.int64]
     tokenizer: CharacterTokenizer | BytePairTokenizer
-    statistics: dict[str, Any]
+    statistics: dict[str, int]
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
         """The documents of a split: (n,)."""
@@ -59,7 +60,10 @@ def encode_text(
     if not folder.is_dir():
         log.info("Encoding %s", source.where)
         write_folder(folder, lambda temporary: _encode(source, options, tokenizer, temporary))
-    return _load(folder)
+    corpus = _load(folder)
+    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in corpus.statistics.items())
+    log.info("%s: %s", source.where, counts)
+    return corpus
 
 
 def _encode(
@@ -68,7 +72,7 @@ def _encode(
     tokenizer: CharacterTokenizer | BytePairTokenizer | None,
     folder: Path,
 ) -> None:
-    """Three passes over the text: measure its pieces, learn the vocabulary, encode. Only a part is in memory."""
+    """Pass over the text to measure its pieces, to learn the vocabulary, to encode; a part of it is in memory."""
     pieces, statistics = _prepared(source, options)
     lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
     if not lengths.sum():
@@ -96,18 +100,14 @@ def _encode(
     (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
 
 
-def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, Any]]:
+def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, int]]:
     """The pieces that a split keeps whole, and what there is to say of the text."""
     if options.preparation is Preparation.lines:
         return lambda: _documents(source, options.separator), {}
     if options.preparation is Preparation.plays:
         text = "".join(source.lines())
         text = text if source.path is None else plays.extract_plays(text)  # the sample is nothing but plays
-        statistics = asdict(plays.statistics(text))
-        log.info(
-            "The plays: %s", ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in statistics.items())
-        )
-        return lambda: _passages(text.splitlines(keepends=True)), statistics
+        return lambda: _passages(text.splitlines(keepends=True)), asdict(plays.statistics(text))
     return lambda: _passages(source.lines()), {}
 
 

@@ -16,9 +16,17 @@ from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import TableData
 from firstlight.data.tables import StreamTable
 from firstlight.data.text_sources import TextSource, find_text
-from firstlight.data.windows import EveryWindow, RandomWindows, ShuffledDocuments, WindowBatch, Windows, join
+from firstlight.data.windows import (
+    EveryWindow,
+    RandomWindows,
+    ShuffledDocuments,
+    Stream,
+    WindowBatch,
+    Windows,
+    join,
+)
 from firstlight.errors import UserError
-from firstlight.text.text_tokenizers import TextTokenizer, WordText, first_id
+from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id
 from firstlight.text.tokenizers import PAD_ID
 
 
@@ -50,21 +58,19 @@ class StreamData(TableData):
         if stage == "fit":
             self._check_lengths()
 
-    def positions(self, split: str | None = None) -> NDArray[np.int64]:
-        """Where the tokens of a split, or of all, stand in the table, in the order of the text: (n,)."""
+    def stream(self, split: str | None = None) -> Stream:
+        """Where the tokens of a split, or of all of the text, stand in the table, in the order of the text."""
         offsets = self.corpus.ids.offsets
         documents = np.arange(len(offsets) - 1) if split is None else self._documents[split]
+        if not len(documents):
+            return Stream(range(0))
         if self.separator_id is not None:
-            return join(offsets, documents, self._separator) if len(documents) else np.arange(0)
-        return np.concatenate([np.arange(0), *(np.arange(offsets[i], offsets[i + 1]) for i in documents)])
+            return Stream(join(offsets, documents, self._separator))
+        return Stream(range(int(offsets[documents[0]]), int(offsets[documents[-1] + 1])))
 
-    def ids(self, split: str) -> NDArray[np.int64]:
-        """The tokens of a split, in the order of the text: (n,)."""
-        return self.ids_at(self.positions(split))
-
-    def ids_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The tokens at some positions."""
-        return self.table.flat[torch.from_numpy(positions)].cpu().numpy()
+    def ids(self, stream: Stream, most: int | None = None) -> NDArray[np.int64]:
+        """The tokens of a stream, or the first of them: (n,)."""
+        return self.table.flat[torch.from_numpy(stream.head(most))].cpu().numpy()
 
     @property
     def first_id(self) -> int:
@@ -111,9 +117,7 @@ class StreamData(TableData):
     def evaluation_loader(self, split: str) -> DataLoader[WindowBatch]:
         """A whole split, in windows that do not overlap."""
         options = self.options
-        batches = EveryWindow(
-            self.positions(split), options.context_length, options.evaluation_batch_size, **self.share
-        )
+        batches = EveryWindow(self.stream(split), options.context_length, options.evaluation_batch_size, **self.share)
         return DataLoader(Windows(), sampler=batches, batch_size=None, num_workers=options.num_workers)
 
     @property
@@ -165,12 +169,13 @@ class CharacterData(StreamData):
         return find_text(self.options)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet."""
-        encode_text(self.source, self.options, self.reader)
+        """Encode what is not in the cache yet, in one process for all."""
+        self.corpus = encode_text(self.source, self.options, self.reader)
 
     def open(self) -> None:
         """Open the encoded text."""
-        self.corpus = encode_text(self.source, self.options, self.reader)
+        if not hasattr(self, "corpus"):
+            self.corpus = encode_text(self.source, self.options, self.reader)
         self.tokenizer = self.corpus.tokenizer
         if self.options.preparation is Preparation.lines:
             self.separator_id = int(self.tokenizer.encode_batch([self.options.separator]).ids[0])
@@ -183,8 +188,8 @@ class CharacterData(StreamData):
         """The training documents, where the text is made of many: what a generator may have learned by heart."""
         if self.separator_id is None:
             return []
-        words, ids = self.tokenizer.words, self.corpus.ids
-        return ["".join(words[i] for i in ids[document]) for document in self._documents["train"].tolist()]
+        documents = (self.corpus.ids[document].tolist() for document in self._documents["train"].tolist())
+        return [decode(self.tokenizer, ids) for ids in documents]
 
 
 class ReviewTextData(StreamData):

@@ -103,7 +103,8 @@ class ShuffledDocuments(Sampler[NDArray[np.int64]]):
         """All batches of one epoch, for all processes together."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.documents))
         joined = join(self.offsets, self.documents[order], self.separator)
-        windows = joined[full_windows(len(joined), self.context_length)]  # (windows, context_length + 1)
+        firsts = np.arange(self.num_windows) * self.context_length
+        windows = joined[firsts[:, None] + np.arange(self.context_length + 1)]
         missing = -len(windows) % self.world_size  # every process needs the same number
         windows = np.resize(windows, (len(windows) + missing, windows.shape[1]))  # begins again
         return [windows[i : i + self.batch_size] for i in range(0, len(windows), self.batch_size)]
@@ -113,27 +114,41 @@ class EveryWindow(Sampler[NDArray[np.int64]]):
     """A whole stream in windows that do not overlap, the last one perhaps shorter; each process has its own."""
 
     def __init__(
-        self, positions: NDArray[np.int64], context_length: int, batch_size: int, *, rank: int = 0, world_size: int = 1
+        self, stream: "Stream", context_length: int, batch_size: int, *, rank: int = 0, world_size: int = 1
     ) -> None:
-        """positions: (n,) where the tokens of the stream stand."""
-        windows = full_windows(len(positions), context_length)
-        rest = positions[len(windows) * context_length :]
-        mine = windows[rank::world_size]
-        self.batches = [positions[mine[i : i + batch_size]] for i in range(0, len(mine), batch_size)]
-        if len(rest) > 1 and len(windows) % world_size == rank:
-            self.batches.append(rest[None])
+        self.stream, self.context_length, self.batch_size = stream, context_length, batch_size
+        num_windows = max(len(stream) - 1, 0) // context_length
+        self.first_places = np.arange(rank, num_windows, world_size) * context_length
+        self.rest = np.arange(num_windows * context_length, len(stream))
+        self.has_rest = len(self.rest) > 1 and num_windows % world_size == rank
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return -(-len(self.first_places) // self.batch_size) + self.has_rest
 
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        return iter(self.batches)
+        for i in range(0, len(self.first_places), self.batch_size):
+            firsts = self.first_places[i : i + self.batch_size]
+            yield self.stream[firsts[:, None] + np.arange(self.context_length + 1)]
+        if self.has_rest:
+            yield self.stream[self.rest[None]]
 
 
-def full_windows(num_tokens: int, context_length: int) -> NDArray[np.int64]:
-    """The places of every window that is whole: (windows, context_length + 1)."""
-    starts = np.arange(0, max(num_tokens - 1, 0) // context_length * context_length, context_length)
-    return starts[:, None] + np.arange(context_length + 1)
+class Stream:
+    """Where the tokens of one long text stand in a table: in one piece, which is never spelled out, or anywhere."""
+
+    def __init__(self, positions: range | NDArray[np.int64]) -> None:
+        self.positions = positions
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The positions of some places of the text, counted from 0; any shape."""
+        return self.positions.start + places if isinstance(self.positions, range) else self.positions[places]
+
+    def head(self, most: int | None = None) -> NDArray[np.int64]:
+        """The positions of all tokens, or of the first: (n,)."""
+        return self[np.arange(len(self) if most is None else min(len(self), most))]
 
 
 def join(offsets: NDArray[np.int64], documents: NDArray[np.int64], separator: int) -> NDArray[np.int64]:

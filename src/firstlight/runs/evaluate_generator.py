@@ -1,15 +1,15 @@
 """A trained generator on any split, or on the whole of another text."""
 
+import math
+from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 
 from firstlight.config import CharacterDataNode, ReviewDataNode
 from firstlight.data.streams import CharacterData, ReviewTextData, StreamData
-from firstlight.data.windows import EveryWindow, Windows
+from firstlight.data.windows import EveryWindow, Stream, WindowBatch
 from firstlight.errors import UserError
 from firstlight.runs.evaluate import (
     EvaluateOptions,
@@ -31,12 +31,12 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
     split: str = options.split or ("test" if data.has_split("test") else "validation")
     if options.split is None and options.data.path is not None:
         split = WHOLE
-    positions = data.positions() if split == WHOLE else data.positions(split)
-    if len(positions) < 2:
+    stream = data.stream() if split == WHOLE else data.stream(split)
+    if len(stream) < 2:
         raise UserError(f"{data.source.where} has no {split} split to measure; choose another --split")
-    metrics = measure(generator, data, positions)
+    metrics = measure(generator, data, stream)
     folder = results_folder(generator, data.source, split, options)
-    write_metrics(folder, generator, data.source, split, {"tokens": len(positions)}, metrics, options)
+    write_metrics(folder, generator, data.source, split, {"tokens": len(stream)}, metrics, options)
     print_results(folder, generator, data.source, split, metrics, "The metrics")
     return folder
 
@@ -55,26 +55,29 @@ def open_data(generator: LoadedGenerator, options: EvaluateOptions) -> StreamDat
 
 
 @torch.inference_mode()
-def measure(generator: LoadedGenerator, data: StreamData, positions: NDArray[np.int64]) -> dict[str, float]:
-    """The metrics of callbacks/token_metrics.py, over windows that do not overlap. positions: (n,)."""
+def measure(generator: LoadedGenerator, data: StreamData, stream: Stream) -> dict[str, float]:
+    """The metrics of callbacks/token_metrics.py, over windows that do not overlap."""
     context_length = generator.network.context_length
-    windows, totals = Windows(), np.zeros(2)  # loss, hits
-    last: list[torch.Tensor] = []
-    for places in EveryWindow(positions, context_length, data.options.evaluation_batch_size):
-        batch = data.table(windows[places])
+    totals: defaultdict[str, float] = defaultdict(float)
+    counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
+    for places in EveryWindow(stream, context_length, data.options.evaluation_batch_size):
+        batch = data.table(WindowBatch(torch.from_numpy(places)))
         logits = generator.network(batch.token_ids)
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none")  # (batch, length)
-        totals += [float(losses.sum(dtype=torch.float64)), float((logits.argmax(dim=2) == batch.targets).sum())]
+        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none").double()  # (batch, length)
+        totals["loss"] += float(losses.sum())
+        totals["hits"] += int((logits.argmax(dim=2) == batch.targets).sum())
+        totals["unknown"] += int((batch.targets == unknown_id).sum()) if unknown_id is not None else 0
+        totals["characters"] += int(counts[batch.targets].sum()) if counts is not None else 0
         if losses.shape[1] == context_length:
-            last.append(losses[:, -1])
-    loss, accuracy = totals / (len(positions) - 1)
-    metrics = {"loss": loss, "perplexity": float(np.exp(loss)), "accuracy": accuracy}
-    counts = data.tokenizer.characters_per_token()
-    targets = data.ids_at(positions)[1:]
+            totals["last_loss"] += float(losses[:, -1].sum())
+            totals["windows"] += len(losses)
+    tokens = len(stream) - 1
+    loss = totals["loss"] / tokens
+    metrics = {"loss": loss, "perplexity": math.exp(loss), "accuracy": totals["hits"] / tokens}
     if counts is not None:
-        metrics["bits_per_character"] = loss * len(targets) / float(counts[targets].sum()) / float(np.log(2))
-    if last:
-        metrics["last_position_loss"] = float(torch.cat(last).mean())
-    if data.tokenizer.unknown_id is not None:
-        metrics["unknown_share"] = float((targets == data.tokenizer.unknown_id).mean())
-    return {name: float(value) for name, value in metrics.items()}
+        metrics["bits_per_character"] = totals["loss"] / totals["characters"] / math.log(2)
+    if totals["windows"]:
+        metrics["last_position_loss"] = totals["last_loss"] / totals["windows"]
+    if unknown_id is not None:
+        metrics["unknown_share"] = totals["unknown"] / tokens
+    return metrics

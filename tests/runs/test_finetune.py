@@ -1,0 +1,48 @@
+"""A generator of the reviews' words becomes a classifier of reviews."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests_support import Scripts
+
+QUICK = ["model=tiny", "context_length=23", "trainer.max_steps=5", "trainer.val_check_interval=1.0"]
+
+
+@pytest.fixture(scope="module")
+def read_reviews(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> Path:
+    """A run of task=review_text on the small data set."""
+    scripts = Scripts(tmp_path_factory.mktemp("read"))
+    return scripts.train("task=review_text", f"data.path={reviews_folder}", *QUICK)
+
+
+@pytest.mark.parametrize("way", ["causal", "bidirectional"])
+def test_a_classifier_takes_all_of_a_generator_but_its_head(
+    way: str, read_reviews: Path, reviews_folder: Path, scripts: Scripts
+) -> None:
+    done = scripts.run(
+        *("train", f"experiment=finetune/{way}", f"init_from={read_reviews}", f"data.path={reviews_folder}"),
+        *("optimizer.lr=0", *QUICK),
+    )
+    assert done.returncode == 0, done.stderr
+    (taken,) = [line for line in done.stdout.splitlines() if "weights taken" in line]
+    assert taken.endswith("started anew: network.head.outputs.weight, network.head.outputs.bias")
+    (words,) = [line for line in done.stdout.splitlines() if "are known to the other run" in line]
+    known, _, total = words.removeprefix("init_from: ").partition(" words")[0].partition(" of ")
+    assert known == total  # the vocabulary is the same
+    states = [
+        torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+        for run in (read_reviews, scripts.newest_run())
+    ]
+    for name, weight in states[1].items():
+        if not name.startswith("network.head"):
+            assert torch.equal(weight, states[0][name]), name
+
+
+def test_the_generator_of_reviews_writes_words_of_its_vocabulary(read_reviews: Path, scripts: Scripts) -> None:
+    done = scripts.run("generate", str(read_reviews), "--prompt", "the pump", "--tokens", "7", "--seed", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the pump ")
+    vocabulary = set((read_reviews / "vocabulary.txt").read_text().split())
+    assert set(done.stdout.split()[2:]) <= vocabulary - {"[UNK]"}
