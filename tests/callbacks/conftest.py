@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,10 +15,13 @@ from lightning.pytorch.loggers import Logger
 
 from firstlight.data.options import Labels
 from firstlight.data.reviews import ReviewData
+from firstlight.data.streams import CharacterData
 from firstlight.lit.classification import Classification
+from firstlight.lit.generation import Generation
 from firstlight.lit.schedules import constant
 from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig, Norm, PoolingKind
+from firstlight.networks.config import ClassifierConfig, GeneratorConfig, Norm, PoolingKind
+from firstlight.networks.generator import Generator
 from firstlight.runs.checkpoint_io import AtomicCheckpointIO
 
 CONTEXT = 11
@@ -141,3 +145,46 @@ class At(Callback):
 @pytest.fixture
 def at() -> type[At]:
     return At
+
+
+def some_text(passages: int = 97, seed: int = 0) -> str:
+    """Passages of made-up words, some of them with letters of several bytes."""
+    random = Random(seed)
+    syllables = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
+    words = ["".join(random.choices(syllables, k=random.randint(1, 3))) for _ in range(53)]
+    return "".join(" ".join(random.choices(words, k=random.randint(3, 9))) + ".\n\n" for _ in range(passages))
+
+
+@dataclass
+class WriterBench(Bench):
+    """Trains a tiny generator of made-up text; `text` is what it reads."""
+
+    text: str = field(default_factory=some_text)
+
+    def data(self, **options: Any) -> CharacterData:
+        file = self.folder / "text.txt"
+        file.write_text(self.text, encoding="utf-8")
+        defaults = {"validation_fraction": 0.2, "batch_size": 7, "evaluation_batch_size": 5, "context_length": CONTEXT}
+        data = CharacterData(path=str(file), cache_dir=str(self.folder / "cache"), **(defaults | options))
+        data.prepare_data()
+        data.setup("fit")
+        return data
+
+    def module(self, data: Any, *, lr: float = 0.1, dropout: float = 0.0, schedule: Any = constant) -> Any:
+        torch.manual_seed(1)
+        length = data.options.context_length
+        config = GeneratorConfig(
+            dim=8, num_heads=2, context_length=length, norm=Norm.pre, embedding_std=0.5, dropout=dropout
+        )
+        network = Generator(config, data.tokenizer.vocab_size)
+        return Generation(network, partial(torch.optim.SGD, lr=lr), schedule)
+
+    @staticmethod
+    def ids(data: CharacterData, split: str) -> list[int]:
+        """The tokens of a split, in the order of the text."""
+        return data.ids(data.stream(split)).tolist()
+
+
+@pytest.fixture
+def writer_bench(tmp_path: Path) -> WriterBench:
+    return WriterBench(tmp_path, tmp_path)

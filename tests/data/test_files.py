@@ -1,5 +1,6 @@
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from firstlight.data import files
-from firstlight.data.files import RowWriter, dataset_files, read_rows
+from firstlight.data.files import RowWriter, dataset_files, read_rows, read_text
 from firstlight.errors import UserError
 
 REVIEWS = [{"id": 2, "text": "Good.", "label": 4}, {"id": 3, "text": "Bad, really", "label": 0}]
@@ -363,3 +364,52 @@ def test_two_files_for_one_split_are_refused(make, tmp_path):
 def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"is not a folder; name one with files such as train.jsonl"):
         dataset_files(tmp_path / "nowhere")
+
+
+# --- a text to be continued ---
+
+
+@pytest.mark.parametrize(
+    "content", [b"one\n\n two \nthree", b"one\r\n\r\n two \r\nthree", b"\xef\xbb\xbfone\n\r\n two \rthree"]
+)
+def test_a_text_has_the_same_lines_whatever_ends_them(make, content):
+    assert "".join(read_text(make("plays.txt", content))) == "one\n\n two \nthree"
+
+
+def test_a_text_is_read_a_line_at_a_time(make):
+    lines = read_text(make("plays.txt", "one\ntwo\r\n\nthree\x0bfour\u2028five"))
+    assert list(lines) == ["one\n", "two\n", "\n", "three\x0bfour\u2028five"]
+
+
+def test_a_lone_carriage_return_ends_a_line_too(make):
+    assert list(read_text(make("names.txt", b"anna\rbert\r\rcara"))) == ["anna\n", "bert\n", "\n", "cara"]
+
+
+def test_only_the_first_byte_order_mark_of_a_text_is_left_out(make):
+    assert list(read_text(make("plays.txt", "\ufeff\ufeffone\n\ufefftwo\n"))) == ["\ufeffone\n", "\ufefftwo\n"]
+
+
+def test_a_text_may_have_any_ending(make):
+    assert list(read_text(make("plays.csv", 'one, "two\n'))) == ['one, "two\n']
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r":1: the file is empty; name a file with text"),
+        (b"one\ntw\xf6\n", r":2: byte 0xf6 is not UTF-8; save the file as UTF-8 text"),
+        (b"one\ntwo\nth\xe2\x82", r":3: byte 0xe2 is not UTF-8; save the file as UTF-8 text"),
+        (b"\x7fELF\x02\x01\x01\x00", r":1: a NUL byte; save the file as UTF-8 text"),
+        ("one\n".encode("utf-16"), r":1: a NUL byte; save the file as UTF-8 text"),
+    ],
+    ids=["empty", "Latin-1", "cut off", "binary", "UTF-16"],
+)
+def test_what_is_no_text_is_refused_with_its_line(make, content, message):
+    with pytest.raises(UserError, match=re.escape(str(make("plays.txt", content))) + message):
+        list(read_text(make("plays.txt", content)))
+
+
+def test_a_missing_text_is_refused_with_a_name_like_it(make, tmp_path):
+    make("plays.txt", "one")
+    with pytest.raises(UserError, match=r"play.txt: No such file or directory; did you mean 'plays.txt'\?"):
+        list(read_text(tmp_path / "play.txt"))

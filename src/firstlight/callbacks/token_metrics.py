@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
-from torchmetrics import MeanMetric
+from torchmetrics import Metric
 
 from firstlight.callbacks.publish import data_of
 from firstlight.callbacks.running_mean import RunningMean, is_logging_step, log_training
@@ -14,29 +14,48 @@ STAGES = ("val", "test")
 BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
 
 
+class Ratio(Metric):
+    """A sum over a count; a batch may add nothing to either."""
+
+    total: Tensor
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("total", "count"):
+            self.add_state(name, torch.tensor(0.0), dist_reduce_fx="sum")
+
+    def update(self, total: Tensor, count: Tensor | int) -> None:
+        self.total += total
+        self.count += count
+
+    def compute(self) -> Tensor:
+        return self.total / self.count
+
+
 class TokenMetric(Callback):
-    """A callback with one mean for val and one for test, which a subclass adds to and names."""
+    """A callback with one ratio for val and one for test, which a subclass adds to and names."""
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self.means = {stage: MeanMetric().to(trainer.strategy.root_device) for stage in STAGES}
+        self.ratios = {stage: Ratio().to(trainer.strategy.root_device) for stage in STAGES}
 
-    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
-        """Add a batch to the mean."""
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
+        """Add a batch to the ratio."""
         raise NotImplementedError
 
-    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
-        """What is logged of the mean, without `val/` or `test/`."""
+    def named(self, value: Tensor) -> dict[str, Tensor]:
+        """What is logged of the ratio's value, without `val/` or `test/`."""
         raise NotImplementedError
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.add(self.means["val"], outputs, batch)
+        self.add(self.ratios["val"], outputs, batch)
 
     def on_test_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.add(self.means["test"], outputs, batch)
+        self.add(self.ratios["test"], outputs, batch)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._finish("val", pl_module)
@@ -45,9 +64,11 @@ class TokenMetric(Callback):
         self._finish("test", pl_module)
 
     def _finish(self, stage: str, pl_module: LightningModule) -> None:
-        for name, value in self.named(self.means[stage]).items():
-            pl_module.log(f"{stage}/{name}", value)
-        self.means[stage].reset()
+        ratio = self.ratios[stage]
+        if ratio.update_called:
+            for name, value in self.named(ratio.compute()).items():
+                pl_module.log(f"{stage}/{name}", value)
+            ratio.reset()
 
 
 class Perplexity(TokenMetric):
@@ -56,11 +77,11 @@ class Perplexity(TokenMetric):
     def __init__(self) -> None:
         self.training = RunningMean()
 
-    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
-        mean.update(outputs["loss"], batch.num_tokens)
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
+        ratio.update(outputs["token_losses"].sum(), batch.num_tokens)
 
-    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
-        return {"perplexity": mean.compute().exp()}
+    def named(self, value: Tensor) -> dict[str, Tensor]:
+        return {"perplexity": value.exp()}
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -87,23 +108,22 @@ class BitsPerCharacter(TokenMetric):
         counts = data_of(trainer).tokenizer.characters_per_token()
         self.counts = None if counts is None else torch.from_numpy(counts).to(trainer.strategy.root_device)
 
-    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         if self.counts is not None:
-            characters = self.counts[batch.targets].sum()
-            mean.update(outputs["token_losses"].sum() / characters, characters)
+            ratio.update(outputs["token_losses"].sum(), self.counts[batch.targets].sum())
 
-    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
-        return {} if self.counts is None else {"bits_per_character": mean.compute() * BITS_PER_NAT}
+    def named(self, value: Tensor) -> dict[str, Tensor]:
+        return {"bits_per_character": value * BITS_PER_NAT}
 
 
 class TokenAccuracy(TokenMetric):
     """Logs `accuracy`, the share of tokens that were thought the likeliest: of val and test, and of single batches."""
 
-    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
-        mean.update((outputs["predicted"] == batch.targets).float())
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
+        ratio.update((outputs["predicted"] == batch.targets).sum(), batch.num_tokens)
 
-    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
-        return {"accuracy": mean.compute()}
+    def named(self, value: Tensor) -> dict[str, Tensor]:
+        return {"accuracy": value}
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -116,14 +136,14 @@ class TokenAccuracy(TokenMetric):
 class LastPosition(TokenMetric):
     """Logs `last_position_loss`: of those tokens alone that have the whole context before them (post 4)."""
 
-    def add(self, mean: MeanMetric, outputs: Any, batch: Any) -> None:
-        losses = outputs["token_losses"]
-        if losses.shape[1] == self.context_length:
-            mean.update(losses[:, -1])
-
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)
         self.context_length = data_of(trainer).options.context_length
 
-    def named(self, mean: MeanMetric) -> dict[str, Tensor]:
-        return {"last_position_loss": mean.compute()} if mean.weight else {}
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
+        losses = outputs["token_losses"]
+        if losses.shape[1] == self.context_length:
+            ratio.update(losses[:, -1].sum(), len(losses))
+
+    def named(self, value: Tensor) -> dict[str, Tensor]:
+        return {"last_position_loss": value}

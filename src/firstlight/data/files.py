@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from firstlight.errors import UserError
 TEXT_COLUMN = "text"  # the one column of a plain text file
 LONGEST_FIELD = 2**26  # characters of a CSV field; an open quote would otherwise read the whole file into memory
 ROWS_AT_ONCE = 1024  # of Parquet
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines cuts at other marks too
 
 SPLITS = {
     "train": "train",
@@ -99,7 +101,7 @@ def read_text(path: Path) -> Iterator[str]:
     if path.stat().st_size == 0:
         raise UserError(f"{path}:1: the file is empty; name a file with text")
     for _, line in read_lines(path):
-        yield line.replace("\r\n", "\n").replace("\r", "\n")
+        yield from _LINE.findall(line.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -139,6 +139,12 @@ class CharacterOptions:
             raise ValueError(f"data.test_fraction={self.test_fraction} must be at least 0 and below 0.5")
         if len(self.separator) != 1:
             raise ValueError(f"data.separator={self.separator} must be one character")
+        if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
+            raise ValueError(f"data.separator={self.separator} is tokenizer.unknown_symbol too; change one of them")
+        if self.tokenizer.kind is TokenizerKind.subword and not self.separator.isascii():
+            raise ValueError(
+                f"data.separator={self.separator} is several bytes to tokenizer=subword; take one of ASCII"
+            )
         if self.tokenizer.kind is TokenizerKind.word:
             raise ValueError("tokenizer=word loses the text; use tokenizer=char or tokenizer=subword for generators")
         if self.source is SourceKind.sample and self.path is not None:

@@ -59,14 +59,15 @@ class StreamData(TableData):
             self._check_lengths()
 
     def stream(self, split: str | None = None) -> Stream:
-        """Where the tokens of a split, or of all of the text, stand in the table, in the order of the text."""
+        """Where the tokens of a split, or of all splits one after the other, stand in the table."""
         offsets = self.corpus.ids.offsets
         documents = np.arange(len(offsets) - 1) if split is None else self._documents[split]
         if not len(documents):
             return Stream(range(0))
         if self.separator_id is not None:
             return Stream(join(offsets, documents, self._separator))
-        return Stream(range(int(offsets[documents[0]]), int(offsets[documents[-1] + 1])))
+        first, end = int(offsets[documents[0]]), int(offsets[documents[-1] + 1])
+        return Stream(range(first, end if split is None else first + self._num_tokens(split)))
 
     def ids(self, stream: Stream, most: int | None = None) -> NDArray[np.int64]:
         """The tokens of a stream, or the first of them: (n,)."""
@@ -178,7 +179,7 @@ class CharacterData(StreamData):
             self.corpus = encode_text(self.source, self.options, self.reader)
         self.tokenizer = self.corpus.tokenizer
         if self.options.preparation is Preparation.lines:
-            self.separator_id = int(self.tokenizer.encode_batch([self.options.separator]).ids[0])
+            (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()
 
     def describe(self) -> dict[str, Any]:
         """What metrics.json says about the data."""

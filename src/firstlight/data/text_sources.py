@@ -2,10 +2,14 @@
 
 import hashlib
 import logging
+import re
+import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from http.client import HTTPException, InvalidURL
 from pathlib import Path
 
 from firstlight.data.files import read_text
@@ -43,6 +47,7 @@ class UnreachableError(ConnectionError):
 def find_text(options: CharacterOptions) -> TextSource:
     """The source that the options name. Raises UserError."""
     if options.path is not None:
+        check_text_path(options.path)
         return _local(Path(options.path))
     if options.source is SourceKind.sample:
         return _sample(options.preparation)
@@ -75,6 +80,7 @@ def check_text_path(path: str | None) -> None:
     raise UserError(f"data.path={path}: there is no such file or folder")
 
 
+@cache
 def sample_text(preparation: Preparation) -> str:
     """The generated text of a kind."""
     from firstlight.data.samples import names, plays
@@ -83,9 +89,8 @@ def sample_text(preparation: Preparation) -> str:
 
 
 def _local(path: Path) -> TextSource:
-    check_text_path(str(path))
     file = _only_text_in(path) if path.is_dir() else path
-    next(read_text(file))  # what cannot be read at all is said before anything else is done
+    next(read_text(file), None)  # what cannot be read at all is said before anything else is done
     return TextSource(SourceKind.local, str(file), hash_of({"text": file}), file)
 
 
@@ -102,26 +107,36 @@ def _download(url: str, name: str, cache_dir: Path) -> TextSource:
     path = cache_dir / "downloads" / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.txt"
     if not path.is_file():
         log.info("Downloading %s", url)
-        path.parent.mkdir(parents=True, exist_ok=True)
         content = _fetch(url)
-        unfinished = path.with_name(f".{path.name}.unfinished")
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            unfinished.write_bytes(content)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
     return TextSource(SourceKind.hub, url, hash_of({"text": path}), path)
 
 
 def _fetch(url: str) -> bytes:
-    """The bytes at a URL. Raises UnreachableError without an answer, RunError for one that is no file."""
-    if not url.startswith(("https://", "http://")):
-        raise UserError(f"data.url={url} must begin with https:// or http://; a local file is data.path")
+    """The bytes at a URL. Raises UnreachableError without an answer, RunError for one that is no whole file."""
+    if not re.match(r"https?://[^/\s]+", url):
+        raise UserError(f"data.url={url} must begin with https:// or http:// and a host; a local file is data.path")
     try:
         request = urllib.request.Request(url, headers=AGENT)  # noqa: S310  (checked above)
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
-            return answer.read()
+            content: bytes = answer.read()
     except urllib.error.HTTPError as error:
         raise RunError(f"data.url={url} answers {error.code} {error.reason}; set data.url, or data.path") from error
+    except (InvalidURL, ValueError) as error:
+        raise UserError(f"data.url={url} is not a URL ({error}); correct it") from error
+    except HTTPException as error:
+        raise RunError(f"data.url={url} broke off ({error}); try again, or set data.path") from error
     except OSError as error:  # no name, no route, no answer in time
         raise UnreachableError(str(error)) from error
+    if not content:
+        raise RunError(f"data.url={url} is an empty file; set data.url, or data.path")
+    return content
 
 
 def _sample(preparation: Preparation) -> TextSource:

@@ -39,13 +39,14 @@ class Sampling:
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What is drawn from: (batch, vocab_size), rows summing to 1."""
-        scores = self._possible(logits) / self.temperature
+        scores = self._possible(logits).double()
+        scores = (scores - scores.amax(dim=1, keepdim=True)) / self.temperature  # the likeliest has 0: none overflows
         if self.top_k is not None and self.top_k < scores.shape[1]:
-            lowest = scores.topk(self.top_k, dim=1).values[:, -1:]
-            scores = scores.masked_fill(scores < lowest, -math.inf)
+            order = scores.argsort(dim=1, descending=True, stable=True)  # of equal ones the first, as argmax has it
+            scores = scores.scatter(1, order[:, self.top_k :], -math.inf)
         if self.top_p is not None and self.top_p < 1:
             scores = nucleus(scores, self.top_p)
-        return scores.softmax(dim=1)
+        return scores.softmax(dim=1).to(logits.dtype)
 
     def _possible(self, logits: Tensor) -> Tensor:
         if not self.never:

@@ -21,7 +21,7 @@ from firstlight.runs.evaluate import (
 )
 from firstlight.runs.loaded_generator import LoadedGenerator
 
-WHOLE = "whole"
+WHOLE = "whole"  # what another text is called, of which all is measured
 
 
 def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> Path:
@@ -33,7 +33,8 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
         split = WHOLE
     stream = data.stream() if split == WHOLE else data.stream(split)
     if len(stream) < 2:
-        raise UserError(f"{data.source.where} has no {split} split to measure; choose another --split")
+        remedy = "take more text" if split == WHOLE else "choose another --split"
+        raise UserError(f"{data.source.where}: there is nothing to predict in its {split} split; {remedy}")
     metrics = measure(generator, data, stream)
     folder = results_folder(generator, data.source, split, options)
     write_metrics(folder, generator, data.source, split, {"tokens": len(stream)}, metrics, options)
@@ -74,7 +75,7 @@ def measure(generator: LoadedGenerator, data: StreamData, stream: Stream) -> dic
     tokens = len(stream) - 1
     loss = totals["loss"] / tokens
     metrics = {"loss": loss, "perplexity": math.exp(loss), "accuracy": totals["hits"] / tokens}
-    if counts is not None:
+    if totals["characters"]:
         metrics["bits_per_character"] = totals["loss"] / totals["characters"] / math.log(2)
     if totals["windows"]:
         metrics["last_position_loss"] = totals["last_loss"] / totals["windows"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from firstlight.errors import UserError
 from firstlight.runs.chunks import chunks
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class GenerateOptions:
 def main() -> None:
     """Parse the command line and write."""
     options = tyro.cli(GenerateOptions)
+    if options.num_samples < 1:
+        raise UserError(f"num_samples={options.num_samples} must be at least 1")
     from firstlight.runs.load import load_generator
     from firstlight.runs.loaded_generator import Writing
 
@@ -99,7 +102,7 @@ def write_documents(generator: "LoadedGenerator", prompt: "Prompt", writing: "Wr
     known = generator.known_documents()
     for text in texts(generator, prompt, writing, num_samples):
         line = " ".join(text.split())
-        print(f"{line} {MARK}" if known and line not in known else line)
+        print(f"{line} {MARK}" if known and line and line not in known else line)
     if known:
         print(f"note: {MARK} not among the {len(known):,} of the training", file=sys.stderr)
 

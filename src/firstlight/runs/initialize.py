@@ -36,9 +36,9 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     taken, left = {}, []
     for name, weight in own.items():
         source = given.get(name)
-        if source is not None and name in BY_WORD and source.shape[1:] == weight.shape[1:]:
+        if name in BY_WORD and source is not None and _same_width(given, own):
             taken[name] = _shared_words(weight, data.tokenizer.words, source, other.words)
-        elif source is not None and source.shape == weight.shape:
+        elif source is not None and source.shape == weight.shape and name not in BY_WORD:
             taken[name] = source
         elif source is not None and name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
             taken[name] = stretch(source, len(weight))
@@ -51,6 +51,10 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
         )
     module.load_state_dict({**own, **taken})
     log.info("init_from %s: %d weights taken; started anew: %s", path, len(taken), ", ".join(left) or "none")
+
+
+def _same_width(given: dict[str, Tensor], own: dict[str, Tensor]) -> bool:
+    return given[EMBEDDING].shape[1] == own[EMBEDDING].shape[1]
 
 
 def _shared_words(weight: Tensor, words: list[str], source: Tensor, other_words: list[str]) -> Tensor:

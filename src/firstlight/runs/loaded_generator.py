@@ -1,7 +1,7 @@
 """A trained generator as an object: without its data set, and without Lightning."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -35,6 +35,23 @@ class Writing:
     seed: int | None = None
     window: Literal["half", "slide"] = "half"
     context_length: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a number that writes nothing."""
+        if self.tokens < 1:
+            raise UserError(f"tokens={self.tokens} must be at least 1")
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            raise UserError(f"seed={self.seed} must be at least 0 and below 2^63")
+        if self.window not in Window.__members__:
+            raise UserError(f"window={self.window} must be one of {', '.join(Window.__members__)}")
+        self.sampling()
+
+    def sampling(self, never: Sequence[int] = ()) -> Sampling:
+        """How each token is drawn."""
+        try:
+            return Sampling(self.temperature, self.top_k, self.top_p, self.greedy, never)
+        except ValueError as error:
+            raise UserError(str(error)) from error
 
 
 class Prompt(NamedTuple):
@@ -74,6 +91,8 @@ class LoadedGenerator:
     def read(self, prompt: str, writing: Writing) -> Prompt:
         """A prompt, prepared as the training text was, with what there is to say of it. Raises UserError."""
         length = self._context_length(writing)
+        if any("\ud800" <= character <= "\udfff" for character in prompt):
+            raise UserError("the prompt is no valid UTF-8; write it in UTF-8")
         text = clean(prompt) if self.config["data"].get("preparation") == "plays" else prompt
         notes = [f"the prompt was prepared as the plays were: {text!r}"] if text != prompt else []
         ids = self.tokenizer.encode_batch([text])[0].tolist()
@@ -92,14 +111,7 @@ class LoadedGenerator:
 
     def stream(self, prompt: Prompt, num_samples: int, writing: Writing) -> Iterator[list[str]]:
         """What each sample goes on with, token after token, until all have ended. Raises UserError."""
-        if writing.tokens < 1 or num_samples < 1:
-            raise UserError(f"tokens={writing.tokens} and num_samples={num_samples} must be at least 1")
-        try:
-            sampling = Sampling(
-                writing.temperature, writing.top_k, writing.top_p, writing.greedy, self.tokenizer.unwritten
-            )
-        except ValueError as error:
-            raise UserError(str(error)) from error
+        sampling = writing.sampling(self.tokenizer.unwritten)
         random = torch.Generator()
         if writing.seed is None:
             random.seed()

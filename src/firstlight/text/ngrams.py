@@ -38,6 +38,8 @@ class Contexts:
         """The probability of each validation token, given that of the order below: (validation tokens,)."""
         known = self.of_training >= 0
         contexts, totals = np.unique(self.of_training[known], return_counts=True)
+        if not len(contexts):
+            return lower
         pairs, counts = np.unique(self._pairs(self.of_training, self.training)[known], return_counts=True)
         types = np.bincount(np.searchsorted(contexts, pairs // self._stride), minlength=len(contexts))
         place, is_known = _find(self.of_validation, contexts)

@@ -146,8 +146,9 @@ class BytePairTokenizer:
         return len(self.words)
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """The ids of many texts."""
-        return RaggedIds.from_rows(encoding.ids for encoding in self._backend.encode_batch_fast(list(texts)))
+        """The ids of many texts; half a surrogate pair, which no UTF-8 can hold, becomes "?"."""
+        whole = [text.encode("utf-8", "replace").decode() for text in texts]
+        return RaggedIds.from_rows(encoding.ids for encoding in self._backend.encode_batch_fast(whole))
 
     def stream(self) -> "Decoder":
         return _Bytes(self._bytes)

@@ -1,0 +1,240 @@
+"""Perplexity, bits per character, accuracy and the loss of the last position, against numbers computed apart."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from lightning.pytorch import Callback
+from torch import Tensor
+
+from firstlight.callbacks.token_metrics import BitsPerCharacter, LastPosition, Perplexity, TokenAccuracy
+from firstlight.callbacks.training_loss import TrainingLoss
+from firstlight.data.options import Preparation
+from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.text_tokenizers import decode
+
+CONTEXT = 11
+PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=293)
+BYTES = TokenizerOptions(kind=TokenizerKind.subword, max_size=256)
+ALL = (Perplexity, BitsPerCharacter, TokenAccuracy, LastPosition)
+every_split = pytest.mark.parametrize(("stage", "split"), [("val", "validation"), ("test", "test")])
+
+
+def measure(
+    bench: Any, *kinds: type[Callback], stage: str = "val", **options: Any
+) -> tuple[dict[str, float], Any, Any]:
+    """What an evaluation of a fresh network logs; the data and the network."""
+    data = bench.data(**({"test_fraction": 0.17} | options))
+    module = bench.module(data)
+    trainer = bench.trainer(*(kind() for kind in kinds))
+    evaluate = trainer.validate if stage == "val" else trainer.test
+    (metrics,) = evaluate(module, datamodule=data, verbose=False)
+    return metrics, data, module.network.eval()
+
+
+@torch.inference_mode()
+def judged(bench: Any, data: Any, network: Any, split: str = "validation") -> tuple[Tensor, Tensor]:
+    """The loss of every token but the first, and whether it was thought the likeliest: (tokens - 1,) each.
+
+    The split is read one window at a time.
+    """
+    ids = torch.tensor(bench.ids(data, split))
+    losses, hits = [], []
+    for start in range(0, len(ids) - 1, CONTEXT):
+        window = ids[start : start + CONTEXT + 1]
+        logits = network(window[None, :-1])[0]
+        losses.append(F.cross_entropy(logits, window[1:], reduction="none"))
+        hits.append(logits.argmax(dim=1) == window[1:])
+    return torch.cat(losses).double(), torch.cat(hits)
+
+
+@every_split
+def test_perplexity_is_e_to_the_mean_loss_of_all_tokens(writer_bench, stage: str, split: str) -> None:
+    metrics, data, network = measure(writer_bench, Perplexity, stage=stage)
+    losses, _ = judged(writer_bench, data, network, split)
+    assert len(losses) % (5 * CONTEXT)  # the batches are unequal
+    assert len(losses) % CONTEXT  # and so are the windows
+    assert metrics[f"{stage}/perplexity"] == pytest.approx(float(losses.mean().exp()), rel=1e-5)
+    assert metrics[f"{stage}/loss"] == pytest.approx(float(losses.mean()), rel=1e-5)
+
+
+@every_split
+def test_accuracy_is_the_share_of_all_tokens_that_were_thought_likeliest(writer_bench, stage: str, split: str) -> None:
+    metrics, data, network = measure(writer_bench, TokenAccuracy, stage=stage)
+    _, hits = judged(writer_bench, data, network, split)
+    assert metrics[f"{stage}/accuracy"] == pytest.approx(float(hits.double().mean()), rel=1e-5)
+
+
+@every_split
+def test_of_characters_the_bits_are_those_of_the_loss(writer_bench, stage: str, split: str) -> None:
+    metrics, data, network = measure(writer_bench, BitsPerCharacter, stage=stage)
+    losses, _ = judged(writer_bench, data, network, split)
+    expected = float(losses.mean()) / math.log(2)
+    assert metrics[f"{stage}/bits_per_character"] == pytest.approx(expected, rel=1e-5)
+
+
+@every_split
+def test_of_byte_pairs_the_bits_are_shared_by_the_characters_of_the_text(writer_bench, stage: str, split: str) -> None:
+    metrics, data, network = measure(writer_bench, BitsPerCharacter, stage=stage, tokenizer=PAIRS)
+    losses, _ = judged(writer_bench, data, network, split)
+    _, *targets = writer_bench.ids(data, split)
+    text = decode(data.tokenizer, targets)
+    assert text in writer_bench.text
+    assert len(text) > 1.5 * len(targets)
+    expected = float(losses.sum()) / math.log(2) / len(text)
+    assert metrics[f"{stage}/bits_per_character"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("tokenizer", [PAIRS, BYTES, TokenizerOptions(kind=TokenizerKind.char)])
+def test_no_metric_depends_on_the_size_of_the_batches(writer_bench, tokenizer: TokenizerOptions) -> None:
+    first, *others = (
+        measure(writer_bench, *ALL, tokenizer=tokenizer, evaluation_batch_size=size)[0] for size in (1, 3, 17, 997)
+    )
+    assert first.keys() == {
+        "val/loss",
+        "val/perplexity",
+        "val/bits_per_character",
+        "val/accuracy",
+        "val/last_position_loss",
+    }
+    for metrics in others:
+        assert metrics == pytest.approx(first, rel=1e-4)
+
+
+def test_a_batch_in_which_no_character_begins_counts_too(writer_bench) -> None:
+    """The euro sign has three bytes, of which the last two can make up a window."""
+    writer_bench.text = "€" * 211
+    metrics, data, _ = measure(
+        writer_bench, BitsPerCharacter, tokenizer=BYTES, context_length=2, evaluation_batch_size=1, test_fraction=0.0
+    )
+    tokens, characters = (
+        len(writer_bench.ids(data, "validation")) - 1,
+        42 - 1,
+    )  # the first character begins in the first token
+    assert tokens == 42 * 3 - 1
+    expected = metrics["val/loss"] * tokens / characters / math.log(2)
+    assert metrics["val/bits_per_character"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_bits_of_two_vocabularies_compare_where_their_perplexities_do_not(writer_bench) -> None:
+    """Without any learning: n equally likely tokens of c characters are log2(n) / c bits for each."""
+    found = {}
+    for name, tokenizer in (("bytes", BYTES), ("pairs", PAIRS)):
+        data = writer_bench.data(tokenizer=tokenizer)
+        module = writer_bench.module(data)
+        for parameter in module.network.head.parameters():
+            torch.nn.init.zeros_(parameter)
+        trainer = writer_bench.trainer(Perplexity(), BitsPerCharacter())
+        (found[name],) = trainer.validate(module, datamodule=data, verbose=False)
+        tokens = len(writer_bench.ids(data, "validation")) - 1
+        characters = len(decode(data.tokenizer, writer_bench.ids(data, "validation")[1:]))
+        size = data.tokenizer.vocab_size
+        assert found[name]["val/perplexity"] == pytest.approx(size, rel=1e-4)
+        assert found[name]["val/bits_per_character"] == pytest.approx(math.log2(size) * tokens / characters, rel=1e-4)
+    assert found["bytes"]["val/perplexity"] < found["pairs"]["val/perplexity"]
+    assert found["bytes"]["val/bits_per_character"] > found["pairs"]["val/bits_per_character"]
+
+
+@every_split
+def test_the_last_position_is_that_of_whole_windows_alone(writer_bench, stage: str, split: str) -> None:
+    metrics, data, network = measure(writer_bench, LastPosition, stage=stage)
+    losses, _ = judged(writer_bench, data, network, split)
+    whole = losses[: len(losses) // CONTEXT * CONTEXT]
+    assert len(whole) < len(losses)
+    expected = float(whole.view(-1, CONTEXT)[:, -1].mean())
+    assert metrics[f"{stage}/last_position_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_without_a_whole_window_there_is_no_last_position(writer_bench) -> None:
+    writer_bench.text = "to be or not to be, " * 2
+    metrics, _, _ = measure(writer_bench, *ALL, test_fraction=0.0)
+    assert "val/perplexity" in metrics
+    assert "val/last_position_loss" not in metrics
+
+
+def test_words_of_no_certain_characters_have_no_bits(writer_bench, monkeypatch) -> None:
+    data = writer_bench.data()
+    monkeypatch.setattr(data.tokenizer, "characters_per_token", lambda: None)
+    trainer = writer_bench.trainer(*(kind() for kind in ALL))
+    (metrics,) = trainer.validate(writer_bench.module(data), datamodule=data, verbose=False)
+    assert "val/bits_per_character" not in metrics
+    assert "val/perplexity" in metrics
+
+
+def test_documents_are_measured_with_the_separators_that_end_them(writer_bench) -> None:
+    writer_bench.text = "\n".join(["emma", "olivia", "ava", "isabella", "sophia", "mia", "zoe"] * 11)
+    metrics, data, network = measure(writer_bench, *ALL, preparation=Preparation.lines)
+    losses, hits = judged(writer_bench, data, network)
+    assert writer_bench.ids(data, "validation")[0] == writer_bench.ids(data, "validation")[-1] == data.separator_id
+    assert metrics["val/perplexity"] == pytest.approx(float(losses.mean().exp()), rel=1e-5)
+    assert metrics["val/accuracy"] == pytest.approx(float(hits.double().mean()), rel=1e-5)
+
+
+def test_each_validation_measures_the_network_of_that_moment(writer_bench) -> None:
+    data = writer_bench.data()
+    writer_bench.fit(*(kind() for kind in ALL), data=data, max_epochs=3)
+    losses = writer_bench.memory.curve("val/loss")
+    perplexities = writer_bench.memory.curve("val/perplexity")
+    assert [step for step, _ in perplexities] == [step for step, _ in losses] == [5, 11, 17]
+    assert [value for _, value in perplexities] == pytest.approx([math.exp(loss) for _, loss in losses], rel=1e-5)
+    assert len({value for _, value in perplexities}) == 3
+
+
+# --- training ---
+
+
+class Steps(Callback):
+    """The loss and the accuracy of every training batch, computed again from its logits."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+        self.accuracies: list[float] = []
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.losses.append(F.cross_entropy(outputs["logits"].flatten(0, 1), batch.targets.flatten()).item())
+        self.accuracies.append((outputs["logits"].argmax(dim=2) == batch.targets).float().mean().item())
+
+
+def exp_of_mean(losses: list[float]) -> float:
+    return math.exp(sum(losses) / len(losses))
+
+
+def test_the_training_perplexity_is_e_to_the_mean_loss_since_the_last_time(writer_bench) -> None:
+    steps = Steps()
+    writer_bench.fit(Perplexity(), TrainingLoss(), steps, log_every_n_steps=4, limit_train_batches=11)
+    assert writer_bench.memory.curve("train/perplexity") == [
+        (3, pytest.approx(exp_of_mean(steps.losses[:4]), rel=1e-5)),
+        (7, pytest.approx(exp_of_mean(steps.losses[4:8]), rel=1e-5)),
+    ]
+    assert [math.log(value) for _, value in writer_bench.memory.curve("train/perplexity")] == pytest.approx(
+        [value for _, value in writer_bench.memory.curve("train/loss")], rel=1e-5
+    )
+
+
+def test_with_accumulation_the_training_perplexity_is_that_of_all_batches(writer_bench) -> None:
+    steps = Steps()
+    writer_bench.fit(Perplexity(), steps, log_every_n_steps=2, limit_train_batches=11, accumulate_grad_batches=3)
+    assert writer_bench.memory.curve("train/perplexity") == [
+        (1, pytest.approx(exp_of_mean(steps.losses[:6]), rel=1e-5)),
+        (3, pytest.approx(exp_of_mean(steps.losses[6:]), rel=1e-5)),
+    ]
+
+
+def test_a_resumed_training_writes_the_perplexity_that_an_uninterrupted_one_writes(writer_bench, at) -> None:
+    path = writer_bench.folder / "at-3.ckpt"
+    save = at("on_train_batch_end", 3, lambda trainer: trainer.save_checkpoint(path))
+    writer_bench.fit(Perplexity(), save, log_every_n_steps=4)
+    (line,) = writer_bench.memory.curve("train/perplexity")
+    writer_bench.memory.lines.clear()
+    writer_bench.fit(Perplexity(), log_every_n_steps=4, ckpt_path=path)
+    assert writer_bench.memory.curve("train/perplexity") == [line]
+
+
+def test_the_training_accuracy_is_that_of_single_batches(writer_bench) -> None:
+    steps = Steps()
+    writer_bench.fit(TokenAccuracy(), steps, log_every_n_steps=3, limit_train_batches=11)
+    assert writer_bench.memory.curve("train/accuracy") == [
+        (step, pytest.approx(steps.accuracies[step])) for step in (2, 5, 8)
+    ]

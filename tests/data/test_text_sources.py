@@ -1,0 +1,380 @@
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from firstlight.data import text_sources
+from firstlight.data.options import CharacterOptions, Preparation, SourceKind
+from firstlight.data.samples import names, plays
+from firstlight.data.text_sources import TextSource, check_text_path, find_text, sample_text
+from firstlight.errors import RunError, UserError
+
+TEXT = "One.\n\nTwo.\n"
+
+FileMaker = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty one, and nothing said about where data is."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
+    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    return folder
+
+
+@pytest.fixture
+def make(working_folder: Path) -> FileMaker:
+    """Write a text file and return its path from the working folder."""
+
+    def make_file(path: str, content: str | bytes = TEXT) -> Path:
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return file
+
+    return make_file
+
+
+class Web(ThreadingHTTPServer):
+    """Serves what it is told to, and remembers what it was asked for."""
+
+    content: bytes | None = TEXT.encode()
+    patience: threading.Event
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/plays.txt"
+
+
+class Answer(BaseHTTPRequestHandler):
+    server: Web
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers["User-Agent"]))
+        self.server.patience.wait()
+        self.send_response(200 if self.server.content is not None else 404)
+        if self.server.promised is not None:
+            self.send_header("Content-Length", str(self.server.promised))
+        self.end_headers()
+        self.wfile.write(self.server.content or b"")
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """One file, published on a port of this machine."""
+    with Web(("127.0.0.1", 0), Answer) as server:
+        server.asked = []
+        server.promised = None
+        server.patience = threading.Event()
+        server.patience.set()
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.patience.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """A URL where nobody answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}/plays.txt"
+
+
+def find(**options) -> TextSource:
+    return find_text(CharacterOptions(**({"name": "shakespeare", "cache_dir": "cache"} | options)))
+
+
+def kind_and_where(source: TextSource) -> tuple[SourceKind, str]:
+    return source.kind, source.where
+
+
+def text_of(source: TextSource) -> str:
+    return "".join(source.lines())
+
+
+# --- which source is taken ---
+
+
+def test_auto_takes_the_data_folder_of_the_environment_first(make, web, monkeypatch):
+    make("data/shakespeare/plays.txt", "not this one")
+    file = make("elsewhere/shakespeare/pg100.txt")
+    monkeypatch.setenv("FIRSTLIGHT_DATA", "elsewhere")
+    source = find(url=web.url)
+    assert kind_and_where(source) == (SourceKind.local, str(file))
+    assert text_of(source) == TEXT
+    assert web.asked == []
+
+
+@pytest.mark.parametrize("variable", [None, "", "elsewhere"])
+def test_auto_takes_the_folder_below_data_next(make, web, monkeypatch, variable):
+    file = make("data/shakespeare/plays.txt")
+    make("elsewhere/names/names.txt")
+    if variable is not None:
+        monkeypatch.setenv("FIRSTLIGHT_DATA", variable)
+    assert kind_and_where(find(url=web.url)) == (SourceKind.local, str(file))
+    assert web.asked == []
+
+
+def test_auto_asks_the_web_next(make, web):
+    make("data/names/names.txt")
+    source = find(url=web.url)
+    assert kind_and_where(source) == (SourceKind.hub, web.url)
+    assert text_of(source) == TEXT
+    assert web.asked == [("/plays.txt", "firstlight")]
+
+
+@pytest.mark.parametrize(
+    ("preparation", "where"),
+    [
+        (Preparation.text, f"generated plays {plays.VERSION}"),
+        (Preparation.plays, f"generated plays {plays.VERSION}"),
+        (Preparation.lines, f"generated names {names.VERSION}"),
+    ],
+)
+def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation, where):
+    assert kind_and_where(find(url=nowhere, preparation=preparation)) == (SourceKind.sample, where)
+    [warning] = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage() == (
+        f"No shakespeare data: not below $FIRSTLIGHT_DATA, not in data/, and {nowhere} does not answer. "
+        "Training on a GENERATED SAMPLE instead; its numbers say nothing about real data."
+    )
+
+
+def test_no_warning_is_given_where_real_data_is_found(make, web, caplog):
+    find(source=SourceKind.hub, url=web.url)
+    make("data/shakespeare/plays.txt")
+    find()
+    find(source=SourceKind.sample)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+# --- a source that is forced ---
+
+
+def test_local_is_never_anything_else(make, web):
+    message = r"data.source=local: there is no folder shakespeare below \$FIRSTLIGHT_DATA or data/; set data.path"
+    with pytest.raises(UserError, match=message):
+        find(source=SourceKind.local, url=web.url)
+    file = make("data/shakespeare/plays.txt")
+    assert kind_and_where(find(source=SourceKind.local)) == (SourceKind.local, str(file))
+    assert web.asked == []
+
+
+def test_hub_is_the_web_even_where_there_is_a_local_copy(make, web):
+    make("data/shakespeare/plays.txt", "not this one")
+    assert text_of(find(source=SourceKind.hub, url=web.url)) == TEXT
+
+
+def test_hub_is_never_a_sample(nowhere):
+    message = rf"data.source=hub: {nowhere} does not answer \(.*refused.*\); set data.path"
+    with pytest.raises(UserError, match=message):
+        find(source=SourceKind.hub, url=nowhere)
+
+
+def test_sample_is_generated_even_where_there_is_a_local_copy(make, web):
+    make("data/shakespeare/plays.txt")
+    assert find(source=SourceKind.sample, url=web.url).kind is SourceKind.sample
+    assert web.asked == []
+
+
+@pytest.mark.parametrize("source", [SourceKind.auto, SourceKind.hub])
+def test_where_nothing_is_published_there_is_nothing_to_download(source):
+    with pytest.raises(UserError, match=r"data.url is not set, so there is nothing to download; set data.path"):
+        find(source=source)
+
+
+# --- the web ---
+
+
+def test_a_file_is_downloaded_once(web, nowhere):
+    first = find(url=web.url)
+    again = find(url=web.url)
+    assert len(web.asked) == 1
+    assert text_of(again) == text_of(first) == TEXT
+    assert again.fingerprint == first.fingerprint
+
+
+def test_another_url_is_another_download(web):
+    assert text_of(find(url=web.url)) == TEXT
+    web.content = b"Three.\n"
+    assert text_of(find(url=web.url + "?edition=2")) == "Three.\n"
+    assert text_of(find(url=web.url)) == TEXT
+
+
+def test_what_is_published_nowhere_is_an_error_and_no_sample(web):
+    web.content = None
+    with pytest.raises(RunError, match=rf"data.url={web.url} answers 404 Not Found; set data.url, or data.path"):
+        find(url=web.url)
+    assert list(Path("cache").rglob("*.txt")) == []
+    web.content = TEXT.encode()
+    assert text_of(find(url=web.url)) == TEXT
+
+
+def test_a_web_that_keeps_silent_does_not_answer(web, monkeypatch):
+    monkeypatch.setattr(text_sources, "PATIENCE", 0.1)
+    web.patience.clear()
+    assert find(url=web.url).kind is SourceKind.sample
+
+
+@pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://example.org/plays.txt", "plays.txt"])
+def test_a_url_of_another_kind_is_refused(url):
+    with pytest.raises(UserError, match=f"data.url={url} must begin with https:// or http:// and a host"):
+        find(url=url)
+
+
+@pytest.mark.parametrize("url", ["http:///plays.txt", "http://", "http:// example.org"])
+def test_a_url_without_a_host_is_no_reason_for_a_sample(url):
+    with pytest.raises(UserError, match=r"must begin with https:// or http:// and a host"):
+        find(url=url)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/a b", "http://[/", "http://127.0.0.1:9/ä"])
+def test_a_url_that_is_none_is_refused(url):
+    with pytest.raises(UserError, match=r"is not a URL \(.*\); correct it"):
+        find(url=url)
+
+
+def test_a_download_that_breaks_off_leaves_nothing(web, working_folder):
+    web.promised = 100
+    web.content = b"one"
+    with pytest.raises(RunError, match=r"broke off \(.*\); try again, or set data.path"):
+        find(url=web.url)
+    assert not list(working_folder.glob("cache/downloads/*"))
+
+
+def test_an_empty_download_is_not_kept(web, working_folder):
+    web.content = b""
+    with pytest.raises(RunError, match=r"is an empty file; set data\.url, or data\.path"):
+        find(url=web.url)
+    assert not list(working_folder.glob("cache/downloads/*"))
+
+
+def test_what_is_downloaded_and_no_text_is_refused_when_it_is_read(web):
+    web.content = b"one\n\x89PNG\0"
+    with pytest.raises(UserError, match="txt:2: a NUL byte; save the file as UTF-8 text"):
+        text_of(find(url=web.url))
+
+
+# --- data.path ---
+
+
+@pytest.mark.parametrize("kind", [SourceKind.auto, SourceKind.local, SourceKind.hub])
+def test_a_path_is_taken_before_all_else(make, web, kind):
+    make("data/shakespeare/plays.txt", "not this one")
+    file = make("my_novel.txt")
+    assert kind_and_where(find(path="my_novel.txt", source=kind, url=web.url)) == (SourceKind.local, str(file))
+    assert web.asked == []
+
+
+def test_a_path_to_a_folder_is_the_one_text_in_it(make):
+    file = make("mine/novel.txt")
+    make("mine/README.md", "no text to learn")
+    assert find(path="mine").path == file
+
+
+@pytest.mark.parametrize(
+    ("files", "found"), [([], "none"), (["b.txt", "a.txt"], "a.txt, b.txt"), (["a.md"], "none")], ids=str
+)
+@pytest.mark.parametrize("folder", ["mine", "data/shakespeare"])
+def test_a_folder_without_one_text_is_refused(make, folder, files, found):
+    Path(folder).mkdir(parents=True)
+    for file in files:
+        make(f"{folder}/{file}")
+    with pytest.raises(UserError, match=f"{folder} must hold one .txt file, and there is {found}; set data.path to a"):
+        find(path="mine" if folder == "mine" else None)
+
+
+@pytest.mark.parametrize("path", ["missing.txt", "own/text", "/mine/novel"])
+def test_a_path_must_exist(path):
+    with pytest.raises(UserError, match=f"data.path={path}: there is no such file or folder"):
+        find(path=path)
+
+
+def test_a_url_as_a_path_is_refused_with_a_remedy(web):
+    with pytest.raises(UserError, match=rf"data.path={web.url} is a URL; set data.url, or download the file first"):
+        find(path=web.url)
+    assert web.asked == []
+
+
+def test_a_path_can_be_checked_before_anything_is_read(make):
+    make("mine/novel.txt")
+    for path in (None, "mine", "mine/novel.txt"):
+        check_text_path(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\1", b"\xff\xfe"])
+def test_a_file_that_is_no_text_is_refused_at_once(make, content):
+    make("mine.txt", content)
+    with pytest.raises(UserError, match=r"^mine.txt:1: .*$"):
+        find(path="mine.txt")
+
+
+def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):
+    make("data/shakespeare/plays.txt")
+    monkeypatch.setenv("FIRSTLIGHT_DATA", "data/shakespeare/plays.txt")
+    with pytest.raises(UserError, match=r"FIRSTLIGHT_DATA=data/shakespeare/plays.txt is not a folder; correct it"):
+        find()
+
+
+# --- what a source gives ---
+
+
+def test_a_text_is_read_a_line_at_a_time_as_often_as_it_is_asked_for(make):
+    make("mine.txt", "\ufeffone\r\n\r\ntwo")
+    source = find(path="mine.txt")
+    assert list(source.lines()) == list(source.lines()) == ["one\n", "\n", "two"]
+
+
+@pytest.mark.parametrize(
+    ("preparation", "expected"),
+    [(Preparation.lines, ["Ada\n", "Bo\n"]), (Preparation.text, ["one\n", "\n", "two\n"]),
+     (Preparation.plays, ["one\n", "\n", "two\n"])],
+)  # fmt: skip
+def test_the_sample_is_of_names_or_of_plays(monkeypatch, preparation, expected):
+    monkeypatch.setattr(names, "names", lambda: ["Ada", "Bo"])
+    monkeypatch.setattr(plays, "text", lambda: "one\n\ntwo\n")
+    sample_text.cache_clear()
+    assert list(find(source=SourceKind.sample, preparation=preparation).lines()) == expected
+    sample_text.cache_clear()
+
+
+# --- fingerprints ---
+
+
+def test_a_fingerprint_is_of_the_content_and_not_of_the_place(make, web):
+    make("one.txt")
+    make("two.txt")
+    assert find(path="one.txt").fingerprint == find(path="two.txt").fingerprint == find(url=web.url).fingerprint
+
+
+def test_one_byte_more_is_another_fingerprint(make):
+    make("one.txt")
+    make("two.txt", TEXT + "\n")
+    assert find(path="one.txt").fingerprint != find(path="two.txt").fingerprint
+
+
+def test_every_version_of_a_sample_has_its_fingerprint(monkeypatch):
+    found = {
+        find(source=SourceKind.sample, preparation=kind).fingerprint for kind in (Preparation.text, Preparation.lines)
+    }
+    for sample in (names, plays):
+        monkeypatch.setattr(sample, "VERSION", 1009)
+    found |= {
+        find(source=SourceKind.sample, preparation=kind).fingerprint for kind in (Preparation.text, Preparation.lines)
+    }
+    assert len(found) == 4

@@ -1,0 +1,273 @@
+"""What is drawn from the scores of the next token."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.decoding.sampling import Sampling, nucleus
+
+BATCH, VOCABULARY = 3, 29
+
+
+def random_logits(seed: int = 0, batch: int = BATCH, vocab_size: int = VOCABULARY) -> Tensor:
+    return 3 * torch.randn(batch, vocab_size, generator=torch.Generator().manual_seed(seed))
+
+
+def logits_of(*shares: float) -> Tensor:
+    """One row whose probabilities are these, as precisely as they can be."""
+    return torch.tensor([shares], dtype=torch.float64).log()
+
+
+def kept(sampling: Sampling, logits: Tensor) -> list[list[int]]:
+    """The ids of each row that can be drawn at all."""
+    return [row.nonzero().flatten().tolist() for row in sampling.probabilities(logits)]
+
+
+def draws(sampling: Sampling, logits: Tensor, count: int, seed: int = 1) -> Tensor:
+    """Many draws from one row: (count,)."""
+    random = torch.Generator().manual_seed(seed)
+    return sampling.choose(logits.expand(count, -1), random)
+
+
+SAMPLINGS = [
+    Sampling(),
+    Sampling(temperature=0.3),
+    Sampling(temperature=7.0),
+    Sampling(top_k=5),
+    Sampling(top_p=0.7),
+    Sampling(never=(0, 23)),
+    Sampling(temperature=1.7, top_k=7, top_p=0.9, never=(2, 3, 5)),
+]
+every_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=repr)
+
+
+# --- the distribution ---
+
+
+def test_without_options_the_distribution_is_the_softmax() -> None:
+    logits = random_logits()
+    assert_close(Sampling().probabilities(logits), logits.softmax(dim=1))
+
+
+@every_sampling
+def test_every_row_is_a_distribution_that_sums_to_one(sampling: Sampling) -> None:
+    shares = sampling.probabilities(random_logits())
+    assert shares.shape == (BATCH, VOCABULARY)
+    assert (shares >= 0).all()
+    assert_close(shares.sum(dim=1), torch.ones(BATCH))
+
+
+@every_sampling
+def test_one_row_of_a_batch_cannot_change_another(sampling: Sampling) -> None:
+    logits = random_logits()
+    assert_close(sampling.probabilities(logits[1:2]), sampling.probabilities(logits)[1:2])
+
+
+@every_sampling
+def test_the_logits_are_left_as_they_are(sampling: Sampling) -> None:
+    logits = random_logits()
+    sampling.choose(logits, torch.Generator().manual_seed(0))
+    assert torch.equal(logits, random_logits())
+
+
+def test_the_temperature_divides_the_logits() -> None:
+    logits = random_logits()
+    assert_close(Sampling(temperature=0.7).probabilities(logits), (logits / 0.7).softmax(dim=1))
+
+
+def test_a_high_temperature_draws_every_token_alike() -> None:
+    assert_close(
+        Sampling(temperature=1e6).probabilities(random_logits()),
+        torch.full((BATCH, VOCABULARY), 1 / VOCABULARY),
+        atol=1e-5,
+        rtol=0,
+    )
+
+
+@pytest.mark.parametrize("temperature", [1e-2, 1e-6, 1e-30, 1e-300])
+def test_a_temperature_near_zero_is_greedy(temperature: float) -> None:
+    logits = random_logits()
+    expected = torch.nn.functional.one_hot(logits.argmax(dim=1), VOCABULARY).float()
+    assert_close(Sampling(temperature=temperature).probabilities(logits), expected)
+    assert torch.equal(Sampling(temperature=temperature).choose(logits), Sampling(greedy=True).choose(logits))
+
+
+# --- greedy ---
+
+
+def test_greedy_takes_the_likeliest_token() -> None:
+    assert Sampling(greedy=True).choose(torch.tensor([[1.0, 5.0, 3.0], [-2.0, -3.0, -7.0]])).tolist() == [1, 0]
+
+
+def test_greedy_draws_no_random_number_whatever_else_is_set() -> None:
+    logits, random = random_logits(), torch.Generator().manual_seed(5)
+    state = random.get_state()
+    chosen = Sampling(temperature=11.0, top_k=13, top_p=0.5, greedy=True).choose(logits, random)
+    assert torch.equal(chosen, logits.argmax(dim=1))
+    assert torch.equal(random.get_state(), state)
+
+
+# --- top k ---
+
+
+def test_top_k_of_one_is_greedy() -> None:
+    logits = random_logits()
+    assert torch.equal(Sampling(top_k=1).choose(logits), Sampling(greedy=True).choose(logits))
+
+
+def test_top_k_keeps_the_k_likeliest_in_their_proportions() -> None:
+    logits = logits_of(0.1, 0.4, 0.2, 0.3)
+    assert_close(Sampling(top_k=2).probabilities(logits), torch.tensor([[0, 4 / 7, 0, 3 / 7]], dtype=torch.float64))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    row=st.lists(st.integers(-3, 3), min_size=1, max_size=VOCABULARY),
+    top_k=st.integers(1, VOCABULARY + 2),
+)
+def test_top_k_keeps_exactly_k_even_where_some_are_equally_likely(row: list[int], top_k: int) -> None:
+    logits = torch.tensor([row], dtype=torch.float32)
+    (ids,) = kept(Sampling(top_k=top_k), logits)
+    assert len(ids) == min(top_k, len(row))
+    assert sorted((row[i] for i in ids), reverse=True) == sorted(row, reverse=True)[: len(ids)]
+
+
+def test_a_top_k_above_the_vocabulary_leaves_everything() -> None:
+    logits = random_logits()
+    assert_close(Sampling(top_k=10 * VOCABULARY).probabilities(logits), logits.softmax(dim=1))
+
+
+# --- top p ---
+
+
+@pytest.mark.parametrize(
+    ("top_p", "expected"),
+    [(0.01, [2]), (0.39, [2]), (0.41, [1, 2]), (0.69, [1, 2]), (0.71, [1, 2, 3]), (0.91, [0, 1, 2, 3]), (1.0, None)],
+)
+def test_top_p_keeps_the_likeliest_that_together_reach_it(top_p: float, expected: list[int] | None) -> None:
+    logits = logits_of(0.1, 0.3, 0.4, 0.2)
+    assert kept(Sampling(top_p=top_p), logits) == [[0, 1, 2, 3] if expected is None else expected]
+
+
+@settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 10_000), top_p=st.floats(1e-6, 1, exclude_min=True))
+def test_top_p_keeps_the_fewest_that_reach_it_and_always_one(seed: int, top_p: float) -> None:
+    logits = random_logits(seed, batch=1).double()
+    (ids,) = kept(Sampling(top_p=top_p), logits)
+    shares = logits.softmax(dim=1)[0]
+    ordered = shares.sort(descending=True)
+    assert sorted(ids) == sorted(ordered.indices[: len(ids)].tolist())
+    assert len(ids) >= 1
+    assert float(shares[ids].sum()) >= top_p - 1e-9
+    assert float(ordered.values[: len(ids) - 1].sum()) < top_p + 1e-9
+
+
+def test_a_nucleus_of_equal_tokens_is_cut_too() -> None:
+    assert [len(ids) for ids in kept(Sampling(top_p=0.5), torch.zeros(BATCH, 7))] == [4] * BATCH
+
+
+def test_the_nucleus_leaves_the_scores_of_those_it_keeps() -> None:
+    scores = random_logits()
+    cut = nucleus(scores, 0.5)
+    assert torch.equal(cut[cut.isfinite()], scores[cut.isfinite()])
+
+
+def test_top_p_counts_what_top_k_and_the_temperature_leave() -> None:
+    logits = logits_of(0.4, 0.3, 0.2, 0.1)
+    assert kept(Sampling(top_k=2, top_p=0.6), logits) == [[0, 1]]  # 4 / 7 and 3 / 7
+    assert kept(Sampling(top_k=2, top_p=0.56), logits) == [[0]]
+    assert kept(Sampling(temperature=0.1, top_p=0.9), logits) == [[0]]
+
+
+# --- never ---
+
+
+def test_what_is_never_drawn_has_no_probability_and_the_others_share_it() -> None:
+    logits = logits_of(0.1, 0.4, 0.2, 0.3)
+    expected = torch.tensor([[1 / 3, 0, 2 / 3, 0]], dtype=torch.float64)
+    assert_close(Sampling(never=[1, 3]).probabilities(logits), expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"greedy": True},
+        {"temperature": 100.0},
+        {"temperature": 1e-300},
+        {"top_k": 1},
+        {"top_k": 27},
+        {"top_p": 0.9},
+    ],
+    ids=repr,
+)
+def test_what_is_never_to_be_written_never_is(options: dict[str, object]) -> None:
+    logits = random_logits(batch=1)
+    likeliest = logits[0].topk(3).indices.tolist()
+    drawn = draws(Sampling(never=likeliest, **options), logits, 997)
+    assert not set(drawn.tolist()) & set(likeliest)
+
+
+def test_greedy_takes_the_likeliest_of_those_that_may_be_written() -> None:
+    assert Sampling(greedy=True, never=[1]).choose(torch.tensor([[1.0, 5.0, 3.0]])).tolist() == [2]
+
+
+# --- draws ---
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [Sampling(), Sampling(temperature=0.5), Sampling(temperature=2.0, top_k=5), Sampling(top_p=0.8, never=(0,))],
+    ids=repr,
+)
+def test_tokens_are_drawn_as_often_as_their_probability_says(sampling: Sampling) -> None:
+    """Pearson's chi-square, below its 99.9% quantile for ten degrees of freedom."""
+    logits, count = random_logits(seed=7, batch=1, vocab_size=11) / 2, 10_007
+    expected = sampling.probabilities(logits)[0].double() * count
+    found = torch.bincount(draws(sampling, logits, count), minlength=11)
+    possible = expected > 0
+    assert found[~possible].sum() == 0
+    assert ((found - expected)[possible].square() / expected[possible]).sum() < 29.6
+
+
+def test_the_rows_of_a_batch_are_drawn_apart() -> None:
+    chosen = Sampling().choose(torch.zeros(997, VOCABULARY), torch.Generator().manual_seed(1))
+    assert chosen.shape == (997,)
+    assert len(Counter(chosen.tolist())) == VOCABULARY
+
+
+def test_the_same_seed_draws_the_same_and_the_global_state_stays() -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    logits = random_logits(batch=1)
+    assert torch.equal(draws(Sampling(), logits, 101, seed=2), draws(Sampling(), logits, 101, seed=2))
+    assert not torch.equal(draws(Sampling(), logits, 101, seed=2), draws(Sampling(), logits, 101, seed=3))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+# --- mistakes ---
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": 0.0}, "^temperature=0 must be above 0; for the likeliest token, use greedy$"),
+        ({"temperature": -0.5}, "^temperature=-0.5 must be above 0"),
+        ({"temperature": math.nan}, "^temperature=nan must be"),
+        ({"temperature": math.inf}, "^temperature=inf must be"),
+        ({"top_k": 0}, "^top_k=0 must be at least 1$"),
+        ({"top_k": -3}, "^top_k=-3 must be at least 1$"),
+        ({"top_p": 0.0}, "^top_p=0 must be above 0 and at most 1$"),
+        ({"top_p": 1.5}, "^top_p=1.5 must be above 0 and at most 1$"),
+        ({"top_p": math.nan}, "^top_p=nan must be"),
+    ],
+)
+def test_a_number_that_leaves_no_distribution_is_named(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Sampling(**options)

@@ -1,0 +1,236 @@
+"""Measuring a trained generator on its splits, or on another text."""
+
+import json
+import math
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import firstlight
+from tests_support import Done, Scripts
+
+CONTEXT = 13
+SIZES = [
+    "model=tiny",
+    "model.num_layers=1",
+    f"context_length={CONTEXT}",
+    "data.batch_size=17",
+    "data.evaluation_batch_size=5",
+    "trainer.max_epochs=1",
+    "trainer.accelerator=cpu",
+    "callbacks.text_samples.num_tokens=7",
+]
+SYLLABLES = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
+
+
+@dataclass
+class Home:
+    """Where some runs were trained, with the texts that they were trained on."""
+
+    scripts: Scripts
+    runs: dict[str, Path]
+
+    def evaluate(self, kind: str, *arguments: str) -> tuple[dict[str, Any], Done]:
+        """What an evaluation writes into its metrics.json; it must end well."""
+        shutil.rmtree(self.runs[kind] / "evaluate", ignore_errors=True)
+        done = self.scripts.run("evaluate", str(self.runs[kind]), *arguments)
+        assert done.returncode == 0, done.stderr
+        (file,) = (self.runs[kind] / "evaluate").glob("*/metrics.json")
+        return json.loads(file.read_text(encoding="utf-8")), done
+
+    def write(self, name: str, text: str) -> str:
+        (self.scripts.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    made = Home(Scripts(tmp_path_factory.mktemp("home")), {})
+    words = made_up_words(53)
+    made.write("text.txt", "".join(" ".join(words[i : i + 7]) + ".\n\n" for _ in range(7) for i in range(0, 49, 3)))
+    made.write("names.txt", "\n".join(made_up_words(211)))
+    for name, arguments in {
+        "text": ["task=text", "data.path=text.txt", "data.test_fraction=0.1"],
+        "pairs": ["task=text", "data.path=text.txt", "tokenizer=subword", "tokenizer.max_size=293"],
+        "names": ["task=names", "data.path=names.txt"],
+    }.items():
+        made.runs[name] = made.scripts.train(*SIZES, *arguments)
+    return made
+
+
+def made_up_words(count: int) -> list[str]:
+    chosen = random.Random(0)
+    return ["".join(chosen.choices(SYLLABLES, k=chosen.randint(1, 3))) for _ in range(count)]
+
+
+@torch.inference_mode()
+def losses_of(run: Path, text: str) -> torch.Tensor:
+    """The loss of each character of a text but the first, a window at a time: (characters - 1,)."""
+    generator = firstlight.load(run)
+    ids = torch.from_numpy(generator.tokenizer.encode_batch([text])[0]).long()
+    losses = []
+    for start in range(0, len(ids) - 1, CONTEXT):
+        window = ids[start : start + CONTEXT + 1]
+        losses.append(F.cross_entropy(generator.network(window[None, :-1])[0], window[1:], reduction="none"))
+    return torch.cat(losses).double()
+
+
+@pytest.mark.parametrize("kind", ["text", "pairs", "names"])
+def test_an_evaluation_repeats_the_numbers_of_the_run(kind: str, home: Home) -> None:
+    expected = json.loads((home.runs[kind] / "metrics.json").read_text())["metrics"]
+    for stage, split in (("val", "validation"), ("test", "test")):
+        numbers = {name.partition("/")[2]: value for name, value in expected.items() if name.startswith(f"{stage}/")}
+        if not numbers:
+            assert (kind, stage) == ("pairs", "test")
+            continue
+        record, _ = home.evaluate(kind, "--split", split)
+        found = {name.removeprefix(f"{split}/"): value for name, value in record["metrics"].items()}
+        assert found.keys() - numbers.keys() <= {"unknown_share"}
+        assert numbers == pytest.approx({name: found[name] for name in numbers}, rel=1e-4)
+
+
+def test_the_test_split_is_measured_and_where_there_is_none_the_validation_split(home: Home) -> None:
+    for kind, split in (("text", "test"), ("pairs", "validation"), ("names", "test")):
+        record, done = home.evaluate(kind)
+        assert record["split"] == split
+        assert [path.name for path in (home.runs[kind] / "evaluate").iterdir()] == [split]
+        assert record["tokens"] == json.loads((home.runs[kind] / "metrics.json").read_text())["data"]["tokens"][split]
+        assert f"{record['metrics'][f'{split}/perplexity']:.4f}" in done.stdout
+        assert "bits_per_character" in done.stdout
+
+
+def test_all_of_another_text_is_measured(home: Home) -> None:
+    text = "ka lo né. t€ va\n" * 11 + "miru"
+    record, _ = home.evaluate("text", "--data.path", home.write("other.txt", text))
+    losses = losses_of(home.runs["text"], text)
+    whole = losses[: len(losses) // CONTEXT * CONTEXT]
+    assert (record["split"], record["tokens"], record["data"]["path"]) == ("whole", len(text), "other.txt")
+    assert record["metrics"].keys() == {
+        f"whole/{name}"
+        for name in ("loss", "perplexity", "accuracy", "bits_per_character", "last_position_loss", "unknown_share")
+    }
+    for name, value in {
+        "loss": losses.mean(),
+        "perplexity": losses.mean().exp(),
+        "bits_per_character": losses.mean() / math.log(2),
+        "last_position_loss": whole.view(-1, CONTEXT)[:, -1].mean(),
+        "unknown_share": 0.0,
+    }.items():
+        assert record["metrics"][f"whole/{name}"] == pytest.approx(float(value), rel=1e-4)
+
+
+def test_the_share_of_unknown_characters_is_reported(home: Home) -> None:
+    text = "".join(random.Random(1).choices("kaloβγδ", k=211))
+    record, done = home.evaluate("text", "--data.path", home.write("strange.txt", text))
+    unknown = sum(character in "βγδ" for character in text[1:])
+    assert record["metrics"]["whole/unknown_share"] == pytest.approx(unknown / 210)
+    assert "unknown_share" in done.stdout
+
+
+def test_where_everything_can_be_written_no_share_is_reported(home: Home) -> None:
+    text = "βγδ ka lo — né " * 17
+    record, _ = home.evaluate("pairs", "--data.path", home.write("strange.txt", text))
+    metrics = record["metrics"]
+    assert "whole/unknown_share" not in metrics
+    losses = losses_of(home.runs["pairs"], text)
+    assert record["tokens"] == len(losses) + 1
+    assert losses_of(home.runs["pairs"], "β").shape == (1,)  # it has two tokens, and begins in the first
+    expected = float(losses.sum()) / math.log(2) / (len(text) - 1)
+    assert metrics["whole/bits_per_character"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_all_of_another_list_is_measured_with_its_separators(home: Home) -> None:
+    names = ["kalo", "né", "t€va"]
+    record, _ = home.evaluate("names", "--data.path", home.write("other.txt", "\n".join(names)))
+    assert record["tokens"] == len(".kalo.né.t€va.")
+    losses = losses_of(home.runs["names"], ".kalo.né.t€va.")
+    assert record["metrics"]["whole/loss"] == pytest.approx(float(losses.mean()), rel=1e-4)
+
+
+def test_one_split_of_another_text_can_be_measured(home: Home) -> None:
+    text = "ka lo né. t€ va\n" * 31
+    arguments = ["--data.path", home.write("other.txt", text), "--split"]
+    sizes = {split: home.evaluate("text", *arguments, split)[0]["tokens"] for split in ("train", "validation", "test")}
+    assert sum(sizes.values()) == len(text)
+    assert sizes["train"] > sizes["test"] > sizes["validation"] > 0
+
+
+def test_two_characters_are_enough_and_have_no_last_position(home: Home) -> None:
+    record, _ = home.evaluate("text", "--data.path", home.write("short.txt", "ka"))
+    assert record["tokens"] == 2
+    assert "whole/last_position_loss" not in record["metrics"]
+    assert record["metrics"]["whole/loss"] == pytest.approx(float(losses_of(home.runs["text"], "ka").mean()), rel=1e-4)
+
+
+def test_a_text_in_which_no_second_character_begins_is_no_crash(home: Home) -> None:
+    """The three bytes of one sign: nothing is left to share the bits among."""
+    done = home.scripts.run("evaluate", str(home.runs["pairs"]), "--data.path", home.write("sign.txt", "…"))
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 2)
+
+
+def test_another_checkpoint_and_other_data_have_folders_of_their_own(home: Home) -> None:
+    home.evaluate("text", "--checkpoint", "last", "--split", "validation")
+    assert [path.name for path in (home.runs["text"] / "evaluate").iterdir()] == ["validation-last"]
+    home.evaluate("text", "--data.path", home.write("other.txt", "ka lo"))
+    (folder,) = (home.runs["text"] / "evaluate").iterdir()
+    assert folder.name.startswith("other-")
+    assert folder.name.endswith("-whole")
+
+
+MISTAKES = {
+    "--data.label-column stars": "--data.label-column says nothing of a text; leave it out",
+    "--data.text-column body": "--data.text-column says nothing of a text; leave it out",
+    "--data.lowest-label 1": "--data.lowest-label says nothing of a text; leave it out",
+    "--data.path nowhere.txt": "nowhere.txt: there is no such file or folder",
+    "--data.path empty.txt": "empty.txt:1: the file is empty; name a file with text",
+    "--data.path single.txt": "single.txt",
+    "--data.path text.txt --data.source sample": "data.source=sample reads nothing, so data.path=text.txt must be",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, home: Home) -> None:
+    home.write("empty.txt", "")
+    home.write("single.txt", "k")
+    done = home.scripts.run("evaluate", str(home.runs["text"]), *arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert MISTAKES[arguments] in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_split_that_is_not_there_is_said(home: Home) -> None:
+    done = home.scripts.run("evaluate", str(home.runs["pairs"]), "--split", "test")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "text.txt: there is nothing to predict in its test split; choose another --split" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda file: file.write_text("ka lo mi " * 31), "the run was trained on other data than text.txt"),
+        (Path.unlink, "data.path=text.txt: there is no such file or folder"),
+    ],
+    ids=["changed", "gone"],
+)
+def test_an_evaluation_needs_the_text_that_the_run_had(
+    change: Callable[[Path], object], message: str, home: Home
+) -> None:
+    file = home.scripts.folder / "text.txt"
+    before = file.read_bytes()
+    change(file)
+    try:
+        done = home.scripts.run("evaluate", str(home.runs["text"]))
+    finally:
+        file.write_bytes(before)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,209 @@
+"""Starting from another run's weights: what fits is taken, what a generator knows by name or by place is moved."""
+
+import json
+import logging
+import random
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.errors import UserError
+from firstlight.lit.generation import Generation
+from firstlight.lit.schedules import constant
+from firstlight.networks.config import GeneratorConfig, Norm, Positions
+from firstlight.networks.generator import Generator
+from firstlight.runs.initialize import initialize_from
+from firstlight.text.text_tokenizers import CharacterTokenizer
+from tests_support import Scripts
+
+EMBEDDING, HEAD, BIAS = "network.embedding.weight", "network.head.weight", "network.head.bias"
+POSITIONS = "network.positions.table.weight"
+QUERY = "network.blocks.{}.self_attention.transformation.query.weight"
+RELATIVE = "network.blocks.0.self_attention.transformation.relative.table.weight"
+
+
+def generation(tokenizer: CharacterTokenizer, seed: int, **options: Any) -> Generation:
+    torch.manual_seed(seed)
+    sizes = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 7, "norm": Norm.pre}
+    network = Generator(GeneratorConfig(**(sizes | options)), tokenizer.vocab_size)
+    return Generation(network, partial(torch.optim.SGD, lr=0.1), constant)
+
+
+@dataclass
+class Saved:
+    """Writes the weights of a generator as a run that has been trained."""
+
+    folder: Path
+
+    def __call__(self, module: Generation, tokenizer: CharacterTokenizer) -> dict[str, Tensor]:
+        (self.folder / "checkpoints").mkdir(parents=True)
+        (self.folder / "metrics.json").write_text("{}")
+        state = {name: weight.clone() for name, weight in module.state_dict().items()}
+        card = {"format": 1, "network": "generator", "tokenizer": tokenizer.to_json()}
+        torch.save({"state_dict": state, "firstlight": card}, self.folder / "checkpoints" / "last.ckpt")
+        return state
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    return Saved(tmp_path / "run")
+
+
+def initialized(saved: Saved, module: Generation, tokenizer: CharacterTokenizer) -> tuple[dict[str, Tensor], ...]:
+    """The weights before and after."""
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    initialize_from(str(saved.folder), saved.folder.parent, module, SimpleNamespace(tokenizer=tokenizer))
+    return before, module.state_dict()
+
+
+def characters(letters: str, unknown_symbol: str | None = "\ufffd") -> CharacterTokenizer:
+    return CharacterTokenizer(letters, unknown_symbol)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("positions", Positions)
+def test_the_same_network_takes_every_weight(positions: Positions, tied: bool, saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    options = {"positions": positions, "tie_embeddings": tied}
+    given = saved(generation(vocabulary, 0, **options), vocabulary)
+    with caplog.at_level(logging.INFO):
+        before, after = initialized(saved, generation(vocabulary, 1, **options), vocabulary)
+    assert all(torch.equal(weight, given[name]) for name, weight in after.items())
+    assert not torch.equal(before[EMBEDDING], after[EMBEDDING])
+    assert f"{len(after)} weights taken; started anew: none" in caplog.text
+
+
+def test_characters_that_both_know_keep_their_rows(saved: Saved, caplog) -> None:
+    """The other vocabulary has them at other ids; the rest starts anew."""
+    theirs, ours = characters("acegikm"), characters("abcdefghi")
+    given = saved(generation(theirs, 0), theirs)
+    with caplog.at_level(logging.INFO):
+        before, after = initialized(saved, generation(ours, 1), ours)
+    shared = set(theirs.words) & set(ours.words)
+    assert shared == {"\ufffd", *"acegi"}
+    for name in (EMBEDDING, HEAD, BIAS):
+        for row, word in enumerate(ours.words):
+            expected = given[name][theirs.words.index(word)] if word in shared else before[name][row]
+            assert torch.equal(after[name][row], expected), (name, word)
+    assert torch.equal(after[QUERY.format(1)], given[QUERY.format(1)])
+    assert "init_from: 6 of 10 words are known to the other run" in caplog.text
+
+
+def test_tied_embeddings_stay_tied_and_take_the_shared_rows(saved: Saved) -> None:
+    theirs, ours = characters("acegikm"), characters("abcdefghi")
+    given = saved(generation(theirs, 0, tie_embeddings=True), theirs)
+    module = generation(ours, 1, tie_embeddings=True)
+    _, after = initialized(saved, module, ours)
+    assert module.network.head.weight is module.network.embedding.weight
+    for word in "acegi":
+        row, other_row = ours.words.index(word), theirs.words.index(word)
+        assert torch.equal(after[EMBEDDING][row], given[EMBEDDING][other_row])
+
+
+def test_a_vocabulary_with_nothing_in_common_starts_anew(saved: Saved) -> None:
+    theirs, ours = characters("abc", None), characters("xyzw", None)
+    saved(generation(theirs, 0), theirs)
+    before, after = initialized(saved, generation(ours, 1), ours)
+    for name in (EMBEDDING, HEAD, BIAS):
+        assert torch.equal(after[name], before[name])
+
+
+@pytest.mark.parametrize("length", [13, 29, 7])
+def test_learned_positions_are_stretched_between_their_ends(length: int, saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=Positions.learned), vocabulary)
+    module = generation(vocabulary, 1, positions=Positions.learned, context_length=length)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert after[POSITIONS].shape == (length, 12)
+    for row in range(length):  # by hand: row r of the new table is at r * 6 / (length - 1) of the old one
+        place = row * 6 / (length - 1)
+        low, share = min(int(place), 5), place - min(int(place), 5)
+        expected = (1 - share) * given[POSITIONS][low] + share * given[POSITIONS][low + 1]
+        assert_close(after[POSITIONS][row], expected, atol=1e-5, rtol=0)
+    assert (f"{POSITIONS} stretched from 7 to {length} rows" in caplog.text) is (length != 7)
+    assert f"{len(after)} weights taken; started anew: none" in caplog.text
+
+
+def test_relative_positions_are_stretched_about_the_distance_of_nothing(saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=Positions.relative), vocabulary)
+    module = generation(vocabulary, 1, positions=Positions.relative, context_length=13)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert (given[RELATIVE].shape, after[RELATIVE].shape) == ((13, 4), (25, 4))
+    assert_close(after[RELATIVE][::2], given[RELATIVE])  # a distance of 2 is now what 1 was, and 0 is still 0
+    assert f"{RELATIVE} stretched from 13 to 25 rows" in caplog.text
+
+
+@pytest.mark.parametrize("positions", [Positions.rotary, Positions.sinusoidal, Positions.none])
+def test_positions_that_are_not_learned_need_no_stretching(positions: Positions, saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=positions), vocabulary)
+    module = generation(vocabulary, 1, positions=positions, context_length=13)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert all(torch.equal(weight, given[name]) for name, weight in after.items())
+    assert "stretched" not in caplog.text
+    assert module.network(torch.zeros(1, 13, dtype=torch.long)).shape == (1, 13, 8)
+
+
+def test_what_does_not_fit_is_named_with_both_shapes(saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    saved(generation(vocabulary, 0), vocabulary)
+    with caplog.at_level(logging.INFO):
+        initialized(saved, generation(vocabulary, 1, feed_forward_dim=17, num_layers=3), vocabulary)
+    assert "network.blocks.0.feed_forward" in caplog.text
+    assert "(48, 12) here (17, 12)" in caplog.text
+    assert QUERY.format(2) in caplog.text
+
+
+def test_a_network_of_another_width_takes_nothing(saved: Saved) -> None:
+    vocabulary = characters("abcdefg")
+    saved(generation(vocabulary, 0), vocabulary)
+    module = generation(vocabulary, 1, dim=18, feed_forward_dim=17)
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    with pytest.raises(UserError, match=r"^init_from=.*: no weight of .*last\.ckpt has the name and shape of one here"):
+        initialized(saved, module, vocabulary)
+    assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
+
+
+# --- from the command line ---
+
+SIZES = [
+    "task=text",
+    "data.path=text.txt",
+    "model=tiny",
+    "model.num_layers=1",
+    "model.positions=learned",
+    "data.batch_size=17",
+    "trainer.max_epochs=1",
+    "trainer.accelerator=cpu",
+    "callbacks.text_samples.num_tokens=7",
+]
+
+
+def test_a_run_goes_on_with_a_longer_context_and_another_text(scripts: Scripts) -> None:
+    chosen = random.Random(0)
+    (scripts.folder / "text.txt").write_text("".join(chosen.choices(["ka", "lo", "mi", " ", "\n"], k=1201)))
+    (scripts.folder / "other.txt").write_text("".join(chosen.choices(["ka", "re", "mi", " ", "\n"], k=1201)))
+    first = scripts.train(*SIZES, "context_length=7")
+    done = scripts.run("train", *SIZES, "data.path=other.txt", "context_length=13", f"init_from={first}")
+    assert done.returncode == 0, done.stderr
+    assert f"init_from: {POSITIONS} stretched from 7 to 13 rows" in done.stdout
+    assert "init_from: 7 of 9 words are known to the other run" in done.stdout
+    assert "weights taken; started anew: none" in done.stdout
+    second = scripts.newest_run()
+    assert second != first
+    record = json.loads((second / "metrics.json").read_text())
+    assert record["status"] == "finished"
+    assert record["metrics"]["val/loss"] < record["metrics"]["val/perplexity"]
+    done = scripts.run("generate", str(second), "--prompt", "ka re mi ka", "--tokens", "7")
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,120 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firstlight.text.ngrams import Contexts, losses
+
+
+def naive_losses(training: list[int], validation: list[int], vocab_size: int, highest_order: int) -> list[float]:
+    """Witten and Bell's interpolation, written with dictionaries."""
+    followers: dict[tuple[int, ...], Counter[int]] = {}
+    for place, token in enumerate(training):
+        for length in range(min(place, highest_order - 1) + 1):
+            followers.setdefault(tuple(training[place - length : place]), Counter())[token] += 1
+
+    def probability(context: tuple[int, ...], token: int) -> float:
+        lower = probability(context[1:], token) if context else 1 / vocab_size
+        found = followers.get(context, Counter())
+        if not found:
+            return lower
+        return (found[token] + len(found) * lower) / (found.total() + len(found))
+
+    return [
+        -sum(
+            math.log(probability(tuple(validation[max(0, place - order + 1) : place]), token))
+            for place, token in enumerate(validation)
+        )
+        / len(validation)
+        for order in range(1, highest_order + 1)
+    ]
+
+
+def probabilities(training: np.ndarray, validation: np.ndarray, vocab_size: int, order: int) -> np.ndarray:
+    """That of each validation token by the model of an order."""
+    probability = np.full(len(validation), 1 / vocab_size)
+    contexts = Contexts(training, validation)
+    for number in range(order):
+        if number:
+            contexts.lengthen()
+        probability = contexts.interpolate(probability)
+    return probability
+
+
+TOKENS = st.integers(0, 4)
+
+
+@settings(deadline=None)
+@given(
+    training=st.lists(TOKENS, min_size=1, max_size=61),
+    validation=st.lists(TOKENS, min_size=1, max_size=31),
+    vocab_size=st.integers(5, 7),
+)
+def test_the_losses_are_those_of_a_model_of_dictionaries(training, validation, vocab_size):
+    ours = list(losses(np.array(training), np.array(validation), vocab_size, 4))
+    assert ours == pytest.approx(naive_losses(training, validation, vocab_size, 4))
+
+
+@settings(deadline=None)
+@given(
+    training=st.lists(TOKENS, min_size=1, max_size=61),
+    context=st.lists(TOKENS, min_size=3, max_size=3),
+    order=st.integers(1, 4),
+)
+def test_the_probabilities_of_all_tokens_after_a_context_sum_to_one(training, context, order):
+    each = [probabilities(np.array(training), np.array([*context, token]), 7, order)[-1] for token in range(7)]
+    assert min(each) > 0
+    assert sum(each) == pytest.approx(1)
+
+
+def test_order_one_of_a_uniform_text_has_the_vocabulary_as_its_perplexity():
+    text = np.tile(np.arange(13), 7)
+    [loss] = losses(text, text[:31], 13, 1)
+    assert math.exp(loss) == pytest.approx(13)
+
+
+def test_order_two_of_a_cycle_knows_what_comes_next():
+    text = np.tile(np.arange(13), 101)
+    first, second = losses(text, text[:503], 13, 2)
+    assert math.exp(first) == pytest.approx(13)
+    assert 1 < math.exp(second) < 1.05
+
+
+def test_a_context_that_was_never_seen_is_left_to_the_order_below():
+    training = np.array([0, 1, 0, 1, 0, 1, 2])
+    validation = np.array([2, 0])  # nothing followed a 2
+    assert probabilities(training, validation, 5, 2)[1] == probabilities(training, validation, 5, 1)[1]
+
+
+def test_a_token_that_was_never_seen_is_possible():
+    [loss] = losses(np.array([0, 0, 0]), np.array([4]), 5, 1)
+    assert math.exp(-loss) == pytest.approx((0 + 1 * 1 / 5) / (3 + 1))
+
+
+def test_the_beginning_of_a_text_has_the_context_that_there_is():
+    training = np.array([0, 1, 2, 3, 0, 1])
+    by_order = [probabilities(training, np.array([1, 2, 3]), 5, order) for order in (1, 2, 3)]
+    assert by_order[0][0] == by_order[1][0] == by_order[2][0]
+    assert by_order[1][1] == by_order[2][1] != by_order[0][1]
+
+
+def test_a_text_is_no_circle():
+    """The last tokens of a text are not the context of its first ones."""
+    training, validation = np.array([3, 0, 1, 0, 1, 2]), np.array([3, 1, 1, 2])
+    assert list(losses(training, validation, 5, 3)) == pytest.approx(
+        naive_losses([3, 0, 1, 0, 1, 2], [3, 1, 1, 2], 5, 3)
+    )
+
+
+def test_ids_of_one_byte_are_counted_like_any_other():
+    text = np.random.default_rng(3).integers(0, 256, size=10_007)
+    wide = list(losses(text, text[:1009], 256, 3))
+    assert list(losses(text.astype(np.uint8), text[:1009].astype(np.uint8), 256, 3)) == wide
+
+
+def test_each_order_is_asked_for_only_when_it_is_needed():
+    by_order = losses(np.arange(7), np.arange(7), 7, 1009)
+    assert next(by_order) == pytest.approx(math.log(7))
