@@ -142,9 +142,7 @@ class CharacterOptions:
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
             raise ValueError(f"data.separator={self.separator} is tokenizer.unknown_symbol too; change one of them")
         if self.tokenizer.kind is TokenizerKind.subword and not self.separator.isascii():
-            raise ValueError(
-                f"data.separator={self.separator} is several bytes to tokenizer=subword; take one of ASCII"
-            )
+            raise ValueError(f"data.separator={self.separator} is several bytes to tokenizer=subword; take ASCII")
         if self.tokenizer.kind is TokenizerKind.word:
             raise ValueError("tokenizer=word loses the text; use tokenizer=char or tokenizer=subword for generators")
         if self.source is SourceKind.sample and self.path is not None:
