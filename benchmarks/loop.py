@@ -6,7 +6,7 @@
 Against `bare`, both loops have the same batches, network, fused optimizer, schedule and clipping. Against `gpt`, the
 other side is a GPT-2 in plain PyTorch (plain_gpt.py) with the loop that goes with it, and ours is set to that network.
 In one process and one after the other, block by block, so that a machine whose speed drifts slows both. Prints the
-ratio of each pair and the median.
+ratio of each pair, the median, and the ratio of the fastest blocks, which others on the machine disturbed least.
 """
 
 import os
@@ -131,7 +131,10 @@ def main() -> None:
         print(
             f"{number:>4} {1e3 * lightning / options.steps:>18.2f} {1e3 * other / options.steps:>13.2f} {ratio:>6.3f}"
         )
-    print(f"median ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+    fastest = min(lightning for lightning, _ in pairs) / min(other for _, other in pairs)
+    quartiles = statistics.quantiles(ratios, n=4)
+    print(f"median ratio {quartiles[1]:.3f} (half of them {quartiles[0]:.3f} to {quartiles[2]:.3f})")
+    print(f"fastest block against fastest block {fastest:.3f}")
 
 
 def measure(options: Options, folder: Path) -> list[tuple[float, float]]:

@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
@@ -18,6 +19,13 @@ class ProgressBar(RichProgressBar):
         super().__init__(refresh_rate=refresh_rate, leave=False)
         if not sys.stdout.isatty():
             self.disable()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Lightning gathers the metrics and draws after every batch; after every refresh_rate-th is enough."""
+        if (batch_idx + 1) % self.refresh_rate == 0 or trainer.is_last_batch:
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
 
 class ValidationLine(Callback):
