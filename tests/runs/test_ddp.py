@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from firstlight.data.options import Preparation
+from firstlight.data.text_sources import sample_text
 from tests_support import Scripts
 
 
@@ -28,3 +30,27 @@ def test_two_processes_measure_what_one_does_with_twice_the_batch(scripts: Scrip
     losses = [[line["train/loss"] for line in curve if "train/loss" in line] for curve in curves]
     assert losses[1] == pytest.approx(losses[0], abs=1e-5)
     assert sorted(path.name for path in scripts.folder.iterdir()) == ["logs", "one", "two"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["text", "names"])
+def test_two_processes_read_a_text_as_one_does_with_twice_the_batch(task: str, scripts: Scripts) -> None:
+    (scripts.folder / "play.txt").write_text(sample_text(Preparation.text)[:40_000], encoding="utf-8")
+    (scripts.folder / "names.txt").write_text(
+        "\n".join(sample_text(Preparation.lines).split()[:1500]), encoding="utf-8"
+    )
+    path = {"text": "play.txt", "names": "names.txt"}[task]
+    common = [f"task={task}", f"data.path={path}", "dropout=0", "context_length=16", "model.dim=16"]
+    common += ["trainer.max_epochs=1", "trainer.log_every_n_steps=5", "trainer.accelerator=cpu"]
+    one = scripts.run_alone("train", *common, "data.batch_size=16", "hydra.run.dir=one")
+    assert one.returncode == 0, one.stderr
+    two = scripts.run_alone(
+        *("train", *common, "data.batch_size=8", "hydra.run.dir=two"),
+        *("trainer.devices=2", "trainer.strategy=ddp"),
+    )
+    assert two.returncode == 0, two.stderr
+    records = [json.loads((scripts.folder / run / "metrics.json").read_text()) for run in ("one", "two")]
+    assert records[1]["steps"] == records[0]["steps"] > 20
+    for name in ("val/loss", "val/perplexity", "val/bits_per_character", "val/accuracy", "val/last_position_loss"):
+        assert records[1]["metrics"][name] == pytest.approx(records[0]["metrics"][name], rel=1e-5), name
+    assert len(list((scripts.folder / "two" / "samples").iterdir())) == 1

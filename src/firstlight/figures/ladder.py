@@ -34,5 +34,5 @@ def ladder(
     axes.set_xlabel("validation loss (nats per character); left is better")
     axes.grid(axis="x", color=style.PALE, linewidth=style.THIN)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="lower left" if losses[0] > losses[-1] else "lower right", fontsize=style.TICK_SIZE)
+    axes.legend(frameon=False, loc="upper right" if losses[0] > losses[-1] else "lower right", fontsize=style.TICK_SIZE)
     return figure

@@ -48,5 +48,5 @@ class Classification(Training):
     def _evaluate(self, batch: ReviewBatch, stage: str) -> dict[str, Tensor]:
         logits = self(batch.token_ids, batch.padding_mask)
         loss = classification_loss(logits, batch.targets)
-        self.log(f"{stage}/loss", loss, batch_size=len(batch.targets), on_epoch=True, prog_bar=True, sync_dist=True)
+        self.log_loss(stage, loss, len(batch.targets))
         return {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}

@@ -31,5 +31,5 @@ class Generation(Training):
         logits = self(batch.token_ids)
         losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none")  # (batch, length)
         loss = losses.mean()
-        self.log(f"{stage}/loss", loss, batch_size=batch.num_tokens, on_epoch=True, prog_bar=True, sync_dist=True)
+        self.log_loss(stage, loss, batch.num_tokens)
         return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=2)}

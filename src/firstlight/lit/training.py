@@ -2,7 +2,7 @@
 
 from lightning.pytorch import LightningModule
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
-from torch import nn
+from torch import Tensor, nn
 
 from firstlight.errors import arguments_of
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
@@ -16,6 +16,13 @@ class Training(LightningModule):
         super().__init__()
         self.network = network
         self.optimizer_factory, self.schedule_factory = optimizer, schedule
+
+    def log_loss(self, stage: str, loss: Tensor, count: int) -> None:
+        """Log the mean of an evaluation, in which this batch's loss counts `count` times.
+
+        As a float: between processes Lightning averages whole numbers to a whole number.
+        """
+        self.log(f"{stage}/loss", loss, batch_size=float(count), on_epoch=True, prog_bar=True, sync_dist=True)  # type: ignore[arg-type]
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """The optimizer, and its schedule stepped at every step."""

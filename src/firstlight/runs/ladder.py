@@ -50,7 +50,7 @@ def read_rung(path: Path) -> dict[str, Any] | None:
         "validation_loss": record["metrics"]["val/loss"],
         "last_position_loss": record["metrics"].get("val/last_position_loss"),
         "post": PUBLISHED.get(name),
-        "seconds": record["seconds"]["fit"],
+        "seconds": round(record["seconds"]["fit"]),
     }
 
 
