@@ -26,6 +26,10 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions
             {"separator": "¶", "tokenizer": TokenizerOptions(TokenizerKind.subword)},
             "data.separator=¶ is several bytes to tokenizer=subword; take ASCII",
         ),
+        (
+            {"tokenizer": TokenizerOptions(TokenizerKind.subword, max_size=255)},
+            "tokenizer.max_size=255 cannot hold the 256 bytes; set it to 256 or more",
+        ),
         ({"tokenizer": TokenizerOptions(kind=TokenizerKind.word)}, "tokenizer=word loses the text; use tokenizer=char"),
         ({"source": SourceKind.sample}, "data.source=sample reads nothing, so data.path=mine.txt must be removed"),
         ({"path": None}, "data.path is not set; name a text file, as in data.path=my_novel.txt"),

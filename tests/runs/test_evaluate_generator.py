@@ -186,9 +186,9 @@ def test_another_checkpoint_and_other_data_have_folders_of_their_own(home: Home)
 
 
 MISTAKES = {
-    "--data.label-column stars": "--data.label-column says nothing of a text; leave it out",
-    "--data.text-column body": "--data.text-column says nothing of a text; leave it out",
-    "--data.lowest-label 1": "--data.lowest-label says nothing of a text; leave it out",
+    "--data.label-column stars": "--data.label-column means nothing to this kind of run; leave it out",
+    "--data.text-column body": "--data.text-column means nothing to this kind of run; leave it out",
+    "--data.lowest-label 1": "--data.lowest-label means nothing to this kind of run; leave it out",
     "--data.path nowhere.txt": "nowhere.txt: there is no such file or folder",
     "--data.path empty.txt": "empty.txt:1: the file is empty; name a file with text",
     "--data.path single.txt": "single.txt",

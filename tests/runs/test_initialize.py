@@ -132,6 +132,21 @@ def test_learned_positions_are_stretched_between_their_ends(length: int, saved: 
     assert f"{len(after)} weights taken; started anew: none" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "first"), [(Positions.learned, POSITIONS, 0), (Positions.relative, RELATIVE, 3)]
+)
+def test_positions_are_cut_and_not_squeezed_for_a_shorter_context(
+    kind: Positions, name: str, first: int, saved: Saved, caplog
+) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=kind), vocabulary)
+    module = generation(vocabulary, 1, positions=kind, context_length=4)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert torch.equal(after[name], given[name][first : first + len(after[name])])
+    assert f"{name} cut from" in caplog.text
+
+
 def test_relative_positions_are_stretched_about_the_distance_of_nothing(saved: Saved, caplog) -> None:
     vocabulary = characters("abcdefg")
     given = saved(generation(vocabulary, 0, positions=Positions.relative), vocabulary)

@@ -12,6 +12,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.decoding.generate import generate
 from firstlight.decoding.sampling import Sampling
+from firstlight.errors import UserError
 from firstlight.text.text_tokenizers import decode
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ class TextSamples(Callback):
         top_p: float | None = None,
         seed: int = 1,
     ) -> None:
+        if num_samples < 1 or num_tokens < 1:
+            raise UserError("num_samples and num_tokens must be at least 1; callbacks.text_samples=null writes none")
         self.folder, self.num_samples, self.num_tokens, self.seed = Path(folder), num_samples, num_tokens, seed
         self.sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
 
@@ -44,7 +47,8 @@ class TextSamples(Callback):
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{trainer.global_step:08d}.txt"
         path.write_text("\n\n".join(samples) + "\n", encoding="utf-8")
-        log.info("It writes:\n%s", samples[0].strip("\n"))
+        is_documents = data_of(trainer).separator_id is not None
+        log.info("It writes:\n%s", "  ".join(samples) if is_documents else samples[0].strip("\n"))
         rows = [{"step": trainer.global_step, "sample": sample} for sample in samples]
         publish_table(trainer, "val/samples", rows)
 

@@ -60,10 +60,7 @@ def encode_text(
     if not folder.is_dir():
         log.info("Encoding %s", source.where)
         write_folder(folder, lambda temporary: _encode(source, options, tokenizer, temporary))
-    corpus = _load(folder)
-    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in corpus.statistics.items())
-    log.info("%s: %s", source.where, counts)
-    return corpus
+    return _load(folder)
 
 
 def _encode(
@@ -205,14 +202,16 @@ def id_type(vocab_size: int) -> type[np.uint8] | type[np.int32]:
 
 def _load(folder: Path) -> Corpus:
     """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
-    tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
-    return Corpus(
-        RaggedIds(ids, np.load(folder / "offsets.npy")),
-        np.load(folder / "splits.npy"),
-        tokenizer,
-        json.loads((folder / "statistics.json").read_text(encoding="utf-8")),
-    )
+    try:
+        tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
+        offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
+        statistics = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder} is damaged ({error}); delete it, and it is made again") from error
+    if len(ids) != offsets[-1]:
+        raise UserError(f"{folder} is damaged ({len(ids)} ids of {offsets[-1]}); delete it, and it is made again")
+    return Corpus(RaggedIds(ids, offsets), splits, tokenizer, statistics)
 
 
 def _cache_key(

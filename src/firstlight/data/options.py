@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.options import NUM_BYTES, TokenizerKind, TokenizerOptions
 
 
 class SourceKind(Enum):
@@ -141,6 +141,9 @@ class CharacterOptions:
             raise ValueError(f"data.separator={self.separator} must be one character")
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
             raise ValueError(f"data.separator={self.separator} is tokenizer.unknown_symbol too; change one of them")
+        size = self.tokenizer.max_size
+        if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES:
+            raise ValueError(f"tokenizer.max_size={size} cannot hold the 256 bytes; set it to {NUM_BYTES} or more")
         if self.tokenizer.kind is TokenizerKind.subword and not self.separator.isascii():
             raise ValueError(f"data.separator={self.separator} is several bytes to tokenizer=subword; take ASCII")
         if self.tokenizer.kind is TokenizerKind.word:

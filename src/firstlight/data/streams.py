@@ -1,5 +1,6 @@
 """Texts to be continued as batches: characters or subwords of a file, or the words of reviews."""
 
+import logging
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch.utils.data import DataLoader
 from firstlight.data.batches import ResumableLoader
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
-from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions
+from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import TableData
 from firstlight.data.tables import StreamTable
@@ -28,6 +29,8 @@ from firstlight.data.windows import (
 from firstlight.errors import UserError
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id
 from firstlight.text.tokenizers import PAD_ID
+
+log = logging.getLogger(__name__)
 
 
 class StreamData(TableData):
@@ -150,7 +153,9 @@ class StreamData(TableData):
                 f"{self.options.context_length} needs {needed}; take more text, or a smaller context_length"
             )
         if not self.has_split("validation"):
-            raise UserError(f"{self.source.where}: too little text for a validation part; take more")
+            by_passages = isinstance(self.options, CharacterOptions) and self.options.split is Split.passages
+            remedy = "take more, or data.split=sequential" if by_passages else "take more"
+            raise UserError(f"{self.source.where}: too little text for a validation part; {remedy}")
 
 
 class CharacterData(StreamData):
@@ -170,8 +175,12 @@ class CharacterData(StreamData):
         return find_text(self.options)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet, in one process for all."""
+        """Encode what is not in the cache yet, and say what was counted; in one process for all."""
+        if hasattr(self, "corpus"):
+            return
         self.corpus = encode_text(self.source, self.options, self.reader)
+        counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in self.corpus.statistics.items())
+        log.info("%s: %s", self.source.where, ", ".join(counts))
 
     def open(self) -> None:
         """Open the encoded text."""

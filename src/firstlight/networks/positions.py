@@ -135,7 +135,7 @@ def build_positions(config: TransformerConfig) -> nn.Module:
 
 
 def stretch(table: Tensor, length: int) -> Tensor:
-    """A trained table of positions for a longer or shorter context, by linear interpolation between its ends.
+    """A trained table of positions for a longer context, by linear interpolation between its ends.
 
     table: (positions, dim). Returns (length, dim): position interpolation, as post 2 names it.
     """

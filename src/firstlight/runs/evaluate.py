@@ -35,6 +35,10 @@ class DataChanges:
     """The column of the labels."""
     lowest_label: int | None = None
     """The label of one star."""
+    preparation: Literal["text", "plays", "lines"] | None = None
+    """For a generator: the text as it is, the plays in it, or a document of each line."""
+    separator: str | None = None
+    """For a generator: what stands between the lines of --data.preparation lines."""
 
 
 @dataclass
@@ -47,6 +51,8 @@ class EvaluateOptions:
     """Which rows: test by default, or validation where there is no test split. A classifier takes a single file given
     by --data.path as the test split, a generator reads all of it."""
     data: DataChanges = field(default_factory=DataChanges)
+    context_length: int | None = None
+    """For a generator: windows shorter than it was trained with, to see what fewer tokens are worth."""
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
@@ -65,6 +71,8 @@ def evaluate(options: EvaluateOptions) -> Path:
 
     loaded = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
     if isinstance(loaded, LoadedClassifier):
+        if options.context_length is not None:
+            raise UserError("--context-length is for generators; a classifier reads as it was trained")
         from firstlight.runs.evaluate_classifier import evaluate_classifier
 
         return evaluate_classifier(loaded, options)
@@ -77,12 +85,14 @@ def changed_options(saved: dict[str, Any], node: type, changes: DataChanges) -> 
     """The run's own data options, of a schema of config.py, with what the command line changes."""
     from omegaconf import OmegaConf
 
-    from firstlight.data.options import SourceKind
+    from firstlight.data.options import Preparation, SourceKind
 
     options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(node), saved))
     given = {name: value for name, value in vars(changes).items() if value is not None}
     for name in given.keys() - vars(options).keys():
-        raise UserError(f"--data.{name.replace('_', '-')} says nothing of a text; leave it out")
+        raise UserError(f"--data.{name.replace('_', '-')} means nothing to this kind of run; leave it out")
+    if changes.preparation is not None:
+        given["preparation"] = Preparation[changes.preparation]
     if changes.source is not None:
         given = {"path": None} | given | {"source": SourceKind[changes.source]}
     elif changes.path is not None:
@@ -106,6 +116,8 @@ def refuse_other_data(loaded: "Loaded", source: "AnySource", changes: DataChange
 def results_folder(loaded: "Loaded", source: "AnySource", split: str, options: EvaluateOptions) -> Path:
     """`test`; for other data its name and fingerprint before it, for another checkpoint than the best that after it."""
     name = split if options.checkpoint == "best" else f"{split}-{options.checkpoint}"
+    if options.context_length is not None:
+        name = f"{name}-context{options.context_length}"
     if other := options.data.path or options.data.source:
         name = f"{re.sub(r'[^A-Za-z0-9.-]+', '_', Path(other).stem)}-{source.fingerprint[:6]}-{name}"
     folder = loaded.folder.path / "evaluate" / name

@@ -35,7 +35,7 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
     if len(stream) < 2:
         remedy = "take more text" if split == WHOLE else "choose another --split"
         raise UserError(f"{data.source.where}: there is nothing to predict in its {split} split; {remedy}")
-    metrics = measure(generator, data, stream)
+    metrics = measure(generator, data, stream, generator.seen(options.context_length))
     folder = results_folder(generator, data.source, split, options)
     write_metrics(folder, generator, data.source, split, {"tokens": len(stream)}, metrics, options)
     print_results(folder, generator, data.source, split, metrics, "The metrics")
@@ -56,9 +56,8 @@ def open_data(generator: LoadedGenerator, options: EvaluateOptions) -> StreamDat
 
 
 @torch.inference_mode()
-def measure(generator: LoadedGenerator, data: StreamData, stream: Stream) -> dict[str, float]:
+def measure(generator: LoadedGenerator, data: StreamData, stream: Stream, context_length: int) -> dict[str, float]:
     """The metrics of callbacks/token_metrics.py, over windows that do not overlap."""
-    context_length = generator.network.context_length
     totals: defaultdict[str, float] = defaultdict(float)
     counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
     for places in EveryWindow(stream, context_length, data.options.evaluation_batch_size):

@@ -32,17 +32,19 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     checkpoint = read_checkpoint(path)
     other = tokenizer_of_json(checkpoint[CARD]["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
+    shared = _shared_words(data.tokenizer.words, other.words)
     own = module.state_dict()
     taken, left = {}, []
     for name, weight in own.items():
         source = given.get(name)
-        if name in BY_WORD and source is not None and _same_width(given, own):
-            taken[name] = _shared_words(weight, data.tokenizer.words, source, other.words)
+        if name in BY_WORD and source is not None and shared and _same_width(given, own):
+            taken[name] = _rows_of(weight, source, shared)
         elif source is not None and source.shape == weight.shape and name not in BY_WORD:
             taken[name] = source
         elif source is not None and name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
-            taken[name] = stretch(source, len(weight))
-            log.info("init_from: %s stretched from %d to %d rows", name, len(source), len(weight))
+            taken[name] = _fitted(source, len(weight), is_relative=name.endswith(POSITIONS[1]))
+            verb = "stretched" if len(weight) > len(source) else "cut"
+            log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight))
         else:
             left.append(name if source is None else f"{name} {tuple(source.shape)} here {tuple(weight.shape)}")
     if not taken:
@@ -53,17 +55,28 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     log.info("init_from %s: %d weights taken; started anew: %s", path, len(taken), ", ".join(left) or "none")
 
 
+def _fitted(table: Tensor, length: int, *, is_relative: bool) -> Tensor:
+    """Positions for a longer context by interpolation, for a shorter one the first; of distances the middle ones."""
+    if length >= len(table):
+        return stretch(table, length)
+    first = (len(table) - length) // 2 if is_relative else 0
+    return table[first : first + length]
+
+
 def _same_width(given: dict[str, Tensor], own: dict[str, Tensor]) -> bool:
     return given[EMBEDDING].shape[1] == own[EMBEDDING].shape[1]
 
 
-def _shared_words(weight: Tensor, words: list[str], source: Tensor, other_words: list[str]) -> Tensor:
-    """The weight with the rows of those words that the other vocabulary has too. (words, …)."""
+def _shared_words(words: list[str], other_words: list[str]) -> list[tuple[int, int]]:
+    """Where the words that both runs know stand: here and there."""
     row_of = {word: row for row, word in enumerate(other_words)}
     shared = [(row, row_of[word]) for row, word in enumerate(words) if word in row_of]
     log.info("init_from: %d of %d words are known to the other run", len(shared), len(words))
-    if not shared:
-        return weight
+    return shared
+
+
+def _rows_of(weight: Tensor, source: Tensor, shared: list[tuple[int, int]]) -> Tensor:
+    """The weight with the rows of the words that both runs know. (words, …)."""
     mine, theirs = torch.tensor(shared).T
     result = weight.clone()
     result[mine] = source[theirs].to(weight)

@@ -23,7 +23,8 @@ class ShowLadder(Callback):
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
-        rungs = [rung for path in sorted(folder.glob("*/metrics.json")) if (rung := read_rung(path))]
+        paths = sorted(folder.glob("*/metrics.json"), key=lambda path: int(path.parent.name.partition("_")[0]))
+        rungs = [rung for path in paths if (rung := read_rung(path))]
         if not rungs:
             return
         Console().print(table_of(rungs))
@@ -46,6 +47,7 @@ def read_rung(path: Path) -> dict[str, Any] | None:
     name = next(value.partition("=")[2] for value in record["overrides"] if value.startswith(f"{CHOICE}="))
     return {
         "rung": name,
+        "seed": record["seed"],
         "parameters": record["parameters"],
         "validation_loss": record["metrics"]["val/loss"],
         "last_position_loss": record["metrics"].get("val/last_position_loss"),

@@ -167,6 +167,9 @@ def explain(error: Exception) -> str:
         return str(error)
     if isinstance(error, InstantiationException) and isinstance(error.__cause__, UserError):
         return str(error.__cause__)
+    if isinstance(error, InstantiationException) and isinstance(error.__cause__, ValueError):
+        key = re.search(r"full_key: (\S+)", str(error))
+        return f"{key[1]}: {error.__cause__}" if key else str(error.__cause__)
     message = f"{error}\n{error.__cause__ or ''}"
     if unknown := re.search(r"Could not override '([^']+)'\.\s+To append", message):
         full_key = unknown[1]
@@ -192,7 +195,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """'; did you mean …?' with the nearest known keys of the same parent, or where to look."""
     parent = word.rpartition(".")[0]
     siblings = {key for key in known if key.rpartition(".")[0] == parent}
-    nearest = difflib.get_close_matches(word, siblings, n=2)
+    nearest = difflib.get_close_matches(word, siblings - {word}, n=2)
     return f"; did you mean {' or '.join(nearest)}?" if nearest else "; `--help` lists the keys"
 
 

@@ -61,6 +61,12 @@ def load_weights(network: nn.Module, state: dict[str, Any]) -> None:
 
 def checkpoint_of(folder: RunFolder, which: str) -> Path:
     """The file of a run's best or last checkpoint; a run without validation has only the last."""
-    if which == "best" and folder.best_checkpoint.is_file():
+    if which not in ("best", "last"):
+        raise UserError(f"checkpoint={which} must be best or last")
+    if which == "last":
+        return folder.last_checkpoint
+    if folder.best_checkpoint.is_file():
         return folder.best_checkpoint
+    if str(folder.read().get("checkpoint")).endswith(folder.best_checkpoint.name):
+        raise UserError(f"{folder.best_checkpoint} is missing; take the last one by --checkpoint last, or train again")
     return folder.last_checkpoint

@@ -90,7 +90,7 @@ class LoadedGenerator:
 
     def read(self, prompt: str, writing: Writing) -> Prompt:
         """A prompt, prepared as the training text was, with what there is to say of it. Raises UserError."""
-        length = self._context_length(writing)
+        length = self.seen(writing.context_length)
         if any("\ud800" <= character <= "\udfff" for character in prompt):
             raise UserError("the prompt is no valid UTF-8; write it in UTF-8")
         text = clean(prompt) if self.config["data"].get("preparation") == "plays" else prompt
@@ -125,7 +125,7 @@ class LoadedGenerator:
             writing.tokens,
             lambda logits: sampling.choose(logits, random),
             window=Window[writing.window],
-            context_length=self._context_length(writing),
+            context_length=self.seen(writing.context_length),
         )
         for token_ids in steps:
             pieces = []
@@ -140,10 +140,12 @@ class LoadedGenerator:
     def known_documents(self) -> set[str]:
         """The short documents that the run was trained on, where it kept them."""
         path = self.folder.known_documents_file
-        return set(path.read_text(encoding="utf-8").splitlines()) if path.is_file() else set()
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        return {" ".join(line.split()) for line in lines if line.strip()}
 
-    def _context_length(self, writing: Writing) -> int:
-        asked, own = writing.context_length, self.network.context_length
+    def seen(self, asked: int | None) -> int:
+        """How many tokens are seen: all that the network can, or as many as are asked for. Raises UserError."""
+        own = self.network.context_length
         if asked is not None and not 1 <= asked <= own:
             raise UserError(
                 f"context_length={asked} must lie between 1 and {own}, the positions that the run was trained with"

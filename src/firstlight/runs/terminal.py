@@ -15,7 +15,7 @@ from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
 
 USES = {  # what a run of each kind of network is for
     "classifier": 'python src/predict.py {} --text "It works, and it looks good."',
-    "generator": "python src/generate.py {} --tokens 500 --temperature 0.8",
+    "generator": "python src/generate.py {} --num-samples 3 --tokens 300 --temperature 0.8",
 }
 
 

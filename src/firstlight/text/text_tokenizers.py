@@ -126,9 +126,8 @@ class BytePairTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
-        """Make a vocabulary of the 256 bytes and the merges most often found. Raises UserError if there is no room."""
-        if vocab_size < NUM_BYTES:
-            raise UserError(f"tokenizer.max_size={vocab_size} cannot hold the 256 bytes; set it to {NUM_BYTES} or more")
+        """Make a vocabulary of the 256 bytes and the merges most often found, vocab_size in all."""
+        assert vocab_size >= NUM_BYTES, f"{vocab_size} cannot hold {NUM_BYTES} bytes"
         backend = Backend(models.BPE())
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         backend.decoder = decoders.ByteLevel()
@@ -202,9 +201,9 @@ def tokenizer_of_json(text: str) -> "Tokenizer | CharacterTokenizer | BytePairTo
     """Read back what any tokenizer's to_json wrote."""
     content = json.loads(text)
     match content.get("kind"):
-        case "characters":
+        case kind if kind == CHARACTERS:
             return CharacterTokenizer(content["characters"], content["unknown_symbol"])
-        case "byte_pairs":
+        case kind if kind == BYTE_PAIRS:
             return BytePairTokenizer(Backend.from_str(json.dumps(content["backend"])))
         case _:
             return Tokenizer.from_json(text)
