@@ -31,7 +31,40 @@ class Rows(Dataset[RowBatch]):
         return RowBatch(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()))
 
 
-class TrainingBatches(Sampler[np.ndarray]):
+class PassesWithoutEnd(Sampler[np.ndarray]):
+    """Pass after pass over some data, each in an order of its own: batch number b depends on the seed and on b alone.
+
+    Under several processes each takes its own share of every batch. A subclass says how many batches a pass has.
+    """
+
+    def __init__(self, batch_size: int, seed: int, rank: int, world_size: int) -> None:
+        """batch_size: of one process."""
+        self.batch_size, self.seed = batch_size * world_size, seed
+        self.rank, self.world_size = rank, world_size
+        self.start = 0
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """One pass' worth of batches, from batch number `start`, into the next pass where that comes first."""
+        epoch, position = divmod(self.start, len(self))
+        self.start = 0
+        remaining = len(self)
+        while remaining:
+            batches = self.epoch_batches(epoch)[position : position + remaining]
+            for batch in batches:
+                yield batch[self.rank :: self.world_size]
+            remaining -= len(batches)
+            epoch, position = epoch + 1, 0
+
+    def __len__(self) -> int:
+        """The batches of one pass."""
+        raise NotImplementedError
+
+    def epoch_batches(self, epoch: int) -> list[np.ndarray]:
+        """All batches of one pass, for all processes together."""
+        raise NotImplementedError
+
+
+class TrainingBatches(PassesWithoutEnd):
     """Shuffled batches of row numbers without end: batch number b depends on the seed and on b alone.
 
     The rows of one pass are a permutation drawn from (seed, pass). Under several processes each takes its own share of
@@ -50,26 +83,12 @@ class TrainingBatches(Sampler[np.ndarray]):
         world_size: int = 1,
     ) -> None:
         """rows: (n,) row numbers; lengths: (n,), to batch rows of like length; weights: (n,), to draw rows by."""
-        self.rows, self.batch_size, self.seed = rows, batch_size * world_size, seed
-        self.lengths, self.weights = lengths, weights
-        self.rank, self.world_size = rank, world_size
-        self.start = 0
+        super().__init__(batch_size, seed, rank, world_size)
+        self.rows, self.lengths, self.weights = rows, lengths, weights
 
     def __len__(self) -> int:
         """The batches of one pass over the rows."""
         return -(-len(self.rows) // self.batch_size)
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """One pass' worth of batches, from batch number `start`, into the next pass where that comes first."""
-        epoch, position = divmod(self.start, len(self))
-        self.start = 0
-        remaining = len(self)
-        while remaining:
-            batches = self.epoch_batches(epoch)[position : position + remaining]
-            for batch in batches:
-                yield batch[self.rank :: self.world_size]
-            remaining -= len(batches)
-            epoch, position = epoch + 1, 0
 
     def epoch_batches(self, epoch: int) -> list[np.ndarray]:
         """All batches of one pass, for all processes together."""

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
+from firstlight.data.batches import PassesWithoutEnd
+
 
 class WindowBatch(NamedTuple):
     """Where the tokens of some windows stand; each has one more than the context, for the last target."""
@@ -61,7 +63,7 @@ class RandomWindows(Sampler[NDArray[np.int64]]):
         return (self.first + starts)[:, None] + self.columns
 
 
-class ShuffledDocuments(Sampler[NDArray[np.int64]]):
+class ShuffledDocuments(PassesWithoutEnd):
     """Consecutive windows of all documents joined by a separator, in another order in every epoch (post 4)."""
 
     def __init__(
@@ -77,27 +79,15 @@ class ShuffledDocuments(Sampler[NDArray[np.int64]]):
         world_size: int = 1,
     ) -> None:
         """offsets: where all documents begin; documents: (n,) which to use; separator: where the separator stands."""
+        super().__init__(batch_size, seed, rank, world_size)
         self.offsets, self.documents, self.separator = offsets, documents, separator
-        self.context_length, self.seed = context_length, seed
-        self.batch_size, self.rank, self.world_size = batch_size * world_size, rank, world_size
+        self.context_length = context_length
         tokens = int((offsets[documents + 1] - offsets[documents] + 1).sum()) + 1
         self.num_windows = (tokens - 1) // context_length
         assert self.num_windows, f"{tokens} tokens for a context of {context_length}"
-        self.start = 0
 
     def __len__(self) -> int:
         return -(-self.num_windows // self.batch_size)
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        epoch, position = divmod(self.start, len(self))
-        self.start = 0
-        remaining = len(self)
-        while remaining:
-            batches = self.epoch_batches(epoch)[position : position + remaining]
-            for batch in batches:
-                yield batch[self.rank :: self.world_size]
-            remaining -= len(batches)
-            epoch, position = epoch + 1, 0
 
     def epoch_batches(self, epoch: int) -> list[NDArray[np.int64]]:
         """All batches of one epoch, for all processes together."""
