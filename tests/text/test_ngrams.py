@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstlight.text.ngrams import Contexts, losses
+from firstlight.text.ngrams import Contexts, count, losses, token_losses
 
 
 def naive_losses(training: list[int], validation: list[int], vocab_size: int, highest_order: int) -> list[float]:
@@ -118,3 +118,23 @@ def test_ids_of_one_byte_are_counted_like_any_other():
 def test_each_order_is_asked_for_only_when_it_is_needed():
     by_order = losses(np.arange(7), np.arange(7), 7, 1009)
     assert next(by_order) == pytest.approx(math.log(7))
+
+
+def test_the_losses_of_the_tokens_have_the_losses_as_their_means():
+    random = np.random.default_rng(5)
+    training, validation = random.integers(0, 5, size=211), random.integers(0, 5, size=37)
+    for order, each in enumerate(token_losses(training, validation, 7, 3), start=1):
+        assert each == pytest.approx(-np.log(probabilities(training, validation, 7, order)))
+    means = [each.mean() for each in token_losses(training, validation, 7, 3)]
+    assert list(losses(training, validation, 7, 3)) == pytest.approx(means)
+
+
+@settings(deadline=None)
+@given(training=st.lists(TOKENS, min_size=1, max_size=61), order=st.integers(1, 4))
+def test_the_counted_ngrams_are_the_different_pieces_of_the_text(training, order):
+    pieces = {
+        tuple(training[start : start + length])
+        for length in range(1, order + 1)
+        for start in range(len(training) - length + 1)
+    }
+    assert count(np.array(training), order) == len(pieces)

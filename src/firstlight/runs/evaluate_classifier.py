@@ -106,13 +106,7 @@ def draw_figures(
     """The confusion matrix, as picture and table, and for stars the post's figures."""
     used = judged.targets != LEFT_OUT
     predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
-    counts = np.zeros((len(names), len(names)), dtype=np.int64)
-    np.add.at(counts, (judged.targets[used], predicted[used]), 1)
-    style.save(
-        confusion_matrix.confusion_matrix(counts, names, title=f"Confusion matrix, {split}"),
-        folder / "confusion_matrix.png",
-    )
-    write_csv(folder / "confusion_matrix.csv", confusion_matrix.table(counts, names))
+    write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, split)
     if options.labels is not Labels.classes:
         is_binary = options.labels is Labels.binary
         event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
@@ -122,6 +116,17 @@ def draw_figures(
     style.save(
         stars.predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png"
     )
+
+
+def write_confusion_matrix(
+    path: Path, targets: NDArray[np.int64], predicted: NDArray[np.int64], names: list[str], split: str
+) -> None:
+    """The confusion matrix as <path>.png and <path>.csv. targets, predicted: (n,); names: those of the classes."""
+    counts = np.zeros((len(names), len(names)), dtype=np.int64)
+    np.add.at(counts, (targets, predicted), 1)
+    figure = confusion_matrix.confusion_matrix(counts, names, title=f"Confusion matrix, {split}")
+    style.save(figure, path.with_suffix(".png"))
+    write_csv(path.with_suffix(".csv"), confusion_matrix.table(counts, names))
 
 
 def write_csv(path: Path, rows: Any) -> None:

@@ -15,6 +15,7 @@ from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
 
 USES = {  # what a run of each kind of network is for
     "classifier": 'python src/predict.py {} --text "It works, and it looks good."',
+    "encoder_decoder": 'python src/predict.py {} --text "A man rides a bike."',
     "generator": "python src/generate.py {} --num-samples 3 --tokens 300 --temperature 0.8",
 }
 
@@ -46,7 +47,18 @@ def tree_of(config: DictConfig) -> Tree:
 
 def report(folder: RunFolder, record: dict[str, Any], network: str) -> None:
     """The end of a run on the terminal: its metrics, where it is, and what to do with it."""
-    metrics = record["metrics"]
+    console = Console()
+    console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; the best checkpoint:")
+    console.print(metrics_table(record["metrics"]))
+    if record["data"]["source"] == "sample":
+        console.print(SAMPLE_NOTE, style="bold")
+    where = as_typed(folder.path)
+    for line in (f"The run is in {where}", f"  python src/evaluate.py {where}", f"  {USES[network].format(where)}"):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def metrics_table(metrics: dict[str, float]) -> Table:
+    """A row for each metric, a column for each split."""
     splits = [split for split in ("val", "test") if any(name.startswith(f"{split}/") for name in metrics)]
     table = Table()
     table.add_column("metric")
@@ -55,14 +67,7 @@ def report(folder: RunFolder, record: dict[str, Any], network: str) -> None:
     for name in sorted({name.partition("/")[2] for name in metrics}):
         values = (metrics.get(f"{split}/{name}") for split in splits)
         table.add_row(name, *("" if value is None else f"{value:.4f}" for value in values))
-    console = Console()
-    console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; the best checkpoint:")
-    console.print(table)
-    if record["data"]["source"] == "sample":
-        console.print(SAMPLE_NOTE, style="bold")
-    where = as_typed(folder.path)
-    for line in (f"The run is in {where}", f"  python src/evaluate.py {where}", f"  {USES[network].format(where)}"):
-        console.print(line, soft_wrap=True, highlight=False)
+    return table
 
 
 def resume_command(folder: RunFolder) -> str:

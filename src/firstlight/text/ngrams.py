@@ -14,12 +14,28 @@ def losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) 
     Order n sees n - 1 tokens back. Each order is interpolated with the one below, by how many different tokens have
     followed a context (Witten & Bell 1991), and order 1 with the uniform distribution. training, validation: (n,) ids.
     """
+    for each in token_losses(training, validation, vocab_size, highest_order):
+        yield float(each.mean())
+
+
+def token_losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) -> Iterator[NDArray[np.float64]]:
+    """The loss of each validation token, of which `losses` are the means: (validation tokens,) for each order."""
     probability = np.full(len(validation), 1 / vocab_size)
     before = Contexts(training, validation)
     for _ in range(highest_order):
         probability = before.interpolate(probability)
-        yield float(-np.log(probability).mean())
+        yield -np.log(probability)
         before.lengthen()
+
+
+def count(training: Ids, order: int) -> int:
+    """How many different n-grams of 1, 2, … order tokens a text has: what a model of that order is made of."""
+    contexts = Contexts(training, training[:0])
+    total = 0
+    for _ in range(order):
+        total += contexts.num_continuations()
+        contexts.lengthen()
+    return total
 
 
 class Contexts:
@@ -48,6 +64,11 @@ class Contexts:
         weight = np.where(is_known, types[place], 1)  # of the order below
         total = np.where(is_known, totals[place], 0)
         return (count + weight * lower) / (total + weight)
+
+    def num_continuations(self) -> int:
+        """How many different tokens follow the contexts in the training text, over all contexts."""
+        known = self.of_training >= 0
+        return len(np.unique(self._pairs(self.of_training, self.training)[known]))
 
     def lengthen(self) -> None:
         """Let every context begin one token earlier."""

@@ -1,0 +1,258 @@
+"""What counting achieves on a task's own data: the number that a network has to beat, as a record like a run's."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import hydra
+import tyro
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.config import register_schemas
+from firstlight.errors import Interrupted, UserError
+from firstlight.runs.command import STARTED_AT
+from firstlight.runs.evaluate import DataChanges
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, lower_is_better, write_atomically
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check, explained
+from firstlight.runs.resume import plain
+
+TFIDF, NGRAMS = "tfidf", "ngrams"
+BASELINES = {  # by the data that training would use
+    "firstlight.data.reviews.ReviewData": TFIDF,
+    "firstlight.data.streams.CharacterData": NGRAMS,
+    "firstlight.data.streams.ReviewTextData": NGRAMS,
+}
+SPLITS = {"val": "validation", "test": "test"}
+Choice = TypeVar("Choice")
+
+
+@dataclass
+class TaskData(DataChanges):
+    """Changes of the task's own data, as data.<key>= of a training."""
+
+    labels: Literal["binary", "stars", "classes"] | None = None
+    """What is predicted of the labels."""
+    max_train_rows: int | None = None
+    """Train on so many rows, documents or windows at most."""
+    validation_fraction: float | None = None
+    """The share for validation, where the data has no such split."""
+    test_fraction: float | None = None
+    """The share for the test, likewise."""
+    split: Literal["sequential", "passages"] | None = None
+    """Of a text: its end for validation, or passages at random."""
+    split_seed: int | None = None
+    """Which rows or passages are drawn for validation and test."""
+
+
+@dataclass
+class BaselineOptions:
+    """Train and measure a baseline on the data of a task: TF-IDF with logistic regression, or counted n-grams."""
+
+    task: str
+    """The task, as in `python src/train.py task=…`."""
+    data: TaskData = field(default_factory=TaskData)
+    log_dir: Path = Path("logs")
+    """Below which <task>/baseline/<time> is made."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A baseline whose choice is made.
+
+    parameters: its weights or counts; chosen: the choice by its name; tried: the validation metrics of every choice;
+    validation: those of the one chosen; test: measures the test split, which nothing has read until then.
+    """
+
+    parameters: int
+    chosen: dict[str, Any]
+    tried: dict[str, dict[str, dict[str, float]]]
+    validation: dict[str, float]
+    test: Callable[[], dict[str, float]]
+
+
+def main() -> None:
+    """Parse the command line and measure."""
+    with spelled_as_options():
+        measure_baseline(tyro.cli(BaselineOptions))
+
+
+def measure_baseline(options: BaselineOptions) -> Path:
+    """Fit on train, choose on validation, measure test once, write the record, print it; returns its folder."""
+    config, overrides = compose(options)
+    model = BASELINES[config.data._target_]
+    folder = RunFolder(Path(config.paths.output_dir))
+    from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
+    from firstlight.runs.train import signal_behind, sigterm_raises
+
+    with folder.locked(), sigterm_raises():
+        record = start_of(record_of_start(config, folder), model, overrides)
+        folder.write(record)
+        write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
+        try:
+            _measure(config, folder, record)
+        except BaseException as error:
+            if number := signal_behind(error):
+                finish(folder, record, "interrupted")
+                raise Interrupted(number) from error
+            finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
+            raise
+        finish(folder, record, "finished")
+    report(folder, record)
+    return folder.path
+
+
+def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> None:
+    """Everything between the first and the last state of the record, into record."""
+    from hydra.utils import instantiate
+
+    data = instantiate(config.data, _convert_="object")
+    data.prepare_data()
+    data.setup("fit")
+    record["data"] = data.describe()
+    record["seconds"]["start_up"] = round(time.perf_counter() - STARTED_AT, 2)
+    folder.write(record)
+    fit: Callable[..., Fitted]
+    if record["model"] == TFIDF:
+        from firstlight.runs.baseline_classifier import fit
+    else:
+        from firstlight.runs.baseline_generator import fit
+    started_at = time.perf_counter()
+    fitted = fit(data, config.optimized_metric, folder.path)
+    record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
+    record |= {"parameters": fitted.parameters, "chosen": fitted.chosen, "tried": fitted.tried}
+    record["metrics"] |= fitted.validation
+    started_at = time.perf_counter()
+    if data.has_split("test"):
+        record["metrics"] |= fitted.test()
+    else:
+        print(f"{data.source.where} has no test split; nothing is reported on test")
+    record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
+
+
+def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
+    """The checked config that `python src/train.py task=…` would have, and its overrides. Raises UserError."""
+    register_schemas()
+    names = sorted(path.stem for path in (CONFIG_DIR / "task").glob("*.yaml"))
+    if options.task not in names:
+        raise UserError(f"--task {options.task}: there is no such task; {_there_are(names)}")
+    with explained():
+        with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+            config = hydra.compose(CONFIG_NAME, overrides=[f"task={options.task}"], return_hydra_config=True)
+        target = config.data.get("_target_")
+        if target not in BASELINES:
+            raise UserError(f"--task {options.task}: there is no baseline for its data ({target}); {_there_are(names)}")
+        overrides = [f"task={options.task}", *_change(config.data, options)]
+        config.paths.log_dir = str(options.log_dir)
+        timestamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")  # as Hydra names the folders of runs
+        config.paths.output_dir = str(options.log_dir / options.task / "baseline" / timestamp)
+        check(config)
+    HydraConfig.instance().set_config(config)  # from which a record takes the task
+    return config, overrides
+
+
+def _change(node: DictConfig, options: BaselineOptions) -> list[str]:
+    """Put what the command line gives into the data's node; returns it as overrides."""
+    given = {name: value for name, value in vars(options.data).items() if value is not None}
+    for name in given:
+        if name not in node:
+            raise UserError(f"{_option(name)} means nothing to --task {options.task}; leave it out")
+    if "source" in given:
+        given = {"path": None} | given  # a path of the task's own is not what was asked for
+    elif "path" in given:
+        given["source"] = "auto"
+    for name, value in given.items():
+        OmegaConf.update(node, name, value)
+    return [f"data.{name}={'null' if value is None else value}" for name, value in given.items()]
+
+
+def _there_are(tasks: list[str]) -> str:
+    return f"there are baselines for {', '.join(task for task in tasks if _target_of(task) in BASELINES)}"
+
+
+def _target_of(task: str) -> str | None:
+    """What a task's files say of its data; read one by one, since to compose all tasks takes seconds."""
+    choice = _chosen(task, "override /data")
+    if choice is None:
+        return None
+    node: Any = OmegaConf.load(CONFIG_DIR / "data" / f"{choice}.yaml")
+    if "_target_" in node:
+        return node["_target_"]
+    schemas = (re.fullmatch(r"/(schema/\w+)@_here_", str(entry)) for entry in node.get("defaults", []))
+    nodes = (ConfigStore.instance().load(f"{schema[1]}.yaml").node for schema in schemas if schema)
+    return next((schema.get("_target_") for schema in nodes), None)
+
+
+def _chosen(task: str, group: str) -> str | None:
+    """What the defaults list of a task, or of the task that it begins with, says of a group."""
+    file: Any = OmegaConf.load(CONFIG_DIR / "task" / f"{task}.yaml")
+    entries = file.get("defaults", [])
+    own = [entry[group] for entry in entries if OmegaConf.is_dict(entry) and group in entry]
+    inherited = [_chosen(entry, group) for entry in entries if isinstance(entry, str) and entry != "_self_"]
+    return next((choice for choice in (*own, *inherited) if choice), None)
+
+
+@contextmanager
+def spelled_as_options() -> Iterator[None]:
+    """Name a key of the data as it is typed here, where a message says how it is typed in a training."""
+    known = {each.name for each in fields(TaskData)}
+
+    def as_option(found: re.Match[str]) -> str:
+        return _option(found[1]) + (" " if found[2] else "") if found[1] in known else found[0]
+
+    try:
+        yield
+    except UserError as error:
+        raise UserError(re.sub(r"(?<![\w/.-])data\.(\w+)(=?)", as_option, str(error))) from error
+
+
+def _option(name: str) -> str:
+    return f"--data.{name.replace('_', '-')}"
+
+
+def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[str, Any]:
+    """The record of a training that begins, without what is a network's alone."""
+    from importlib.metadata import version
+
+    record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None}
+    record |= dict.fromkeys(("dropout", "context_length", "run_key"))
+    record["versions"] |= {"scikit-learn": version("scikit-learn")}
+    return record
+
+
+def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:
+    """The first choice whose validation metric no other betters. Raises UserError for a metric that none has."""
+    measured = next(iter(tried.values()))
+    if metric not in measured:
+        raise UserError(f"optimized_metric={metric} is nothing that a baseline has; it has {', '.join(measured)}")
+    choose = min if lower_is_better(metric) else max
+    return choose(tried, key=lambda choice: tried[choice][metric])
+
+
+def say(name: str, choice: float, metrics: dict[str, float]) -> None:
+    """One line for a choice that was tried."""
+    print(f"{name}={choice:g}: {', '.join(f'{metric} {value:.4f}' for metric, value in metrics.items())}", flush=True)
+
+
+def report(folder: RunFolder, record: dict[str, Any]) -> None:
+    """The metrics on the terminal, and where they are."""
+    from rich.console import Console
+
+    from firstlight.runs.terminal import as_typed, metrics_table
+
+    (name, choice), *_ = record["chosen"].items()
+    console = Console()
+    console.print(
+        f"{record['task']}, {record['model']} with {name}={choice:g}, {record['parameters']:,} parameters:",
+        soft_wrap=True,
+    )
+    console.print(metrics_table(record["metrics"]))
+    if record["data"]["source"] == "sample":
+        console.print(SAMPLE_NOTE, style="bold")
+    console.print(f"The baseline is in {as_typed(folder.path)}", soft_wrap=True, highlight=False)
