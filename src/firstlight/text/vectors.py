@@ -1,0 +1,263 @@
+"""Vectors of words: counted from texts and reduced to their principal components, or read from a file."""
+
+from codecs import BOM_UTF8
+from collections.abc import Collection, Iterator, Sequence
+from inspect import signature
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from firstlight.errors import RunError, UserError
+from firstlight.text.ragged import RaggedIds
+
+CONSTANT = 1e-12  # a row whose variance is this small a part of its mean square is rounding alone
+TOLERANCE = 1e-9  # of the eigenvalues, relative
+TIED = 1e-6  # relative; components this close to the largest one are as large
+LARGEST = float(np.finfo(np.float32).max)
+
+
+# --- counted ---
+
+
+def cooccurrence(ids: RaggedIds, vocab_size: int, window: int = 1, ignored: Sequence[int] = ()) -> csr_array:
+    """How often the words a and b stand at most `window` places apart in one text: (vocab_size, vocab_size) float64.
+
+    Symmetric; "very very" counts twice for (very, very), as each of the two sees the other. An ignored id neither has
+    nor gives counts, but keeps its place: the words on its two sides are two places apart.
+    """
+    assert window >= 1, f"window={window}"
+    tokens = ids.ids
+    text_of = np.repeat(np.arange(len(ids), dtype=np.int32), ids.lengths)
+    counted = ~np.isin(tokens, ignored)
+    after = csr_array((vocab_size, vocab_size), dtype=np.float64)
+    for apart in range(1, window + 1):
+        pairs = (text_of[:-apart] == text_of[apart:]) & counted[:-apart] & counted[apart:]
+        left, right = tokens[:-apart][pairs], tokens[apart:][pairs]
+        after = after + coo_array((np.ones(len(left)), (left, right)), shape=after.shape).tocsr()
+    return (after + after.T).tocsr()
+
+
+def principal_components(counts: csr_array, dim: int, seed: int = 0) -> NDArray[np.float32]:
+    """Project the standardised rows of (n, n) counts onto their first principal components: (n, dim) float32.
+
+    Each row has its mean taken off and is divided by its deviation (of n), giving X; a constant row, such as one
+    without a count, becomes zero. The components are the eigenvectors of XᵀX / n with the largest eigenvalues, largest
+    first, their largest entry positive. The columns of X are not centred as classical PCA would: the rows are, and the
+    first component may therefore be much like the mean row. Lanczos' method, to which X is a sparse matrix less a
+    matrix of rank one: nothing of (n, n) is dense. Raises UserError unless dim is below n.
+    """
+    assert dim >= 1, f"dim={dim}"
+    size = counts.shape[0]
+    if dim >= size:
+        raise UserError(f"model.dim={dim} is too large for a vocabulary of {size} words; set model.dim below {size}")
+    rows, shift = _standardised(counts)
+
+    def project(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        return rows @ vectors - np.multiply.outer(shift, vectors.sum(axis=0))
+
+    def covariance(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        projected = project(vector.ravel())
+        return (rows.T @ projected - shift @ projected) / size
+
+    if not rows.count_nonzero():
+        return np.zeros((size, dim), np.float32)  # Lanczos' method wants something to start with
+    generator = np.random.default_rng(seed)
+    start = generator.standard_normal(size)
+    restart = {"rng": generator} if "rng" in signature(eigsh).parameters else {}  # SciPy before 1.17 has a fixed one
+    operator = LinearOperator((size, size), matvec=covariance, dtype=np.float64)
+    eigenvalues, eigenvectors = eigsh(operator, dim, which="LA", v0=start, tol=TOLERANCE, **restart)
+    falling = np.argsort(-eigenvalues)
+    return project(_signed(eigenvectors[:, falling])).astype(np.float32)
+
+
+def _standardised(counts: csr_array) -> tuple[csr_array, NDArray[np.float64]]:
+    """Return R, (n, n), and s, (n,): the rows of R - s 1ᵀ are those of the counts with mean 0 and deviation 1, or 0."""
+    size = counts.shape[1]
+    sums, squares = counts.sum(axis=1), counts.multiply(counts).sum(axis=1)
+    variance = (size * squares - sums**2) / size**2  # exact for counts, as it stands
+    varies = variance > CONSTANT * squares / size
+    scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
+    return (diags_array(scale) @ counts).tocsr(), scale * sums / size
+
+
+def power_iteration(
+    matrix: NDArray[np.float64], dim: int, *, steps: int = 100_000, tolerance: float = 1e-10, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The `dim` eigenvalues of a symmetric (n, n) matrix that are largest in size, (dim,), and their vectors, (n, dim).
+
+    v ← Av / ‖Av‖ until ‖Av - λv‖ is at most tolerance · ‖A‖, then A ← A - λvvᵀ; signs as in principal_components,
+    whose slow and dense reference this is. Raises RunError if `steps` are not enough, as for eigenvalues 1 and -1.
+    """
+    rest, size = np.array(matrix, dtype=np.float64), len(matrix)
+    assert 1 <= dim <= size, f"dim={dim} of a matrix of {size} rows"
+    enough = tolerance * np.linalg.norm(rest)
+    generator = np.random.default_rng(seed)
+    eigenvalues, eigenvectors = np.zeros(dim), np.zeros((size, dim))
+    for number in range(dim):
+        start = generator.standard_normal(size)
+        start -= eigenvectors @ (eigenvectors.T @ start)  # the rest may be zero, and would leave any start as it is
+        vector = start / np.linalg.norm(start)
+        for _ in range(steps):
+            image = rest @ vector
+            eigenvalue = vector @ image
+            if np.linalg.norm(image - eigenvalue * vector) <= enough:
+                break
+            vector = image / np.linalg.norm(image)
+        else:
+            raise RunError(f"power iteration: component {number + 1} is not found in {steps} steps; allow more")
+        eigenvalues[number], eigenvectors[:, number] = eigenvalue, vector
+        rest -= eigenvalue * np.outer(vector, vector)
+    return eigenvalues, _signed(eigenvectors)
+
+
+def _signed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn each column so that its largest entry, the first of those that are as large, is positive: (n, dim)."""
+    sizes = np.abs(vectors)
+    first = np.argmax(sizes >= (1 - TIED) * sizes.max(axis=0), axis=0)
+    return vectors * np.sign(vectors[first, np.arange(vectors.shape[1])])
+
+
+# --- read ---
+
+
+def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDArray[np.float32]]:
+    """The vectors of the wanted words that a text file of GloVe or word2vec has: word → (dim,) float32.
+
+    A word and its numbers on each line, separated by single spaces; the last `dim` fields are the numbers, so that a
+    word may hold spaces. The header of word2vec, "count dim", is optional. Words are compared exactly; of a word on two
+    lines the first counts. The file is streamed: every line must have the right number of fields, and the numbers are
+    read where the word is wanted. Raises UserError, naming file and line, for what cannot be read.
+
+    Formats: Pennington et al. 2014 (GloVe), Mikolov et al. 2013 (word2vec).
+    """
+    missing = set(wanted)
+    found: dict[str, NDArray[np.float32]] = {}
+    for place, word, numbers in _entries(path, dim):
+        if word in missing:
+            found[word] = _vector(numbers, place)
+            missing.remove(word)
+    return found
+
+
+class Coverage(NamedTuple):
+    """How many words of a vocabulary have a vector, and which part of the tokens is theirs."""
+
+    num_found: int
+    num_words: int
+    token_share: float
+
+    def __str__(self) -> str:
+        words = f"{self.num_found:,} of {self.num_words:,} words have a vector"
+        return f"{words} ({self.token_share:.1%} of the training tokens)"
+
+
+def coverage(
+    vectors: Collection[str], vocabulary: Sequence[str], ids: RaggedIds, ignored: Sequence[int] = ()
+) -> Coverage:
+    """What the vectors cover of a vocabulary (id → word) and of the texts that it encodes.
+
+    An ignored id, such as that of [UNK], is no word, and its tokens have no vector.
+    """
+    is_word = ~np.isin(np.arange(len(vocabulary)), ignored)
+    has_vector = np.array([word in vectors for word in vocabulary], np.bool_) & is_word
+    share = float(has_vector[ids.ids].mean()) if len(ids.ids) else 0.0
+    return Coverage(int(has_vector.sum()), int(is_word.sum()), share)
+
+
+def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, str]]:
+    """Yield each line's place, word and numbers, these as text. Raises UserError for a line of the wrong width."""
+    lines = _lines(path)
+    place, line = next(lines, (f"{path}:1", ""))
+    if not line:
+        raise UserError(f"{place}: no word and vector; name a text file of GloVe or word2vec")
+    promised = _header(line)
+    width = _width(line, dim) if promised is None else promised[1]
+    if not width:
+        raise UserError(f"{place}: no numbers after a word; write a word and its vector, separated by single spaces")
+    if width != dim:
+        raise UserError(f"{path} has vectors of {width} numbers, and model.dim={dim}; set model.dim={width}")
+    count = 0
+    if promised is None:
+        yield place, *_parted(line, width, place)
+        count = 1
+    for place, line in lines:
+        yield place, *_parted(line, width, place)
+        count += 1
+    if promised is not None and count != promised[0]:
+        raise UserError(
+            f"{path}:1: the header says {promised[0]} words, and the file has {count}; "
+            "download it again, or correct the header"
+        )
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a UTF-8 file, each with its place, without the spaces at its end."""
+    is_text = False  # so far
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                place = f"{path}:{number}"
+                problem = "a NUL byte" if b"\0" in raw else ""
+                try:
+                    line = raw.removeprefix(BOM_UTF8 if number == 1 else b"").rstrip(b" \r\n").decode()
+                except UnicodeDecodeError as error:
+                    problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+                if problem and not is_text:
+                    raise UserError(f"{place}: {problem}: a packed or binary file; unpack it, or convert it to text")
+                if problem:
+                    raise UserError(f"{place}: {problem}; save the file as UTF-8 text")
+                is_text = is_text or _header(line) is None  # what follows a header may still be binary
+                yield place, line
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; name a text file of GloVe or word2vec") from None
+
+
+def _header(line: str) -> tuple[int, int] | None:
+    """Return the count of words and the width if the line, the first one, says so as word2vec does."""
+    fields = line.split(" ")
+    if len(fields) != 2 or not all(field.isascii() and field.isdigit() for field in fields):
+        return None
+    return int(fields[0]), int(fields[1])
+
+
+def _width(line: str, dim: int) -> int:
+    """Return how many numbers follow the word on a file's first line; the word may hold spaces, or be a number."""
+    fields = line.split(" ")[1:]
+    return dim if len(fields) == dim else _numbers_at_end(fields)
+
+
+def _numbers_at_end(fields: list[str]) -> int:
+    return next((place for place, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields))
+
+
+def _parted(line: str, width: int, place: str) -> tuple[str, str]:
+    """Part a line into its word and its numbers. Raises UserError if it has more or fewer than `width` numbers."""
+    if line.count(" ") == width:
+        word, _, numbers = line.partition(" ")
+        return word, numbers
+    word, *fields = line.rsplit(" ", width)
+    last = word.rpartition(" ")[2]  # of a word with spaces, such as ". . ."
+    if len(fields) < width or not last or _is_number(last):
+        found = _numbers_at_end(line.split(" ")[1:])
+        raise UserError(f"{place}: {found} numbers after the word, and {width} on the lines before; correct the line")
+    return word, " ".join(fields)
+
+
+def _vector(numbers: str, place: str) -> NDArray[np.float32]:
+    fields = numbers.split(" ")
+    for field in fields:
+        if not _is_number(field):
+            raise UserError(f"{place}: {field!r} is not a finite number; correct the line")
+    return np.array([float(field) for field in fields], dtype=np.float32)
+
+
+def _is_number(field: str) -> bool:
+    """Whether the field is a number that is finite as a float32."""
+    try:
+        return abs(float(field)) <= LARGEST
+    except ValueError:
+        return False
