@@ -7,12 +7,13 @@ if TYPE_CHECKING:
 
     from firstlight.runs.loaded_classifier import LoadedClassifier
     from firstlight.runs.loaded_generator import LoadedGenerator
+    from firstlight.runs.loaded_translator import LoadedTranslator
 
 
 def load(
     run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs"
-) -> "LoadedClassifier | LoadedGenerator":
-    """A trained run as an object: `.predict("It works.")` of a classifier, `.generate("ROMEO.")` of a generator.
+) -> "LoadedClassifier | LoadedGenerator | LoadedTranslator":
+    """A trained run as an object: it can `.predict("It works.")`, `.generate("ROMEO.")` or `.translate("A man runs.")`.
 
     run: its folder, `latest` or `best:<metric>`; checkpoint: best or last. Raises UserError.
     """

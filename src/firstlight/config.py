@@ -6,8 +6,8 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import II, MISSING
 
-from firstlight.data.options import CharacterOptions, ReviewOptions
-from firstlight.networks.config import ClassifierConfig, GeneratorConfig
+from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions
+from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
 from firstlight.text.options import TokenizerOptions
 
 
@@ -73,6 +73,14 @@ class GeneratorNode(GeneratorConfig):
 
 
 @dataclass
+class EncoderDecoderNode(EncoderDecoderConfig):
+    """`model` of a translator."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+@dataclass
 class ReviewDataNode(ReviewOptions):
     """`data` of the review tasks."""
 
@@ -94,7 +102,22 @@ class CharacterDataNode(CharacterOptions):
     cache_dir: str = II("paths.cache_dir")
 
 
-MODEL_NODES = {"classifier": ClassifierNode, "generator": GeneratorNode}  # a checkpoint names its network so
+@dataclass
+class PairDataNode(PairOptions):
+    """`data` of translation."""
+
+    _target_: str = "firstlight.data.pairs.PairData"
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+
+MODEL_NODES = {  # a checkpoint names its network so
+    "classifier": ClassifierNode,
+    "generator": GeneratorNode,
+    "encoder_decoder": EncoderDecoderNode,
+}
 
 
 def register_schemas() -> None:
@@ -108,3 +131,4 @@ def register_schemas() -> None:
         store.store(group="schema", name=name, node=node)
     store.store(group="schema", name="reviews", node=ReviewDataNode)
     store.store(group="schema", name="characters", node=CharacterDataNode)
+    store.store(group="schema", name="pairs", node=PairDataNode)

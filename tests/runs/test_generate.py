@@ -405,7 +405,8 @@ def test_a_vocabulary_without_an_unknown_symbol_refuses_what_it_does_not_have(
     runs: Runs, scripts: Scripts, tmp_path: Path
 ) -> None:
     def without_symbol(card: dict[str, Any]) -> None:
-        from firstlight.text.text_tokenizers import CharacterTokenizer, tokenizer_of_json
+        from firstlight.text.saved_tokenizers import tokenizer_of_json
+        from firstlight.text.text_tokenizers import CharacterTokenizer
 
         characters = tokenizer_of_json(card["tokenizer"]).words
         card["tokenizer"] = CharacterTokenizer("".join(characters), None).to_json()

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstlight.errors import UserError
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.text_tokenizers import (
     BYTE_OF_SYMBOL,
     BytePairTokenizer,
@@ -19,7 +20,6 @@ from firstlight.text.text_tokenizers import (
     WordText,
     decode,
     first_id,
-    tokenizer_of_json,
     writer_of,
 )
 from firstlight.text.tokenizers import (

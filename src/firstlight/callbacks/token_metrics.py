@@ -130,7 +130,7 @@ class TokenAccuracy(TokenMetric):
     ) -> None:
         if is_logging_step(trainer, batch_idx):
             hits = outputs["logits"].argmax(dim=2) == batch.targets
-            log_training(trainer, pl_module, {"train/accuracy": hits.float().mean()})
+            log_training(trainer, pl_module, {"train/accuracy": hits.sum() / batch.num_tokens})
 
 
 class LastPosition(TokenMetric):

@@ -113,6 +113,56 @@ class TrainingBatches(PassesWithoutEnd):
         return np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in pools])
 
 
+class LengthBatches(PassesWithoutEnd):
+    """Batches of rows of like length, as many as `batch_tokens` tokens hold, padding included; otherwise at random.
+
+    The lengths of a pass stand in order and are always cut at the same places, so that every pass has the same number
+    of batches; which of the rows of a length comes into which batch, and their order, depends on (seed, pass).
+    """
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        lengths: np.ndarray,
+        batch_tokens: int,
+        seed: int,
+        *,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        """rows: (n,) row numbers; lengths: (n,) tokens of each; batch_tokens: of one process."""
+        super().__init__(batch_tokens, seed, rank, world_size)
+        self.rows, self.lengths = rows, lengths
+        self._cuts = self._cut(np.sort(self._padded(lengths)))
+
+    def __len__(self) -> int:
+        """The batches of one pass over the rows."""
+        return len(self._cuts) + 1
+
+    def epoch_batches(self, epoch: int) -> list[np.ndarray]:
+        """All batches of one pass, for all processes together."""
+        random = np.random.default_rng((self.seed, epoch))
+        order = self._padded(random.permutation(len(self.rows)))
+        order = order[np.argsort(self.lengths[order], kind="stable")]
+        batches = np.split(self.rows[order], self._cuts)
+        return [batches[i] for i in random.permutation(len(batches))]
+
+    def _padded(self, values: np.ndarray) -> np.ndarray:
+        """As many values as every process can have equally many of: the last of them again."""
+        return np.pad(values, (0, -len(values) % self.world_size), mode="edge")
+
+    def _cut(self, lengths: np.ndarray) -> np.ndarray:
+        """Where each batch but the first begins; lengths: (n,) in rising order."""
+        cuts, begin = [], 0
+        while begin < len(lengths):
+            longest = lengths[begin : begin + self.batch_size].clip(min=1)  # of a batch that ends here
+            sizes = np.arange(1, len(longest) + 1) * longest
+            count = int(np.searchsorted(sizes, self.batch_size, side="right"))
+            begin += max(count // self.world_size, 1) * self.world_size
+            cuts.append(begin)
+        return np.array(cuts[:-1], dtype=np.int64)
+
+
 class EvaluationBatches(Sampler[np.ndarray]):
     """Every row once; rows of like length together where there are lengths; each process has its own rows."""
 

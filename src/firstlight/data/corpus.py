@@ -19,7 +19,8 @@ from firstlight.errors import UserError
 from firstlight.text import plays
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, tokenizer_of_json
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.labels import LabelReader
-from firstlight.data.options import ReviewOptions
+from firstlight.data.options import PairOptions, ReviewOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind
@@ -84,7 +84,7 @@ def _encode(
         reader = reader.learn(raw for raw, (split, _) in zip(raw_labels, places, strict=True) if split == "train")
     labels = np.array([reader.read(raw, source.place(*place)) for raw, place in zip(raw_labels, places, strict=True)])
     split_array = np.array(splits)
-    _carve_out(split_array, labels, options)
+    carve_out(split_array, labels, options)
     if tokenizer is None:
         tokenizer = _train_tokenizer(
             [text for text, split in zip(texts, split_array, strict=True) if split == 0], options
@@ -105,7 +105,7 @@ def _train_tokenizer(texts: list[str], options: ReviewOptions) -> Tokenizer:
     return tokenizer
 
 
-def _carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: ReviewOptions) -> None:
+def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: ReviewOptions | PairOptions) -> None:
     """Where the source has no validation or test split, take it from the training rows, a share of every class."""
     random = np.random.default_rng(options.split_seed)
     train = splits == SPLITS.index("train")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from firstlight.text.options import NUM_BYTES, TokenizerKind, TokenizerOptions
+from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
 
 
 class SourceKind(Enum):
@@ -154,10 +154,59 @@ class CharacterOptions:
             raise ValueError("data.path is not set; name a text file, as in data.path=my_novel.txt")
 
 
-def check_batches(options: ReviewOptions | CharacterOptions) -> None:
+@dataclass
+class PairOptions:
+    """Sentences and their translations."""
+
+    source: SourceKind = SourceKind.auto
+    name: str = "multi30k"  # the folder below $FIRSTLIGHT_DATA or data/
+    hub: str = "bentrevett/multi30k"  # the Hub data set of source=hub and source=auto
+    path: str | None = None  # a file, a folder of split files, files such as train.en and train.de, or a Hub id
+    source_column: str = "en"  # of rows the column, of pairs of text files the ending
+    target_column: str = "de"
+    validation_fraction: float = 0.1  # taken from the training rows where the source has no validation split
+    test_fraction: float = 0.1  # likewise
+    split_seed: int = 0
+    max_train_rows: int | None = None
+    skip_too_long: bool = False  # leave training pairs out that exceed the context; else they are an error
+
+    tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.subword))
+    shared_vocabulary: bool = True  # one for both languages, or one for each
+    context_length: int = 64
+
+    batch_tokens: int = 2000  # sentences times the length of the longest of them, padding included
+    evaluation_batch_size: int = 128  # sentences
+    num_workers: int = 0
+    device_resident: bool = True  # keep the ids on the accelerator where they fit
+
+    seed: int = 1
+    cache_dir: str = "logs/cache"
+
+    def __post_init__(self) -> None:
+        check_batches(self)
+        for name in ("validation_fraction", "test_fraction"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(f"data.{name}={getattr(self, name)} must lie between 0 and 0.5")
+        if self.source_column == self.target_column:
+            raise ValueError(f"data.source_column and data.target_column are both {self.source_column}; change one")
+        if self.tokenizer.kind is TokenizerKind.char:
+            raise ValueError("tokenizer=char makes sentences too long; use tokenizer=subword or word for translation")
+        if self.tokenizer.word_list is not None:
+            raise ValueError("tokenizer.word_list holds simplified words; remove it, for translation keeps case")
+        size = self.tokenizer.max_size
+        if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES + NUM_MARKS:
+            raise ValueError(
+                f"tokenizer.max_size={size} cannot hold the 256 bytes and 4 marks; set it to {NUM_BYTES + NUM_MARKS} "
+                "or more"
+            )
+        if self.source is SourceKind.sample and self.path is not None:
+            raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+
+
+def check_batches(options: ReviewOptions | CharacterOptions | PairOptions) -> None:
     """Raise ValueError for a number that makes no batches."""
-    for name in ("batch_size", "evaluation_batch_size", "context_length"):
-        if getattr(options, name) < 1:
+    for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length"):
+        if getattr(options, name, 1) < 1:
             raise ValueError(f"data.{name}={getattr(options, name)} must be at least 1")
     if options.num_workers < 0:
         raise ValueError(f"data.num_workers={options.num_workers} must be at least 0")

@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from firstlight.data import hub
 from firstlight.data.files import READERS, Row, dataset_files, read_rows
-from firstlight.data.options import ReviewOptions, SourceKind
+from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -72,12 +73,25 @@ class Source:
         return f"{self.files[split]}:{line}" if self.sample is None else f"sample {split}:{line}"
 
 
-def find_source(options: ReviewOptions, *, only_split: str = "train") -> Source:
-    """The source that the options name. A single file holds the split `only_split`. Raises UserError."""
+class SourceOptions(Protocol):
+    """What says where rows come from; the fields are those of ReviewOptions."""
+
+    source: SourceKind
+    name: str
+    hub: str
+    path: str | None
+    cache_dir: str
+
+
+def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: str = "train") -> Source:
+    """The source that the options name. A single file holds the split `only_split`. Raises UserError.
+
+    sample: the module below firstlight.data.samples that stands in where there is nothing.
+    """
     if options.path is not None:
         return _from_path(options, options.path, only_split)
     if options.source is SourceKind.sample:
-        return _sample()
+        return _sample(sample)
     if options.source in (SourceKind.auto, SourceKind.local):
         folder = local_folder(options.name)
         if folder is not None:
@@ -94,7 +108,7 @@ def find_source(options: ReviewOptions, *, only_split: str = "train") -> Source:
                 f"data.source=hub: the Hub does not answer ({error}); try again, or set data.path"
             ) from error
         log.warning(SAMPLE_WARNING, options.name, "the Hub")
-        return _sample()
+        return _sample(sample)
 
 
 def check_path(path: str | None, source: SourceKind) -> None:
@@ -107,7 +121,7 @@ def check_path(path: str | None, source: SourceKind) -> None:
         raise UserError(f"data.path={path}: there is no such file or folder")
 
 
-def _from_path(options: ReviewOptions, path: str, only_split: str) -> Source:
+def _from_path(options: SourceOptions, path: str, only_split: str) -> Source:
     check_path(path, options.source)
     local = Path(path)
     if options.source is SourceKind.hub or not local.exists():
@@ -138,11 +152,10 @@ def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
     return Source(SourceKind.hub, f"{dataset_id}@{copy.revision}", hash_of(files), files=files)
 
 
-def _sample() -> Source:
-    from firstlight.data.samples import reviews
-
-    where = f"generated sample {reviews.VERSION}"
-    return Source(SourceKind.sample, where, hashlib.sha256(where.encode()).hexdigest()[:16], sample=reviews)
+def _sample(name: str) -> Source:
+    sample = import_module(f"firstlight.data.samples.{name}")
+    where = f"generated sample {sample.VERSION}" if name == "reviews" else f"generated {name} {sample.VERSION}"
+    return Source(SourceKind.sample, where, hashlib.sha256(where.encode()).hexdigest()[:16], sample=sample)
 
 
 def hash_of(files: dict[str, Path]) -> str:

@@ -32,6 +32,10 @@ class TableData(LightningDataModule):
         """The classes of a classifier, 0 where there are none."""
         return 0
 
+    def network_sizes(self) -> dict[str, int]:
+        """What the network has to be as large as: vocab_size, num_classes and the like."""
+        return {"vocab_size": self.tokenizer.vocab_size, "num_classes": self.num_classes}
+
     def has_split(self, split: str) -> bool:
         """Whether there is anything to measure in a split."""
         raise NotImplementedError

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstlight.networks.cache import LayerCache
+from firstlight.networks import masks
+from firstlight.networks.cache import LayerCache, MemoryCache
 from firstlight.networks.config import Positions, TransformerConfig
 from firstlight.networks.positions import RelativePositions, RotaryPositions
 
@@ -42,13 +43,14 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         *,
         is_causal: bool = False,
-        cache: LayerCache | None = None,
+        cache: LayerCache | MemoryCache | None = None,
     ) -> Tensor:
         """Let every position of hidden look at memory, or at hidden itself where there is no memory.
 
         hidden: (batch, queries, dim); memory: (batch, keys, dim); mask: bool, broadcastable to
         (batch, heads, queries, keys), True = may attend; is_causal: instead of a mask, the lower triangle;
-        cache: of the tokens before hidden, to which those of hidden are added. Returns (batch, queries, dim).
+        cache: of the tokens before hidden, to which those of hidden are added; or of memory, which is read but once.
+        Returns (batch, queries, dim).
         A query that may attend to nothing gets zeros before the output projection.
         """
         assert mask is None or not is_causal, "is_causal is instead of a mask"
@@ -61,31 +63,43 @@ class MultiHeadAttention(nn.Module):
         return self._join(attended)
 
     def forward_with_weights(
-        self, hidden: Tensor, memory: Tensor | None = None, mask: Tensor | None = None
+        self, hidden: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, *, is_causal: bool = False
     ) -> tuple[Tensor, Tensor]:
         """The same output, and the weights it was made with: (batch, heads, queries, keys), rows summing to 1 or 0."""
         query, key, value, bias = self._project(hidden, memory, None)
+        if is_causal:
+            mask = lower_triangle(query.shape[2], key.shape[2], query.device)
         scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (batch, heads, queries, keys)
         weights = masked_softmax(scores if bias is None else scores + bias, mask)
         return self._join(weights @ value), weights
 
     def _project(
-        self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | None
+        self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Queries, keys and values, each (batch, heads, length, head_dim), and what positions add to the scores."""
         memory = hidden if memory is None else memory
-        start = 0 if cache is None else cache.length
-        query, key, value = self.query(hidden), self.key(memory), self.value(memory)
-        if self.rotary is not None:
-            query, key = self.rotary(query, start), self.rotary(key, start)
-        query, key, value = (
-            projected.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for projected in (query, key, value)
-        )
-        if cache is not None:
+        start = cache.length if isinstance(cache, LayerCache) else 0
+        query = self._heads(self._placed(self.query(hidden), start))
+        if isinstance(cache, MemoryCache):
+            key, value = cache.get(lambda: self._keys_and_values(memory, start))
+        else:
+            key, value = self._keys_and_values(memory, start)
+        if isinstance(cache, LayerCache):
             key, value = cache.append(key, value)
         if self.relative is None:
             return query, key, value, None
         return query, key, value, self.relative(query, key.shape[2], start) / math.sqrt(query.shape[-1])
+
+    def _keys_and_values(self, memory: Tensor, start: int) -> tuple[Tensor, Tensor]:
+        return self._heads(self._placed(self.key(memory), start)), self._heads(self.value(memory))
+
+    def _placed(self, projected: Tensor, start: int) -> Tensor:
+        """Turned by its position, where positions are rotary. (batch, length, heads * head_dim)."""
+        return projected if self.rotary is None else self.rotary(projected, start)
+
+    def _heads(self, projected: Tensor) -> Tensor:
+        """(batch, length, heads * head_dim) -> (batch, heads, length, head_dim)."""
+        return projected.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def _join(self, heads: Tensor) -> Tensor:
         """(batch, heads, queries, head_dim) -> (batch, queries, dim)."""
@@ -95,8 +109,13 @@ class MultiHeadAttention(nn.Module):
 def allowed(bias: Tensor, mask: Tensor | None, *, is_causal: bool) -> Tensor:
     """What is added to the scores: the bias, or -inf where the mask forbids. (batch, heads, queries, keys)."""
     if is_causal:
-        mask = torch.ones(bias.shape[-2:], dtype=torch.bool, device=bias.device).tril()
+        mask = lower_triangle(bias.shape[-2], bias.shape[-1], bias.device)
     return bias if mask is None else bias.masked_fill(~mask, -math.inf)
+
+
+def lower_triangle(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
+    """What is_causal means, as a mask: (1, 1, queries, keys)."""
+    return masks.causal(torch.arange(num_queries, device=device), torch.arange(num_keys, device=device))
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -107,14 +126,14 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
-def build_attention(config: TransformerConfig) -> MultiHeadAttention:
-    """The attention that the config describes."""
+def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiHeadAttention:
+    """The attention that the config describes; between two texts (cross) positions mean nothing."""
     rotary, relative = None, None
-    if config.positions is Positions.rotary:
+    if config.positions is Positions.rotary and not cross:
         rotary = RotaryPositions(
             config.context_length, config.num_heads, config.resolved_head_dim, config.position_scale
         )
-    if config.positions is Positions.relative:
+    if config.positions is Positions.relative and not cross:
         relative = RelativePositions(config.context_length, config.resolved_head_dim)
     return MultiHeadAttention(
         config.dim,

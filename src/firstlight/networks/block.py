@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.networks.attention import build_attention
-from firstlight.networks.cache import LayerCache
+from firstlight.networks.cache import LayerCache, MemoryCache
 from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -78,15 +78,21 @@ class Sublayer(nn.Module):
 
 
 class Block(nn.Module):
-    """Self-attention, then feed-forward."""
+    """Self-attention, in a decoder of two texts cross-attention, then feed-forward."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, *, cross_attention: bool = False) -> None:
         super().__init__()
-        attention, feed_forward = build_attention(config), build_feed_forward(config)
-        self.self_attention = Sublayer(attention, config)
+        attentions = [build_attention(config)]
+        self.self_attention = Sublayer(attentions[0], config)
+        self.cross_attention = None
+        if cross_attention:
+            attentions.append(build_attention(config, cross=True))
+            self.cross_attention = Sublayer(attentions[1], config)
+        feed_forward = build_feed_forward(config)
         self.feed_forward = nn.Identity() if feed_forward is None else Sublayer(feed_forward, config)
         if config.zero_init:
-            _start_from_nothing(attention.output)
+            for attention in attentions:
+                _start_from_nothing(attention.output)
             if isinstance(feed_forward, FeedForward | GatedFeedForward):
                 _start_from_nothing(feed_forward.contract)
 
@@ -97,9 +103,18 @@ class Block(nn.Module):
         *,
         is_causal: bool = False,
         cache: LayerCache | None = None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        memory_cache: MemoryCache | None = None,
     ) -> Tensor:
-        """hidden: (batch, length, dim); mask, is_causal and cache as in attention.py; returns the shape of hidden."""
+        """hidden: (batch, length, dim); mask, is_causal and cache as in attention.py, of hidden itself.
+
+        memory: (batch, keys, dim), what the cross-attention looks at, with its own mask and cache. Returns the shape of
+        hidden.
+        """
         hidden = self.self_attention(hidden, mask=mask, is_causal=is_causal, cache=cache)
+        if self.cross_attention is not None:
+            hidden = self.cross_attention(hidden, memory=memory, mask=memory_mask, cache=memory_cache)
         return self.feed_forward(hidden)
 
 

@@ -1,5 +1,7 @@
 """Keys and values of the tokens that a network has read already, so that the next one need not read them again."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -24,13 +26,37 @@ class LayerCache:
         self.length = end
         return self.keys[:, :, :end], self.values[:, :, :end]
 
+    def select(self, rows: Tensor) -> None:
+        """Go on with some of the texts, in another order, or with copies of them. rows: (new batch,) int."""
+        self.keys, self.values = self.keys[rows], self.values[rows]
+
+
+class MemoryCache:
+    """The keys and values of a text that does not grow, such as the source of a translation: read once."""
+
+    def __init__(self) -> None:
+        self.keys: Tensor | None = None
+        self.values: Tensor | None = None
+
+    def get(self, read: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """What was read the first time, each (batch, heads, keys, head_dim)."""
+        if self.keys is None or self.values is None:
+            self.keys, self.values = read()
+        return self.keys, self.values
+
+    def select(self, rows: Tensor) -> None:
+        """As LayerCache.select."""
+        if self.keys is not None and self.values is not None:
+            self.keys, self.values = self.keys[rows], self.values[rows]
+
 
 class KeyValueCache:
-    """One LayerCache for each block, filled in step."""
+    """One LayerCache for each block, filled in step, and one MemoryCache for its cross-attention, if it has one."""
 
     def __init__(self, num_layers: int, capacity: int) -> None:
         """capacity: the most tokens it can hold, the context length of the network."""
         self.layers = [LayerCache(capacity) for _ in range(num_layers)]
+        self.memories = [MemoryCache() for _ in range(num_layers)]
 
     @property
     def length(self) -> int:
@@ -41,6 +67,14 @@ class KeyValueCache:
         """Forget the tokens, and keep the memory."""
         for layer in self.layers:
             layer.length = 0
+
+    def select(self, rows: Tensor, *, same_memory: bool = False) -> None:
+        """As LayerCache.select; same_memory: the rows are copies of texts with the same source as before."""
+        for layer in self.layers:
+            layer.select(rows)
+        if not same_memory:
+            for memory in self.memories:
+                memory.select(rows)
 
     def positions(self, num_new: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Where the new tokens stand, and all of them after they are read: (new,), (length + new,)."""

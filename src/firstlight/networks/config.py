@@ -184,6 +184,30 @@ class GeneratorConfig(TransformerConfig):
             raise ValueError(f"context_length={self.context_length} must be at least 2 for a generator")
 
 
+@dataclass
+class EncoderDecoderConfig(TransformerConfig):
+    """An encoder of one text and a decoder of another, which looks at it by cross-attention (2017; post 5)."""
+
+    num_decoder_layers: int | None = None  # None: as many as the encoder's num_layers
+    tie_embeddings: bool = False  # the head reads with the matrix that the target's embedding writes with
+    share_embeddings: bool = False  # source and target have one embedding; needs one vocabulary for both
+    head_bias: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_decoder_layers is not None:
+            _check_at_least("model.num_decoder_layers", self.num_decoder_layers, 1)
+        if self.context_length < 2:
+            raise ValueError(f"context_length={self.context_length} must be at least 2: a word and the end")
+        if self.causal:
+            raise ValueError("model.causal=true is not for translation: the encoder reads both ways, the decoder back")
+
+    @property
+    def resolved_num_decoder_layers(self) -> int:
+        """The blocks of the decoder."""
+        return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
+
+
 def _check_at_least(name: str, value: int, minimum: int) -> None:
     if value < minimum:
         raise ValueError(f"{name}={value} must be at least {minimum}")

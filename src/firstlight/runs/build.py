@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 METRICS: dict[str, tuple[type[Callback], ...]] = {  # by which the runs of a kind of network are compared
     "classifier": (Accuracy,),
     "generator": (BitsPerCharacter, Perplexity, TokenAccuracy),
+    "encoder_decoder": (Perplexity, TokenAccuracy),
 }
 
 
@@ -56,7 +57,7 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     data.prepare_data()
     data.setup("fit")
     torch.manual_seed(config.seed)
-    network = build_network(OmegaConf.to_object(config.model), data.tokenizer.vocab_size, data.num_classes)
+    network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from firstlight.data.text_sources import TextSource
     from firstlight.runs.loaded_classifier import LoadedClassifier
     from firstlight.runs.loaded_generator import LoadedGenerator
+    from firstlight.runs.loaded_translator import LoadedTranslator
 
-    Loaded = LoadedClassifier | LoadedGenerator
+    Loaded = LoadedClassifier | LoadedGenerator | LoadedTranslator
     AnySource = Source | TextSource
 
 
@@ -33,6 +34,10 @@ class DataChanges:
     """The column of the texts."""
     label_column: str | None = None
     """The column of the labels."""
+    source_column: str | None = None
+    """For a translator: the column of what is translated, or the ending of its file."""
+    target_column: str | None = None
+    """For a translator: likewise of the translations."""
     lowest_label: int | None = None
     """The label of one star."""
     preparation: Literal["text", "plays", "lines"] | None = None
@@ -53,6 +58,8 @@ class EvaluateOptions:
     data: DataChanges = field(default_factory=DataChanges)
     context_length: int | None = None
     """For a generator: windows shorter than it was trained with, to see what fewer tokens are worth."""
+    beam_size: int | None = None
+    """For a translator: the beam whose scores are given beside the greedy ones, 4 by default."""
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
@@ -68,17 +75,24 @@ def evaluate(options: EvaluateOptions) -> Path:
     """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
     from firstlight.runs.load import load
     from firstlight.runs.loaded_classifier import LoadedClassifier
+    from firstlight.runs.loaded_generator import LoadedGenerator
 
     loaded = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    if options.context_length is not None and not isinstance(loaded, LoadedGenerator):
+        raise UserError("--context-length is for generators; other runs read as they were trained")
+    if options.beam_size is not None and isinstance(loaded, LoadedClassifier | LoadedGenerator):
+        raise UserError("--beam-size is for translators; leave it out")
     if isinstance(loaded, LoadedClassifier):
-        if options.context_length is not None:
-            raise UserError("--context-length is for generators; a classifier reads as it was trained")
         from firstlight.runs.evaluate_classifier import evaluate_classifier
 
         return evaluate_classifier(loaded, options)
-    from firstlight.runs.evaluate_generator import evaluate_generator
+    if isinstance(loaded, LoadedGenerator):
+        from firstlight.runs.evaluate_generator import evaluate_generator
 
-    return evaluate_generator(loaded, options)
+        return evaluate_generator(loaded, options)
+    from firstlight.runs.evaluate_translator import evaluate_translator
+
+    return evaluate_translator(loaded, options)
 
 
 def changed_options(saved: dict[str, Any], node: type, changes: DataChanges) -> Any:

@@ -8,15 +8,17 @@ import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
 
+from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.networks.positions import stretch
 from firstlight.runs.checkpoint import CARD, read_checkpoint
 from firstlight.runs.folder import find_run
-from firstlight.text.text_tokenizers import tokenizer_of_json
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 
 log = logging.getLogger(__name__)
 
 EMBEDDING = "network.embedding.weight"
+SOURCE_EMBEDDING = "network.source_embedding.weight"  # of a translator, whose other vectors are those of its target
 BY_WORD = {EMBEDDING, "network.head.weight", "network.head.bias"}  # one row for each word of the vocabulary
 POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
@@ -30,16 +32,21 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     folder = find_run(run, log_dir)
     path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
     checkpoint = read_checkpoint(path)
-    other = tokenizer_of_json(checkpoint[CARD]["tokenizer"])
+    card = checkpoint[CARD]
+    other = tokenizer_of_json(card["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
-    shared = _shared_words(data.tokenizer.words, other.words)
+    shared_words = dict.fromkeys(BY_WORD, _shared_words(data.tokenizer.words, other.words))
+    if SOURCE_EMBEDDING in given and isinstance(data, PairData):
+        other_source = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else other
+        shared_words[SOURCE_EMBEDDING] = _shared_words(data.source_tokenizer.words, other_source.words)
     own = module.state_dict()
     taken, left = {}, []
     for name, weight in own.items():
         source = given.get(name)
-        if name in BY_WORD and source is not None and shared and _same_width(given, own):
+        shared = shared_words.get(name)
+        if shared and source is not None and _same_width(given, own):
             taken[name] = _rows_of(weight, source, shared)
-        elif source is not None and source.shape == weight.shape and name not in BY_WORD:
+        elif source is not None and source.shape == weight.shape and name not in shared_words:
             taken[name] = source
         elif source is not None and name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
             taken[name] = _fitted(source, len(weight), is_relative=name.endswith(POSITIONS[1]))

@@ -19,7 +19,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from firstlight.config import CharacterDataNode, ReviewDataNode, register_schemas
+from firstlight.config import CharacterDataNode, PairDataNode, ReviewDataNode, register_schemas
+from firstlight.data.parallel import check_pair_path
 from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
@@ -119,6 +120,12 @@ def check(config: DictConfig) -> None:
         check_path(config.data.path, config.data.source)
     if OmegaConf.get_type(config.data) is CharacterDataNode:
         check_text_path(config.data.path)
+    if OmegaConf.get_type(config.data) is PairDataNode:
+        check_pair_path(OmegaConf.to_object(config.data))  # type: ignore[arg-type]
+        if config.model.get("share_embeddings") and not config.data.shared_vocabulary:
+            raise UserError(
+                "model.share_embeddings=true needs data.shared_vocabulary=true; set one of them to the other's value"
+            )
     if config.init_from is not None:
         find_run(config.init_from, Path(config.paths.log_dir))
 

@@ -7,39 +7,52 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from firstlight.config import MODEL_NODES
+from firstlight.data.sentence_pairs import PairTokenizers
 from firstlight.errors import UserError
 from firstlight.runs.checkpoint import CARD, read_checkpoint
 from firstlight.runs.folder import RunFolder, find_run
 from firstlight.runs.loaded_classifier import LoadedClassifier
 from firstlight.runs.loaded_generator import LoadedGenerator
+from firstlight.runs.loaded_translator import LoadedTranslator
 from firstlight.runs.networks import build_network
-from firstlight.text.text_tokenizers import tokenizer_of_json, writer_of
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.sentence_tokenizers import SentenceTokenizer
+from firstlight.text.text_tokenizers import writer_of
 
 WEIGHTS = "network."  # what the names of the network's weights begin with in a checkpoint
 
 
-def load(
-    run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs"
-) -> LoadedClassifier | LoadedGenerator:
+Loaded = LoadedClassifier | LoadedGenerator | LoadedTranslator
+
+
+def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> Loaded:
     """Load a run by its folder, `latest` or `best:<metric>`; checkpoint: best or last. Raises UserError."""
     folder = find_run(str(run), Path(log_dir))
     content = read_checkpoint(checkpoint_of(folder, checkpoint))
     card = content[CARD]
     kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+    tokenizers = PairTokenizers(tokenizer, tokenizer)
+    if card.get("source_tokenizer"):
+        tokenizers = PairTokenizers(SentenceTokenizer.from_json(card["source_tokenizer"]), tokenizer)
     config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(MODEL_NODES[kind]), card["config"]["model"]))
-    network: Any = build_network(config, tokenizer.vocab_size, len(card.get("class_names", ())))
+    num_classes, source_vocab_size = len(card.get("class_names", ())), tokenizers.source.vocab_size
+    network: Any = build_network(config, tokenizer.vocab_size, num_classes, source_vocab_size)
     load_weights(network, content["state_dict"])
     shared = (folder, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
-    if kind == "classifier":
-        return LoadedClassifier(*shared, tokenizer, card["class_names"], card["label_names"])
-    return LoadedGenerator(*shared, writer_of(tokenizer), card["separator_id"])
+    match kind:
+        case "classifier":
+            return LoadedClassifier(*shared, tokenizer, card["class_names"], card["label_names"])
+        case "encoder_decoder":
+            return LoadedTranslator(*shared, tokenizers)
+        case _:
+            return LoadedGenerator(*shared, writer_of(tokenizer), card["separator_id"])
 
 
-def load_classifier(run: str, *, checkpoint: str, log_dir: Path) -> LoadedClassifier:
-    """Load a run that must be a classifier's."""
+def load_reader(run: str, *, checkpoint: str, log_dir: Path) -> LoadedClassifier | LoadedTranslator:
+    """Load a run that answers to a text: a classifier's or a translator's."""
     loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
-    if not isinstance(loaded, LoadedClassifier):
+    if isinstance(loaded, LoadedGenerator):
         raise UserError(f"{run}: {loaded.folder.path} is a generator, which src/generate.py lets write; name another")
     return loaded
 
@@ -48,7 +61,8 @@ def load_generator(run: str, *, checkpoint: str, log_dir: Path) -> LoadedGenerat
     """Load a run that must be a generator's."""
     loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
     if not isinstance(loaded, LoadedGenerator):
-        raise UserError(f"{run}: {loaded.folder.path} is a classifier, which src/predict.py reads; name another")
+        kind = "classifier" if isinstance(loaded, LoadedClassifier) else "translator"
+        raise UserError(f"{run}: {loaded.folder.path} is a {kind}, which src/predict.py reads; name another")
     return loaded
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,11 +19,12 @@ from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
 
 if TYPE_CHECKING:
     from firstlight.runs.loaded_classifier import LoadedClassifier
+    from firstlight.runs.loaded_translator import LoadedTranslator
 
 
 @dataclass
 class PredictOptions:
-    """Predict with a trained run: texts on the command line, or a file of them."""
+    """Predict with a trained run: texts on the command line, or a file of them. A translator translates them."""
 
     run: Annotated[str, tyro.conf.Positional]
     """The run's folder, `latest`, or `best:<metric>`."""
@@ -35,6 +36,12 @@ class PredictOptions:
     """Where to write the predictions: CSV, TSV, JSONL or Parquet. Default: as CSV to the terminal."""
     text_column: str = "text"
     """The column of the texts."""
+    beam_size: int | None = None
+    """Of a translator: how many beginnings of a translation are kept side by side, 4 by default; 1 is greedy."""
+    length_penalty: float | None = None
+    """Of a translator: 1 by default; 0 prefers short translations, more than 1 long ones."""
+    attention: Path | None = None
+    """Of a translator: a figure (.png, .svg or .pdf) of what it looked at while it wrote the translation of --text."""
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
@@ -48,12 +55,10 @@ def main() -> None:
         raise UserError("give either --text or --input, a file of texts")
     if options.text and options.output is not None:
         raise UserError(f"--output {options.output} takes the predictions of --input; those of --text are printed")
-    from firstlight.runs.load import load_classifier
-
+    if options.attention is not None and len(options.text) != 1:
+        raise UserError(f"--attention {options.attention} draws one sentence; give it by --text")
     if options.input is None:
-        classifier = load_classifier(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
-        note_sample(classifier)
-        print_predictions(classifier, options.text)
+        answer(load_run(options), options)
         return
     rows = read_rows(options.input)
     first = next(rows)
@@ -64,14 +69,83 @@ def main() -> None:
         )
     if options.output is not None:
         RowWriter(options.output, [])  # an ending that cannot be written is named before anything is computed
-    classifier = load_classifier(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
-    note_sample(classifier)
-    predict_file(classifier, list(first.values), chain([first], rows), options)
+    reader = load_run(options)
+    ours, predict = predictor(reader, options)
+    predict_file(list(first.values), ours, predict, chain([first], rows), options)
 
 
-def note_sample(classifier: "LoadedClassifier") -> None:
-    """Say, beside every prediction, that a run has seen nothing but generated reviews."""
-    if classifier.data_source == "sample":
+Predictor = Callable[[list[str], list[str]], Iterable[list[Any]]]  # of some texts, and where they stand, our columns
+
+
+def load_run(options: PredictOptions) -> "LoadedClassifier | LoadedTranslator":
+    """The run, with a note where it was trained on the sample. Raises UserError for options that it does not have."""
+    from firstlight.runs.load import load_reader
+    from firstlight.runs.loaded_classifier import LoadedClassifier
+
+    reader = load_reader(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    for name in ("beam_size", "length_penalty", "attention"):
+        if isinstance(reader, LoadedClassifier) and getattr(options, name) is not None:
+            raise UserError(f"--{name.replace('_', '-')} is for translators, and {options.run} is a classifier")
+    note_sample(reader)
+    return reader
+
+
+def answer(reader: "LoadedClassifier | LoadedTranslator", options: PredictOptions) -> None:
+    """Print what a run says of the texts of the command line."""
+    from firstlight.runs.loaded_classifier import LoadedClassifier
+
+    if isinstance(reader, LoadedClassifier):
+        print_predictions(reader, options.text)
+        return
+    for text in options.text:
+        if not text.strip():
+            raise UserError("--text is empty; write a sentence")
+    translations = list(reader.translate_many(options.text, **search_of(options)))
+    print("\n".join(translations))
+    if options.attention is not None:
+        draw_attention(reader, options.text[0], translations[0], options.attention)
+
+
+def search_of(options: PredictOptions) -> dict[str, Any]:
+    """What the command line says of how a translation is looked for."""
+    given = {"beam_size": options.beam_size, "length_penalty": options.length_penalty}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def draw_attention(translator: "LoadedTranslator", text: str, translation: str, path: Path) -> None:
+    """What the last block of the decoder looked at, head by head, as a figure."""
+    from firstlight.figures import attention, style
+
+    found = translator.cross_attention(text, translation)
+    try:
+        style.save(
+            attention.attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path
+        )
+    except ValueError as error:
+        raise UserError(f"--attention: {error}") from error
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def predictor(reader: "LoadedClassifier | LoadedTranslator", options: PredictOptions) -> tuple[list[str], Predictor]:
+    """The columns that a run adds to a file, and what computes them."""
+    from firstlight.runs.loaded_classifier import LoadedClassifier
+
+    if isinstance(reader, LoadedClassifier):
+        columns = ["label", *(f"probability_{name}" for name in reader.class_names)]
+        classifier = reader
+        return columns, lambda texts, _: ([p.label, *p.probabilities.values()] for p in classifier.predict_many(texts))
+    search = search_of(options)
+
+    def translations(texts: list[str], places: list[str]) -> Iterator[list[str]]:
+        for text in reader.translate_many(texts, **search, place=lambda number: places[number - 1]):
+            yield [text]
+
+    return ["translation"], translations
+
+
+def note_sample(reader: "LoadedClassifier | LoadedTranslator") -> None:
+    """Say, beside every prediction, that a run has seen nothing but generated texts."""
+    if reader.data_source == "sample":
         print("note: this run was trained on a GENERATED SAMPLE, not on real data", file=sys.stderr)
 
 
@@ -88,22 +162,22 @@ def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:
 
 
 def predict_file(
-    classifier: "LoadedClassifier", given: list[str], rows: Iterator[Row], options: PredictOptions
+    given: list[str], ours: list[str], predict: Predictor, rows: Iterator[Row], options: PredictOptions
 ) -> None:
-    """Write every row of a file with its label and probabilities, a few thousand rows at a time.
+    """Write every row of a file with what is predicted for it, a few thousand rows at a time.
 
-    given: the columns of the input, all of which are kept.
+    given: the columns of the input, all of which are kept; ours: those that are added.
     """
-    ours = ["label", *(f"probability_{name}" for name in classifier.class_names)]
     columns = [f"given_{name}" if name in ours else name for name in given] + ours
     if len(set(columns)) < len(columns):
         raise UserError(f"{options.input} has predictions of predictions: rename its columns that begin with given_")
     with _writer(options.output, columns) as write, _bar(options) as advance:
         for chunk in chunks(rows, TEXTS_AT_ONCE):
-            predictions = classifier.predict_many([_text_of(row, options) for row in chunk])
+            places = [f"{options.input}:{row.line}:" for row in chunk]
+            predictions = predict([_text_of(row, options) for row in chunk], places)
             for row, prediction in zip(chunk, predictions, strict=True):
                 values = [row.values.get(name) for name in given]
-                write(dict(zip(columns, [*values, prediction.label, *prediction.probabilities.values()], strict=True)))
+                write(dict(zip(columns, [*values, *prediction], strict=True)))
             advance(len(chunk))
     if options.output is not None:
         print(f"wrote {options.output}", file=sys.stderr)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 NUM_BYTES = 256
+NUM_MARKS = 4  # [PAD], [UNK], [BEGIN] and [END] of translation
 
 
 class TokenizerKind(Enum):

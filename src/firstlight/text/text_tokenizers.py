@@ -197,18 +197,6 @@ def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
     return "".join(map(decoder.write, ids)) + decoder.end()
 
 
-def tokenizer_of_json(text: str) -> "Tokenizer | CharacterTokenizer | BytePairTokenizer":
-    """Read back what any tokenizer's to_json wrote."""
-    content = json.loads(text)
-    match content.get("kind"):
-        case kind if kind == CHARACTERS:
-            return CharacterTokenizer(content["characters"], content["unknown_symbol"])
-        case kind if kind == BYTE_PAIRS:
-            return BytePairTokenizer(Backend.from_str(json.dumps(content["backend"])))
-        case _:
-            return Tokenizer.from_json(text)
-
-
 def writer_of(tokenizer: "Tokenizer | CharacterTokenizer | BytePairTokenizer") -> TextTokenizer:
     """A tokenizer as a generator needs it."""
     return WordText(tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer

@@ -99,7 +99,7 @@ def train_word_tokenizer(
             yield map(number.__getitem__, found)
 
     numbers = RaggedIds.from_rows(rows())
-    kept = _most_frequent(frequency, min_document_frequency)
+    kept = most_frequent(frequency, min_document_frequency)
     if max_size is not None:
         assert max_size > len(SPECIAL), f"max_size={max_size}"
         kept = kept[: max_size - len(SPECIAL)]
@@ -108,7 +108,7 @@ def train_word_tokenizer(
     return _word_tokenizer(kept), RaggedIds(id_of[numbers.ids], numbers.offsets)
 
 
-def _most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
+def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
     """Return the words of at least `minimum` texts, those of most texts first. Raises UserError if there are none."""
     kept = [word for word, num_texts in frequency.items() if num_texts >= minimum]
     if not frequency:

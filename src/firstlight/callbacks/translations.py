@@ -1,0 +1,127 @@
+"""What a translator writes: BLEU and chrF of every evaluation, and some translations to read."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
+
+from firstlight.callbacks.publish import data_of, publish_table
+from firstlight.data.pairs import PairBatch, PairData
+from firstlight.decoding.beam import Search, translate
+from firstlight.errors import UserError
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
+from firstlight.text.translation_scores import TranslationScores, score
+
+log = logging.getLogger(__name__)
+
+
+class Translations(Callback):
+    """Translates every validation and test split, logs `bleu` and `chrf`, and keeps some translations.
+
+    Greedy while it trains; the evaluation of the best checkpoint logs `bleu_beam4` and `chrf_beam4` besides. Samples go
+    to the log, to `<folder>/<step>.txt` and to the loggers.
+    """
+
+    def __init__(
+        self, folder: str, num_samples: int = 5, beam_size: int | None = 4, length_penalty: float = 1.0
+    ) -> None:
+        """beam_size: of the last evaluation; None: none with a beam. length_penalty: as in decoding/beam.py."""
+        if num_samples < 0:
+            raise UserError(f"callbacks.translations.num_samples={num_samples} must be at least 0")
+        self.folder, self.num_samples = Path(folder), num_samples
+        self.beam_size, self.length_penalty = beam_size, length_penalty
+        try:
+            self.search(beam_size or 1, ())
+        except ValueError as error:
+            raise UserError(f"callbacks.translations: {error}") from error
+        self.written: dict[int, dict[int, str]] = {}  # beam size -> row -> translation
+
+    def search(self, beam_size: int, never: Sequence[int]) -> Search:
+        """How it is searched with so many beams, by ids that may be written."""
+        return Search(BEGIN_ID, END_ID, beam_size, self.length_penalty, tuple(never))
+
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.written = {}
+
+    def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.written = {}
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._translate(trainer, pl_module, batch)
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._translate(trainer, pl_module, batch)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.sanity_checking:
+            self._finish(trainer, pl_module, "val")
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish(trainer, pl_module, "test")
+
+    def _translate(self, trainer: Trainer, pl_module: Any, batch: PairBatch) -> None:
+        """Translate a batch, greedily and, after the training, with a beam too."""
+        if trainer.sanity_checking:
+            return
+        tokenizer = data_of(trainer).tokenizer
+        sizes = {1} if trainer.state.fn is TrainerFn.FITTING else {1, self.beam_size or 1}
+        for size in sizes:
+            search = self.search(size, tokenizer.unwritten)
+            found = translate(pl_module.network, batch.source_ids, batch.source_mask, search)
+            texts = (tokenizer.decode(translations[0].token_ids) for translations in found)
+            self.written.setdefault(size, {}).update(zip(batch.rows.tolist(), texts, strict=True))
+
+    def _finish(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Score what all processes have written, and show some of it."""
+        data: PairData = data_of(trainer)
+        for size, written in sorted(self.written.items()):
+            together = gathered(written, trainer.world_size)
+            rows = sorted(together)
+            sources, references = data.texts(torch.tensor(rows).numpy())
+            translations = [together[row] for row in rows]
+            scores = score(translations, references)
+            suffix = "" if size == 1 else f"_beam{size}"
+            for name, value in (("bleu", scores.bleu), ("chrf", scores.chrf)):
+                pl_module.log(f"{stage}/{name}{suffix}", value, prog_bar=name == "bleu", sync_dist=False)
+            if trainer.is_global_zero and size == max(self.written):
+                self._show(trainer, stage, sources, references, translations, scores)
+
+    def _show(
+        self,
+        trainer: Trainer,
+        stage: str,
+        sources: list[str],
+        references: list[str],
+        translations: list[str],
+        scores: TranslationScores,
+    ) -> None:
+        """Some translations for people; how the scores were computed, once the training is over."""
+        if trainer.state.fn is not TrainerFn.FITTING:
+            log.info("%s", scores.bleu_signature)
+            log.info("%s", scores.chrf_signature)
+        chosen = range(0, len(sources), max(len(sources) // max(self.num_samples, 1), 1))[: self.num_samples]
+        texts = [f"{sources[i]}\n  {references[i]}\n  {translations[i]}" for i in chosen]
+        if texts and trainer.state.fn is TrainerFn.FITTING:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / f"{trainer.global_step:08d}.txt"
+            path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+            log.info("Source, reference and what it writes:\n%s", texts[0])
+        rows = [{"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen]
+        publish_table(trainer, f"{stage}/translations", rows)
+
+
+def gathered(written: dict[int, str], world_size: int) -> dict[int, str]:
+    """What all processes have written, in each of them."""
+    if world_size == 1:
+        return written
+    parts: list[Any] = [None] * world_size
+    torch.distributed.all_gather_object(parts, written)
+    return {row: text for part in parts for row, text in part.items()}

@@ -1,0 +1,236 @@
+"""Sentences and their translations as batches."""
+
+import logging
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from firstlight.data.batches import EvaluationBatches, LengthBatches, ResumableLoader
+from firstlight.data.encoding import SPLITS
+from firstlight.data.options import PairOptions
+from firstlight.data.parallel import find_pairs
+from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
+from firstlight.data.sources import Source
+from firstlight.data.table_data import TableData
+from firstlight.errors import UserError
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, SentenceTokenizer
+from firstlight.text.tokenizers import PAD_ID
+
+log = logging.getLogger(__name__)
+
+IGNORED = -100  # a target of padding, which torch's cross entropy leaves out
+
+
+class PairRows(NamedTuple):
+    """The rows of a batch, before anything is looked up."""
+
+    rows: Tensor  # (batch,) int64
+    longest_source: int  # in tokens
+    longest_target: int  # the end included
+    num_tokens: int  # of all targets together, their ends included
+
+
+class PairBatch(NamedTuple):
+    """What an encoder-decoder is given.
+
+    source_ids: (batch, sources) int; source_mask: bool of that shape; token_ids: (batch, targets) int, the target after
+    [BEGIN]; targets: the token that follows each, at last [END], and IGNORED for padding; target_mask: bool of that
+    shape; rows: (batch,) int; num_tokens: how many targets are real.
+    """
+
+    source_ids: Tensor
+    source_mask: Tensor
+    token_ids: Tensor
+    targets: Tensor
+    target_mask: Tensor
+    rows: Tensor
+    num_tokens: int
+
+
+class Pairs(Dataset[PairRows]):
+    """Turns an array of row numbers into PairRows; there is no work for each row."""
+
+    def __init__(self, source_lengths: NDArray[np.int64], target_lengths: NDArray[np.int64]) -> None:
+        """Both (rows,): tokens without marks."""
+        self.source_lengths, self.target_lengths = source_lengths, target_lengths
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> PairRows:
+        sources, targets = self.source_lengths[rows], self.target_lengths[rows] + 1
+        return PairRows(torch.from_numpy(rows), int(sources.max()), int(targets.max()), int(targets.sum()))
+
+
+class PairTable(nn.Module):
+    """All pairs on one device, padded and marked when a batch asks for them."""
+
+    flat: Tensor
+    starts: Tensor
+    lengths: Tensor
+    flat_targets: Tensor
+    target_starts: Tensor
+    target_lengths: Tensor
+
+    def __init__(self, source: RaggedIds, target: RaggedIds) -> None:
+        super().__init__()
+        for prefix, ids in (("", source), ("target_", target)):
+            self.register_buffer(f"{prefix}starts", torch.from_numpy(ids.offsets[:-1].copy()), persistent=False)
+            self.register_buffer(f"{prefix}lengths", torch.from_numpy(ids.lengths), persistent=False)
+        self.register_buffer("flat", torch.from_numpy(source.ids), persistent=False)
+        self.register_buffer("flat_targets", torch.from_numpy(target.ids), persistent=False)
+
+    def forward(self, batch: PairRows) -> PairBatch:
+        """Look up the rows of a batch, each side padded to the longest of them."""
+        rows, longest = batch.rows, batch.longest_target
+        source_ids, source_mask = look_up(self.flat, self.starts, self.lengths, rows, batch.longest_source)
+        written, is_written = look_up(self.flat_targets, self.target_starts, self.target_lengths, rows, longest)
+        lengths = is_written.sum(dim=1, keepdim=True)  # (batch, 1)
+        is_end = torch.arange(longest, device=lengths.device) == lengths
+        target_mask = is_written | is_end
+        targets = written.masked_fill(is_end, END_ID).masked_fill(~target_mask, IGNORED)
+        begins = torch.full_like(written[:, :1], BEGIN_ID)
+        token_ids = torch.cat((begins, written[:, :-1]), dim=1)
+        return PairBatch(source_ids, source_mask, token_ids, targets, target_mask, rows, batch.num_tokens)
+
+
+def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """Some of many texts that lie end to end: their ids, padded with PAD_ID, and which are real: (rows, longest)."""
+    columns = torch.arange(longest, device=flat.device)
+    mask = columns < lengths[rows][:, None]
+    positions = (starts[rows][:, None] + columns).clamp(max=len(flat) - 1)
+    return flat[positions].long().masked_fill(~mask, PAD_ID), mask
+
+
+class PairData(TableData):
+    """Sentences and their translations from local files, the Hub, or the generated sample.
+
+    encoded: all pairs; tokenizers: of the source and of the target; reader: those of a trained network that is to read
+    other data.
+    """
+
+    index_batch = PairRows
+    options: PairOptions
+    encoded: EncodedPairs
+    tokenizer: SentenceTokenizer
+    source_tokenizer: SentenceTokenizer
+    table: PairTable
+    reader: PairTokenizers | None = None
+
+    def __init__(self, **options: Any) -> None:
+        """options: the fields of PairOptions."""
+        super().__init__()
+        self.options = PairOptions(**options)
+
+    @cached_property
+    def source(self) -> Source:
+        """Where the pairs come from, looked for once."""
+        return find_pairs(self.options)
+
+    def prepare_data(self) -> None:
+        """Encode what is not in the cache yet."""
+        encode_pairs(self.source, self.options, self.reader)
+
+    def setup(self, stage: str = "fit") -> None:
+        """Open the encoded pairs."""
+        if hasattr(self, "table"):
+            return
+        self.encoded = encode_pairs(self.source, self.options, self.reader)
+        self.source_tokenizer, self.tokenizer = self.encoded.tokenizers
+        self.table = PairTable(self.encoded.source, self.encoded.target)
+        self._rows = {split: self._used_rows(split) for split in SPLITS}
+        for split in ("train", "validation") if stage == "fit" else ():
+            if not len(self._rows[split]):
+                raise UserError(f"{self.source.where} has no {split} pairs; add a file such as {split}.jsonl")
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """The rows of a split: (n,)."""
+        return self._rows[split]
+
+    def has_split(self, split: str) -> bool:
+        return len(self.rows(split)) > 0
+
+    def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+        """The sources and the targets of some rows, as they were written, read again from the source."""
+        options, wanted = self.options, rows.tolist()
+        sources, targets = (
+            self.source.texts(column, wanted) for column in (options.source_column, options.target_column)
+        )
+        return [text.strip() for text in sources], [text.strip() for text in targets]
+
+    def card(self) -> dict[str, Any]:
+        """What a checkpoint says of the data, for those who read it without."""
+        is_shared = self.source_tokenizer is self.tokenizer
+        return {"source_tokenizer": None if is_shared else self.source_tokenizer.to_json()}
+
+    def network_sizes(self) -> dict[str, int]:
+        return super().network_sizes() | {"source_vocab_size": self.source_tokenizer.vocab_size}
+
+    def describe(self) -> dict[str, Any]:
+        """What metrics.json says about the data."""
+        return {
+            "source": self.source.kind.value,
+            "path": self.source.where,
+            "fingerprint": self.source.fingerprint,
+            "rows": {split: len(self.rows(split)) for split in SPLITS},
+            "languages": [self.options.source_column, self.options.target_column],
+            "source_vocab_size": self.source_tokenizer.vocab_size,
+            "vocab_size": self.tokenizer.vocab_size,
+        }
+
+    def train_dataloader(self) -> ResumableLoader:
+        """Batches of sentences of like length, whose position is the trainer's."""
+        rows = self.rows("train")
+        batches = LengthBatches(rows, self._lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
+        return self.resumable_loader(self._lookup(), batches)
+
+    def val_dataloader(self) -> DataLoader[PairRows]:
+        """The validation split, each pair once."""
+        return self.evaluation_loader(self.rows("validation"))
+
+    def test_dataloader(self) -> DataLoader[PairRows]:
+        """The test split, each pair once."""
+        return self.evaluation_loader(self.rows("test"))
+
+    def evaluation_loader(self, rows: NDArray[np.int64]) -> DataLoader[PairRows]:
+        """Some pairs, each once, those of like length together."""
+        size = self.options.evaluation_batch_size
+        batches = EvaluationBatches(rows, size, lengths=self._lengths(rows), **self.share)
+        return DataLoader(self._lookup(), sampler=batches, batch_size=None, num_workers=self.options.num_workers)
+
+    def _lookup(self) -> Pairs:
+        return Pairs(self.encoded.source.lengths, self.encoded.target.lengths)
+
+    def _lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The length of each pair's longer side, with the end of its target: (rows,)."""
+        return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)
+
+    def _used_rows(self, split: str) -> NDArray[np.int64]:
+        """The rows of a split. Raises UserError for a sentence beyond the context, unless it may be left out."""
+        rows, options = self.encoded.rows_of(split), self.options
+        is_too_long = self._lengths(rows) > options.context_length
+        if is_too_long.any() and split == "train" and options.skip_too_long:
+            log.info("%d of %d training pairs exceed the context; left out", is_too_long.sum(), len(rows))
+            rows = rows[~is_too_long]
+        elif is_too_long.any():
+            self._refuse(split, rows, is_too_long)
+        if split == "train" and options.max_train_rows is not None:
+            order = np.random.default_rng(options.split_seed).permutation(len(rows))
+            rows = np.sort(rows[order[: options.max_train_rows]])
+        return rows
+
+    def _refuse(self, split: str, rows: NDArray[np.int64], is_too_long: NDArray[np.bool_]) -> None:
+        """Raise UserError naming the first sentence beyond the context, and what would be long enough for all."""
+        lengths = self._lengths(rows)
+        first = int(is_too_long.argmax())
+        file_split, line = self.encoded.places[rows[first]].tolist()
+        remedy = f"set context_length={lengths.max()}, which is enough for all"
+        if split == "train":
+            remedy += ", or data.skip_too_long=true"
+        raise UserError(
+            f"{self.source.place(SPLITS[file_split], line)}: a sentence of {lengths[first]} tokens, its end included, "
+            f"and context_length={self.options.context_length}; {remedy}"
+        )

@@ -1,0 +1,81 @@
+"""Where sentences and their translations come from: rows with two columns, or two text files, line by line."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+from firstlight.data.files import SPLITS, Row, read_lines
+from firstlight.data.options import PairOptions, SourceKind
+from firstlight.data.sources import HUB_ID, Source, check_path, find_source, hash_of, local_folder
+from firstlight.errors import UserError
+
+SAMPLE = "pairs"
+
+
+@dataclass(frozen=True)
+class ParallelFiles(Source):
+    """Text files such as train.en and train.de, whose lines belong together.
+
+    files: of the source language by split; endings: of both languages, which are the names of the columns.
+    """
+
+    endings: tuple[str, str] = field(default=("en", "de"))
+
+    def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
+        """Read a split, one pair of lines at a time. Raises UserError if one file has more lines."""
+        first, second = (_file(self.files[split].with_suffix(""), ending) for ending in self.endings)
+        line = 0
+        for ours, theirs in zip_longest(read_lines(first), read_lines(second)):
+            if ours is None or theirs is None:
+                more, less = (second, first) if ours is None else (first, second)
+                raise UserError(f"{more}:{line + 1}: {less} has only {line} lines; each needs its translation")
+            line = ours[0]
+            values = {ending: text for ending, (_, text) in zip(self.endings, (ours, theirs), strict=True)}
+            yield Row(line, {column: values[column] for column in columns})
+
+
+def find_pairs(options: PairOptions) -> Source:
+    """The source that the options name. Raises UserError."""
+    endings = (options.source_column, options.target_column)
+    wants_local = options.path is not None or options.source in (SourceKind.auto, SourceKind.local)
+    where = Path(options.path) if options.path is not None else local_folder(options.name) if wants_local else None
+    files = {} if where is None else _text_files(where, endings)
+    if not files:
+        return find_source(options, sample=SAMPLE)
+    stems = {split: path.with_suffix("") for split, path in files.items()}
+    both = {f"{split} {ending}": _file(stem, ending) for split, stem in stems.items() for ending in endings}
+    return ParallelFiles(SourceKind.local, str(where), hash_of(both), files=files, endings=endings)
+
+
+def is_text_pair(path: Path, endings: tuple[str, str]) -> bool:
+    """Whether a path is what two files' names have in common: corpus of corpus.en and corpus.de."""
+    return all(_file(path, ending).is_file() for ending in endings)
+
+
+def _text_files(where: Path, endings: tuple[str, str]) -> dict[str, Path]:
+    """The files of the source language by split, where there are two text files for each split; else none."""
+    if not where.is_dir():
+        return {"train": _file(where, endings[0])} if is_text_pair(where, endings) else {}
+    found = {
+        SPLITS[path.stem.lower()]: path
+        for path in sorted(where.glob(f"*.{endings[0]}"))
+        if path.stem.lower() in SPLITS and is_text_pair(path.with_suffix(""), endings)
+    }
+    return {split: found[split] for split in dict.fromkeys(SPLITS.values()) if split in found}
+
+
+def _file(stem: Path, ending: str) -> Path:
+    return stem.with_name(f"{stem.name}.{ending}")
+
+
+def check_pair_path(options: PairOptions) -> None:
+    """Raise UserError, before anything heavy, if a path can be no source at all."""
+    if options.path is None or is_text_pair(Path(options.path), (options.source_column, options.target_column)):
+        return
+    if not Path(options.path).exists() and not HUB_ID.fullmatch(options.path):
+        raise UserError(
+            f"data.path={options.path}: there is no such file or folder, and no {options.path}."
+            f"{options.source_column} and {options.path}.{options.target_column}"
+        )
+    check_path(options.path, options.source)

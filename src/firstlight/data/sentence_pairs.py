@@ -1,0 +1,141 @@
+"""Pairs of sentences as arrays of ids, encoded once and kept on disk."""
+
+import hashlib
+import json
+import logging
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.data.encoding import SPLITS, carve_out, write_folder
+from firstlight.data.options import PairOptions
+from firstlight.data.sources import Source
+from firstlight.errors import UserError
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
+
+log = logging.getLogger(__name__)
+
+VERSION = 1  # raise it whenever the same input would be encoded otherwise
+SIDES = ("source", "target")
+
+
+class PairTokenizers(NamedTuple):
+    """What reads the source and what reads and writes the target: twice the same, where the vocabulary is shared."""
+
+    source: SentenceTokenizer
+    target: SentenceTokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPairs:
+    """All pairs of a source, split after split, in the order in which they were read; ids without marks.
+
+    splits: (pairs,) int, an index into SPLITS; places: (pairs, 2) int, of each pair the split of the file that it is
+    in and its line.
+    """
+
+    source: RaggedIds
+    target: RaggedIds
+    splits: NDArray[np.int64]
+    places: NDArray[np.int64]
+    tokenizers: PairTokenizers
+
+    def rows_of(self, split: str) -> NDArray[np.int64]:
+        """The row numbers of a split: (n,)."""
+        return np.flatnonzero(self.splits == SPLITS.index(split))
+
+
+def encode_pairs(source: Source, options: PairOptions, tokenizers: PairTokenizers | None = None) -> EncodedPairs:
+    """Read, check and encode a source, or take it from the cache.
+
+    Tokenizers are given where a trained network is to read other data; else they are learned from the training pairs.
+    Raises UserError naming file and line.
+    """
+    folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizers)
+    if not folder.is_dir():
+        log.info("Encoding %s", source.where)
+        encoded = _encode(source, options, tokenizers)
+        write_folder(folder, lambda temporary: _save(encoded, temporary))
+    return _load(folder)
+
+
+def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | None) -> EncodedPairs:
+    if tokenizers is None and "train" not in source.splits:
+        raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
+    columns = (options.source_column, options.target_column)
+    texts: tuple[list[str], list[str]] = ([], [])
+    places: list[tuple[int, int]] = []
+    for split in source.splits:
+        for line, values in source.rows(split, columns):
+            for column, side in zip(columns, texts, strict=True):
+                side.append(_checked(values[column], column, source, split, line))
+            places.append((SPLITS.index(split), line))
+    splits = np.array([split for split, _ in places])
+    carve_out(splits, np.zeros_like(splits), options)
+    if tokenizers is None:
+        training: list[list[str]] = [
+            [text for text, split in zip(side, splits, strict=True) if split == 0] for side in texts
+        ]
+        if options.shared_vocabulary:
+            shared = SentenceTokenizer.train(training[0] + training[1], options.tokenizer)
+            tokenizers = PairTokenizers(shared, shared)
+        else:
+            tokenizers = PairTokenizers(*(SentenceTokenizer.train(side, options.tokenizer) for side in training))
+    source_ids, target_ids = tokenizers.source.encode_batch(texts[0]), tokenizers.target.encode_batch(texts[1])
+    return EncodedPairs(source_ids, target_ids, splits, np.array(places), tokenizers)
+
+
+def _checked(text: object, column: str, source: Source, split: str, line: int) -> str:
+    """The text of one side. Raises UserError if there is none."""
+    if not isinstance(text, str):
+        raise UserError(f"{source.place(split, line)}: column {column} holds {text!r}, not a text")
+    if not (text := tidy(text)):
+        raise UserError(f"{source.place(split, line)}: column {column} is empty; fill it in, or remove the pair")
+    return text
+
+
+def _cache_key(source: Source, options: PairOptions, tokenizers: PairTokenizers | None) -> str:
+    """A name for everything that the encoding depends on."""
+    depends_on = {
+        "version": VERSION,
+        "source": source.fingerprint,
+        "columns": [options.source_column, options.target_column],
+        "split": [options.validation_fraction, options.test_fraction, options.split_seed],
+        "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
+        "shared": options.shared_vocabulary,
+        "given": [tokenizer.to_json() for tokenizer in tokenizers] if tokenizers is not None else None,
+    }
+    return "pairs-" + hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def _save(encoded: EncodedPairs, folder: Path) -> None:
+    for side, ids, tokenizer in zip(SIDES, (encoded.source, encoded.target), encoded.tokenizers, strict=True):
+        np.save(folder / f"{side}_ids.npy", ids.ids)
+        np.save(folder / f"{side}_offsets.npy", ids.offsets)
+        (folder / f"{side}_tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    np.save(folder / "splits.npy", encoded.splits)
+    np.save(folder / "places.npy", encoded.places)
+
+
+def _load(folder: Path) -> EncodedPairs:
+    """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
+    try:
+        source, target = (
+            RaggedIds(np.load(folder / f"{side}_ids.npy", mmap_mode="c"), np.load(folder / f"{side}_offsets.npy"))
+            for side in SIDES
+        )
+        texts = [(folder / f"{side}_tokenizer.json").read_text(encoding="utf-8") for side in SIDES]
+        splits, places = np.load(folder / "splits.npy"), np.load(folder / "places.npy")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder} is damaged ({error}); delete it, and it is made again") from error
+    return EncodedPairs(source, target, splits, places, tokenizers_of(*texts))
+
+
+def tokenizers_of(source: str, target: str) -> PairTokenizers:
+    """The tokenizers of their JSON: one for both where it is the same."""
+    reader = SentenceTokenizer.from_json(source)
+    return PairTokenizers(reader, reader if source == target else SentenceTokenizer.from_json(target))

@@ -1,0 +1,55 @@
+"""Training a translator: the cross entropy of each target token, given what really stands before it."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstlight.data.pairs import IGNORED, PairBatch
+from firstlight.lit.optimizers import OptimizerFactory
+from firstlight.lit.schedules import ScheduleFactory
+from firstlight.lit.training import Training
+
+
+class Translation(Training):
+    """An encoder-decoder and how it learns. The batch is a `PairBatch`."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: OptimizerFactory,
+        schedule: ScheduleFactory,
+        *,
+        label_smoothing: float = 0.0,
+    ) -> None:
+        """label_smoothing: the share of each target that all tokens have in common (Szegedy et al. 2016)."""
+        super().__init__(network, optimizer, schedule)
+        self.label_smoothing = label_smoothing
+
+    def forward(self, batch: PairBatch) -> Tensor:
+        """Logits (batch, targets, vocab_size)."""
+        return self.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
+
+    def training_step(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The loss, in nats for each token, and the logits (batch, targets, vocab_size) of one batch."""
+        logits = self(batch)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1),
+            batch.targets.flatten(),
+            ignore_index=IGNORED,
+            label_smoothing=self.label_smoothing,
+        )
+        return {"loss": loss, "logits": logits.detach()}
+
+    def validation_step(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The mean loss, without smoothing, the loss of every token, 0 for padding, and what was predicted for it."""
+        return self._evaluate(batch, "val")
+
+    def test_step(self, batch: PairBatch) -> dict[str, Tensor]:
+        """The mean loss, without smoothing, the loss of every token, 0 for padding, and what was predicted for it."""
+        return self._evaluate(batch, "test")
+
+    def _evaluate(self, batch: PairBatch, stage: str) -> dict[str, Tensor]:
+        logits = self(batch)
+        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORED, reduction="none")
+        loss = losses.sum() / batch.num_tokens
+        self.log_loss(stage, loss, batch.num_tokens)
+        return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=2)}

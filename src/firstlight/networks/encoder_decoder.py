@@ -1,0 +1,119 @@
+"""An encoder that reads one text and a decoder that writes another (2017; post 5)."""
+
+import torch
+from torch import Tensor, nn
+
+from firstlight.networks import masks
+from firstlight.networks.block import Block, build_norm
+from firstlight.networks.cache import KeyValueCache
+from firstlight.networks.config import EncoderDecoderConfig
+from firstlight.networks.positions import build_positions
+
+
+class EncoderDecoder(nn.Module):
+    """Two stacks of blocks: those of the encoder see the whole source, those of the decoder look back and at it."""
+
+    def __init__(self, config: EncoderDecoderConfig, source_vocab_size: int, vocab_size: int) -> None:
+        """Raises ValueError if one embedding is to serve two vocabularies."""
+        super().__init__()
+        if config.share_embeddings and source_vocab_size != vocab_size:
+            raise ValueError(
+                f"model.share_embeddings=true needs one vocabulary, and these have {source_vocab_size} and "
+                f"{vocab_size} entries; set data.shared_vocabulary=true"
+            )
+        self.context_length, self.vocab_size = config.context_length, vocab_size
+        self.embedding = nn.Embedding(vocab_size, config.dim)
+        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        self.source_embedding = self.embedding
+        if not config.share_embeddings:
+            self.source_embedding = nn.Embedding(source_vocab_size, config.dim)
+            nn.init.normal_(self.source_embedding.weight, std=config.embedding_std)
+        self.source_positions, self.positions = build_positions(config), build_positions(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.encoder_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.decoder = nn.ModuleList(
+            Block(config, cross_attention=True) for _ in range(config.resolved_num_decoder_layers)
+        )
+        self.decoder_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
+        if config.tie_embeddings:
+            self.head.weight = self.embedding.weight
+
+    def forward(
+        self,
+        source_ids: Tensor,
+        token_ids: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Score the next token at every position of the target, given what really stands before it (teacher forcing).
+
+        source_ids: (batch, sources) int; token_ids: (batch, targets) int, beginning with the mark of the beginning;
+        source_mask, target_mask: bool of the same shapes, True where a token is real (None: all are). Returns logits
+        (batch, targets, vocab_size). Raises ValueError if a text exceeds the context length.
+        """
+        return self.decode(token_ids, self.encode(source_ids, source_mask), source_mask, target_mask)
+
+    def encode(self, source_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
+        """Read the sources: (batch, sources) int -> memory (batch, sources, dim)."""
+        self._check_length(source_ids.shape[1], "source")
+        mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
+        hidden = self.dropout(self.source_positions(self.source_embedding(source_ids)))  # (batch, sources, dim)
+        for block in self.encoder:
+            hidden = block(hidden, mask)
+        return self.encoder_norm(hidden)
+
+    def decode(
+        self,
+        token_ids: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """Score the next token at every position of the target.
+
+        token_ids: (batch, new) int, what follows the tokens in the cache; memory: (batch, sources, dim) of encode. The
+        cache keeps what the decoder made of both. Returns logits (batch, new, vocab_size).
+        """
+        start = 0 if cache is None else cache.length
+        length = token_ids.shape[1]
+        self._check_length(start + length, "target")
+        mask, is_causal = self._look_ahead_mask(token_ids, target_mask, cache)
+        memory_mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
+        hidden = self.dropout(self.positions(self.embedding(token_ids), start))  # (batch, new, dim)
+        for i, block in enumerate(self.decoder):
+            hidden = block(
+                hidden,
+                mask,
+                is_causal=is_causal,
+                cache=None if cache is None else cache.layers[i],
+                memory=memory,
+                memory_mask=memory_mask,
+                memory_cache=None if cache is None else cache.memories[i],
+            )
+        return self.head(self.decoder_norm(hidden))  # (batch, new, vocab_size)
+
+    def new_cache(self) -> KeyValueCache:
+        """An empty cache for as long a target as the network can write, and for its source."""
+        return KeyValueCache(len(self.decoder), self.context_length)
+
+    def _look_ahead_mask(
+        self, token_ids: Tensor, target_mask: Tensor | None, cache: KeyValueCache | None
+    ) -> tuple[Tensor | None, bool]:
+        """The mask of the decoder's self-attention, or none and True where it is the lower triangle."""
+        length = token_ids.shape[1]
+        if target_mask is not None:
+            assert cache is None, "padding stands at the end, and a text that grows has none"
+            places = torch.arange(length, device=token_ids.device)
+            return masks.both(masks.causal(places, places), masks.padding(target_mask)), False
+        if cache is None or cache.length == 0:
+            return None, True
+        if length == 1:
+            return None, False  # the last token sees all that is there
+        return masks.causal(*cache.positions(length, token_ids.device)), False
+
+    def _check_length(self, length: int, side: str) -> None:
+        if length > self.context_length:
+            raise ValueError(f"a {side} of {length} tokens is longer than the context length, {self.context_length}")

@@ -1,0 +1,79 @@
+"""A trained translator on any split, or on other pairs: loss, BLEU, chrF, and every translation."""
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from firstlight.config import PairDataNode
+from firstlight.data.files import RowWriter
+from firstlight.data.pairs import IGNORED, PairData
+from firstlight.errors import UserError
+from firstlight.runs.evaluate import (
+    EvaluateOptions,
+    changed_options,
+    print_results,
+    refuse_other_data,
+    results_folder,
+    write_metrics,
+)
+from firstlight.runs.loaded_translator import LoadedTranslator
+from firstlight.text.translation_scores import score
+
+
+def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) -> Path:
+    """Measure and translate a split, write everything below the run's folder; returns where it is."""
+    beam_size = 4 if options.beam_size is None else options.beam_size
+    translator.search(beam_size, 1.0)
+    data = open_data(translator, options)
+    refuse_other_data(translator, data.source, options.data)
+    own = "test" if data.has_split("test") else "validation"
+    split: str = options.split or ("train" if options.data.path is not None and not data.has_split(own) else own)
+    rows = data.rows(split)
+    if not len(rows):
+        raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")
+    metrics = measure(translator, data, split)
+    sources, references = data.texts(rows)
+    columns = {"source": sources, "reference": references}
+    signatures = []
+    for size in sorted({1, beam_size}):
+        suffix = "" if size == 1 else f"_beam{size}"
+        translations = list(translator.translate_many(sources, beam_size=size))
+        scores = score(translations, references)
+        metrics |= {f"bleu{suffix}": scores.bleu, f"chrf{suffix}": scores.chrf}
+        columns[f"translation{suffix}"] = translations
+        signatures = [scores.bleu_signature, scores.chrf_signature]
+    folder = results_folder(translator, data.source, split, options)
+    write_metrics(folder, translator, data.source, split, {"rows": len(rows)}, metrics, options)
+    with RowWriter(folder / "translations.csv", list(columns)) as file:
+        for values in zip(*columns.values(), strict=True):
+            file.write(dict(zip(columns, values, strict=True)))
+    print_results(folder, translator, data.source, split, metrics, "All translations")
+    print("\n".join(signatures))
+    return folder
+
+
+def open_data(translator: LoadedTranslator, options: EvaluateOptions) -> PairData:
+    """The run's pairs, or others, in the vocabularies of the run."""
+    changed = vars(changed_options(translator.config["data"], PairDataNode, options.data))
+    data = PairData(**{name: value for name, value in changed.items() if name != "_target_"})
+    data.reader = translator.tokenizers
+    data.setup("test")
+    return data
+
+
+@torch.inference_mode()
+def measure(translator: LoadedTranslator, data: PairData, split: str) -> dict[str, float]:
+    """Loss, perplexity and accuracy of the real targets, given what really stands before each."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for rows in data.evaluation_loader(data.rows(split)):
+        batch = data.table(rows)
+        logits = translator.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
+        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORED, reduction="none")
+        totals["loss"] += float(losses.double().sum())
+        totals["hits"] += int((logits.argmax(dim=2) == batch.targets).sum())
+        totals["tokens"] += batch.num_tokens
+    loss = totals["loss"] / totals["tokens"]
+    return {"loss": loss, "perplexity": math.exp(loss), "accuracy": totals["hits"] / totals["tokens"]}

@@ -1,0 +1,25 @@
+"""Tokenizers of every kind, read back from their JSON."""
+
+import json
+
+from tokenizers import Tokenizer as Backend
+
+from firstlight.text.sentence_tokenizers import SENTENCES, SentenceTokenizer
+from firstlight.text.text_tokenizers import BYTE_PAIRS, CHARACTERS, BytePairTokenizer, CharacterTokenizer
+from firstlight.text.tokenizers import Tokenizer
+
+AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceTokenizer
+
+
+def tokenizer_of_json(text: str) -> AnyTokenizer:
+    """Read back what any tokenizer's to_json wrote."""
+    content = json.loads(text)
+    match content.get("kind"):
+        case kind if kind == CHARACTERS:
+            return CharacterTokenizer(content["characters"], content["unknown_symbol"])
+        case kind if kind == BYTE_PAIRS:
+            return BytePairTokenizer(Backend.from_str(json.dumps(content["backend"])))
+        case kind if kind == SENTENCES:
+            return SentenceTokenizer.from_json(text)
+        case _:
+            return Tokenizer.from_json(text)
