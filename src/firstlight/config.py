@@ -8,7 +8,7 @@ from omegaconf import II, MISSING
 
 from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions
 from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
-from firstlight.text.options import TokenizerOptions
+from firstlight.text.options import TokenizerOptions, VectorOptions
 
 
 @dataclass
@@ -25,6 +25,13 @@ class SweepConfig:
     """How the runs of one `-m` command are named."""
 
     name: str = "${now:%Y-%m-%d_%H-%M-%S-%f}"
+
+
+@dataclass
+class VectorsNode(VectorOptions):
+    """`vectors` of the tasks with word tokens."""
+
+    std: float | None = II("model.embedding_std")
 
 
 @dataclass
@@ -47,6 +54,7 @@ class RootConfig:
     module: dict[str, Any] = field(default_factory=dict)
     data: Any = MISSING
     tokenizer: TokenizerOptions = MISSING
+    vectors: VectorsNode = MISSING
     optimizer: dict[str, Any] = field(default_factory=dict)
     schedule: dict[str, Any] = field(default_factory=dict)
     trainer: dict[str, Any] = field(default_factory=dict)
@@ -127,6 +135,7 @@ def register_schemas() -> None:
     store.store(group="schema", name="paths", node=PathsConfig)
     store.store(group="schema", name="sweep", node=SweepConfig)
     store.store(group="schema", name="tokenizer", node=TokenizerOptions)
+    store.store(group="schema", name="vectors", node=VectorsNode)
     for name, node in MODEL_NODES.items():
         store.store(group="schema", name=name, node=node)
     store.store(group="schema", name="reviews", node=ReviewDataNode)

@@ -225,7 +225,7 @@ def test_token_dropout_makes_about_its_share_of_the_tokens_unknown() -> None:
     classifier = make_classifier(token_dropout=0.2, dropout=0.0)
     token_ids, _ = random_texts([CONTEXT] * 997, width=CONTEXT)
     seen = seen_by_the_embedding(classifier, token_ids)
-    dropped = seen == classifier.unknown_id
+    dropped = seen == classifier.token_dropout.unknown_id
     assert dropped.double().mean().item() == pytest.approx(0.2, abs=0.015)  # 4 standard deviations
     assert torch.equal(seen[~dropped], token_ids[~dropped])
 

@@ -133,7 +133,7 @@ class LengthBatches(PassesWithoutEnd):
         """rows: (n,) row numbers; lengths: (n,) tokens of each; batch_tokens: of one process."""
         super().__init__(batch_tokens, seed, rank, world_size)
         self.rows, self.lengths = rows, lengths
-        self._cuts = self._cut(np.sort(self._padded(lengths)))
+        self._cuts = self._cut(self._padded(np.sort(lengths)))
 
     def __len__(self) -> int:
         """The batches of one pass over the rows."""
@@ -142,13 +142,13 @@ class LengthBatches(PassesWithoutEnd):
     def epoch_batches(self, epoch: int) -> list[np.ndarray]:
         """All batches of one pass, for all processes together."""
         random = np.random.default_rng((self.seed, epoch))
-        order = self._padded(random.permutation(len(self.rows)))
-        order = order[np.argsort(self.lengths[order], kind="stable")]
+        order = random.permutation(len(self.rows))
+        order = self._padded(order[np.argsort(self.lengths[order], kind="stable")])
         batches = np.split(self.rows[order], self._cuts)
         return [batches[i] for i in random.permutation(len(batches))]
 
     def _padded(self, values: np.ndarray) -> np.ndarray:
-        """As many values as every process can have equally many of: the last of them again."""
+        """As many values as every process can have equally many of: the last, which is the longest, again."""
         return np.pad(values, (0, -len(values) % self.world_size), mode="edge")
 
     def _cut(self, lengths: np.ndarray) -> np.ndarray:

@@ -15,6 +15,13 @@ class SourceKind(Enum):
     sample = "sample"
 
 
+class SampleKind(Enum):
+    """Which generated texts stand in for labelled ones: reviews with stars, or negative and positive ones."""
+
+    reviews = "reviews"
+    movies = "movies"
+
+
 class Labels(Enum):
     """What is predicted: negative or positive (3 stars left out), the stars, or whatever classes the data has."""
 
@@ -62,6 +69,7 @@ class ReviewOptions:
     name: str = "amazon_reviews"  # the folder below $FIRSTLIGHT_DATA or data/
     hub: str = "SetFit/amazon_reviews_multi_en"  # the Hub data set of source=hub and source=auto
     path: str | None = None  # a file, a folder of split files, or a Hub id of your own
+    sample: SampleKind = SampleKind.reviews  # what source=sample generates
     text_column: str = "text"
     label_column: str = "label"
     labels: Labels = Labels.binary

@@ -16,7 +16,7 @@ from firstlight.data.options import PairOptions
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 from firstlight.data.sources import Source
-from firstlight.data.table_data import TableData
+from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, SentenceTokenizer
@@ -168,6 +168,16 @@ class PairData(TableData):
 
     def network_sizes(self) -> dict[str, int]:
         return super().network_sizes() | {"source_vocab_size": self.source_tokenizer.vocab_size}
+
+    def training_words(self) -> dict[str, TrainingWords]:
+        """Of each side, or of both together where they share a vocabulary."""
+        rows, (reader, writer) = self.rows("train"), self.encoded.tokenizers
+        source, target = self.encoded.source.select(rows), self.encoded.target.select(rows)
+        if reader is not writer:
+            sides = {"embedding": (writer, target), "source_embedding": (reader, source)}
+            return {name: TrainingWords(tokenizer.plain_words(), ids) for name, (tokenizer, ids) in sides.items()}
+        together = TrainingWords(writer.plain_words(), source.followed_by(target))
+        return {"embedding": together, "source_embedding": together}
 
     def describe(self) -> dict[str, Any]:
         """What metrics.json says about the data."""

@@ -24,7 +24,7 @@ class ParallelFiles(Source):
 
     def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
         """Read a split, one pair of lines at a time. Raises UserError if one file has more lines."""
-        first, second = (_file(self.files[split].with_suffix(""), ending) for ending in self.endings)
+        first, second = (_file(_stem(self.files[split], self.endings[0]), ending) for ending in self.endings)
         line = 0
         for ours, theirs in zip_longest(read_lines(first), read_lines(second)):
             if ours is None or theirs is None:
@@ -43,7 +43,7 @@ def find_pairs(options: PairOptions) -> Source:
     files = {} if where is None else _text_files(where, endings)
     if not files:
         return find_source(options, sample=SAMPLE)
-    stems = {split: path.with_suffix("") for split, path in files.items()}
+    stems = {split: _stem(path, endings[0]) for split, path in files.items()}
     both = {f"{split} {ending}": _file(stem, ending) for split, stem in stems.items() for ending in endings}
     return ParallelFiles(SourceKind.local, str(where), hash_of(both), files=files, endings=endings)
 
@@ -54,19 +54,33 @@ def is_text_pair(path: Path, endings: tuple[str, str]) -> bool:
 
 
 def _text_files(where: Path, endings: tuple[str, str]) -> dict[str, Path]:
-    """The files of the source language by split, where there are two text files for each split; else none."""
+    """The files of the source language by split, where there are two text files for each split; else none.
+
+    Raises UserError for a split in one language, and for two pairs of one split.
+    """
     if not where.is_dir():
         return {"train": _file(where, endings[0])} if is_text_pair(where, endings) else {}
-    found = {
-        SPLITS[path.stem.lower()]: path
-        for path in sorted(where.glob(f"*.{endings[0]}"))
-        if path.stem.lower() in SPLITS and is_text_pair(path.with_suffix(""), endings)
-    }
+    stems = {_stem(path, ending) for ending in endings for path in where.glob(f"*.{ending}") if path.is_file()}
+    found: dict[str, Path] = {}
+    for stem in sorted(stem for stem in stems if stem.name.lower() in SPLITS):
+        split, sides = SPLITS[stem.name.lower()], [_file(stem, ending) for ending in endings]
+        there = [side for side in sides if side.is_file()]
+        if len(there) == 1:
+            [missing] = set(sides) - set(there)
+            raise UserError(f"{there[0]} has no {missing} beside it; add it, or remove the file")
+        if split in found:
+            raise UserError(f"{where}: {found[split].name} and {sides[0].name} are both the {split} split; remove one")
+        found[split] = sides[0]
     return {split: found[split] for split in dict.fromkeys(SPLITS.values()) if split in found}
 
 
 def _file(stem: Path, ending: str) -> Path:
     return stem.with_name(f"{stem.name}.{ending}")
+
+
+def _stem(path: Path, ending: str) -> Path:
+    """What _file made a path of; an ending may have a dot, as in train.tok.en."""
+    return path.with_name(path.name.removesuffix(f".{ending}"))
 
 
 def check_pair_path(options: PairOptions) -> None:

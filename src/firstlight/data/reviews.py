@@ -20,7 +20,7 @@ from firstlight.data.encoding import SPLITS, EncodedTexts, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.sources import Source, find_source
-from firstlight.data.table_data import TableData
+from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Tokenizer
@@ -60,7 +60,7 @@ class ReviewData(TableData):
     @cached_property
     def source(self) -> Source:
         """Where the rows come from, looked for once; every process does, as Lightning prepares data in one of them."""
-        return find_source(self.options)
+        return find_source(self.options, sample=self.options.sample.value)
 
     @property
     def num_classes(self) -> int:
@@ -91,6 +91,9 @@ class ReviewData(TableData):
     def card(self) -> dict[str, Any]:
         """What a checkpoint says of the data, for those who read it without."""
         return {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
+
+    def training_words(self) -> dict[str, TrainingWords]:
+        return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
 
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0

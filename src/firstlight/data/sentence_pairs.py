@@ -130,9 +130,10 @@ def _load(folder: Path) -> EncodedPairs:
         )
         texts = [(folder / f"{side}_tokenizer.json").read_text(encoding="utf-8") for side in SIDES]
         splits, places = np.load(folder / "splits.npy"), np.load(folder / "places.npy")
-    except (OSError, ValueError) as error:
+        tokenizers = tokenizers_of(*texts)
+    except (OSError, EOFError, ValueError) as error:
         raise UserError(f"{folder} is damaged ({error}); delete it, and it is made again") from error
-    return EncodedPairs(source, target, splits, places, tokenizers_of(*texts))
+    return EncodedPairs(source, target, splits, places, tokenizers)
 
 
 def tokenizers_of(source: str, target: str) -> PairTokenizers:

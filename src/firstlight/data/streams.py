@@ -14,7 +14,7 @@ from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
 from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split
 from firstlight.data.sources import Source, find_source
-from firstlight.data.table_data import TableData
+from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import StreamTable
 from firstlight.data.text_sources import TextSource, find_text
 from firstlight.data.windows import (
@@ -217,11 +217,15 @@ class ReviewTextData(StreamData):
     @cached_property
     def source(self) -> Source:
         """Where the reviews come from, looked for once."""
-        return find_source(self.options)
+        return find_source(self.options, sample=self.options.sample.value)
 
     def prepare_data(self) -> None:
         """Encode what is not in the cache yet."""
         encode(self.source, self.options, self.reader and self.reader.tokenizer)
+
+    def training_words(self) -> dict[str, TrainingWords]:
+        documents = self._documents["train"]
+        return {"embedding": TrainingWords(self.tokenizer.words, self.corpus.ids.select(documents))}
 
     def open(self) -> None:
         """Open the encoded reviews."""

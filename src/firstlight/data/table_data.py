@@ -1,6 +1,6 @@
 """What all data modules share: indices are loaded, and looked up in a table that lives where the network does."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from lightning.pytorch import LightningDataModule
 from torch import nn
@@ -8,6 +8,14 @@ from torch.utils.data import Dataset
 
 from firstlight.data.batches import EndlessBatches, ResumableLoader, batches_per_epoch, batches_taken
 from firstlight.data.tables import fits
+from firstlight.text.ragged import RaggedIds
+
+
+class TrainingWords(NamedTuple):
+    """words: of each id, as a file of vectors would spell it; ids: the training texts."""
+
+    words: list[str]
+    ids: RaggedIds
 
 
 class TableData(LightningDataModule):
@@ -51,6 +59,10 @@ class TableData(LightningDataModule):
     def describe(self) -> dict[str, Any]:
         """What metrics.json says about the data."""
         raise NotImplementedError
+
+    def training_words(self) -> dict[str, TrainingWords]:
+        """The words of the training texts, by the name of their embedding in the network; {} where there are none."""
+        return {}
 
     def known_documents(self) -> list[str]:
         """Short training texts that a generator may learn by heart; none for most data."""

@@ -26,9 +26,12 @@ class MultiHeadAttention(nn.Module):
         output_bias: bool = True,
         rotary: RotaryPositions | None = None,
         relative: RelativePositions | None = None,
+        scale_scores: bool = True,
     ) -> None:
+        """scale_scores: divide them by √head_dim, as the paper does."""
         super().__init__()
         self.num_heads = num_heads
+        self.scale = 1 / math.sqrt(head_dim) if scale_scores else 1.0
         inner_dim = num_heads * head_dim
         self.query = nn.Linear(dim, inner_dim, bias=bias)
         self.key = nn.Linear(dim, inner_dim, bias=bias)
@@ -58,7 +61,7 @@ class MultiHeadAttention(nn.Module):
         if bias is not None:  # scores to be added, where a boolean mask can only allow
             mask, is_causal = allowed(bias, mask, is_causal=is_causal), False
         attended = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, is_causal=is_causal
+            query, key, value, attn_mask=mask, is_causal=is_causal, scale=self.scale
         )  # (batch, heads, queries, head_dim)
         return self._join(attended)
 
@@ -69,7 +72,7 @@ class MultiHeadAttention(nn.Module):
         query, key, value, bias = self._project(hidden, memory, None)
         if is_causal:
             mask = lower_triangle(query.shape[2], key.shape[2], query.device)
-        scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # (batch, heads, queries, keys)
+        scores = query @ key.transpose(-2, -1) * self.scale  # (batch, heads, queries, keys)
         weights = masked_softmax(scores if bias is None else scores + bias, mask)
         return self._join(weights @ value), weights
 
@@ -88,7 +91,7 @@ class MultiHeadAttention(nn.Module):
             key, value = cache.append(key, value)
         if self.relative is None:
             return query, key, value, None
-        return query, key, value, self.relative(query, key.shape[2], start) / math.sqrt(query.shape[-1])
+        return query, key, value, self.relative(query, key.shape[2], start) * self.scale
 
     def _keys_and_values(self, memory: Tensor, start: int) -> tuple[Tensor, Tensor]:
         return self._heads(self._placed(self.key(memory), start)), self._heads(self.value(memory))
@@ -144,4 +147,5 @@ def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiH
         output_bias=config.output_bias,
         rotary=rotary,
         relative=relative,
+        scale_scores=config.scale_scores,
     )

@@ -9,6 +9,7 @@ from firstlight.networks.config import ClassifierConfig
 from firstlight.networks.convolution import ShortConvolution
 from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
+from firstlight.networks.token_dropout import TokenDropout
 
 
 class Classifier(nn.Module):
@@ -19,8 +20,7 @@ class Classifier(nn.Module):
         super().__init__()
         self.context_length = config.context_length
         self.is_causal = config.causal
-        self.token_dropout = config.token_dropout
-        self.unknown_id = unknown_id
+        self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
         self.embedding = nn.Embedding(vocab_size, config.dim)
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
         self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
@@ -45,17 +45,10 @@ class Classifier(nn.Module):
         if self.is_causal:
             places = torch.arange(length, device=token_ids.device)
             mask = masks.both(mask, masks.causal(places, places))  # (batch, 1, length, length)
-        hidden = self.embedding(self._drop_tokens(token_ids))  # (batch, length, dim)
+        hidden = self.embedding(self.token_dropout(token_ids))  # (batch, length, dim)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)
         hidden = self.dropout(self.positions(hidden))
         for block in self.blocks:
             hidden = block(hidden, mask=mask)
         return self.head(self.final_norm(hidden), padding_mask)  # (batch, outputs)
-
-    def _drop_tokens(self, token_ids: Tensor) -> Tensor:
-        """In training, replace a share of the tokens by the unknown one, so that no single word decides."""
-        if not self.training or self.token_dropout == 0:
-            return token_ids
-        dropped = torch.rand(token_ids.shape, device=token_ids.device) < self.token_dropout
-        return token_ids.masked_fill(dropped, self.unknown_id)

@@ -52,6 +52,14 @@ class Activation(Enum):
     relu_squared = "relu_squared"
 
 
+class Architecture(Enum):
+    """What a classifier is made of: transformer blocks, the mean of its words' vectors, or one weight for each word."""
+
+    transformer = "transformer"
+    bag_of_words = "bag_of_words"
+    logistic = "logistic"
+
+
 class PoolingKind(Enum):
     """How a classifier makes one prediction of many tokens."""
 
@@ -75,6 +83,7 @@ class TransformerConfig:
     context_length: int = 50
     dropout: float = 0.1
 
+    scale_scores: bool = True  # attention divides its scores by √head_dim; post 3 does not
     positions: Positions = Positions.sinusoidal
     first_position: int = 0  # where the sinusoid starts to count; post 1 starts at 1
     position_scale: float = 1.0  # of sinusoidal and rotary: 0.5 where a context is stretched to twice its length
@@ -154,6 +163,7 @@ class TransformerConfig:
 class ClassifierConfig(TransformerConfig):
     """An encoder with a pooled prediction on top."""
 
+    architecture: Architecture = Architecture.transformer  # the others are baselines, to which little else matters
     pooling: PoolingKind = PoolingKind.per_token
     token_dropout: float = 0.0  # the share of tokens that become [UNK] in training
     convolution: int | None = None  # the width of a convolution over the embeddings, odd; None: there is none

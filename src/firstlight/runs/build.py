@@ -30,6 +30,7 @@ from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.networks import build_network
 from firstlight.runs.resume import plain
+from firstlight.runs.word_vectors import set_vectors
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,8 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     data.setup("fit")
     torch.manual_seed(config.seed)
     network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
+    vectors: Any = OmegaConf.to_object(config.vectors)
+    set_vectors(vectors, network, data)
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]

@@ -48,7 +48,8 @@ class Judged:
 def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) -> Path:
     """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
     data_options: ReviewOptions = changed_options(classifier.config["data"], ReviewDataNode, options.data)
-    source = find_source(data_options, only_split="train" if options.data.path is None else "test")
+    only_split = "train" if options.data.path is None else "test"
+    source = find_source(data_options, sample=data_options.sample.value, only_split=only_split)
     refuse_other_data(classifier, source, options.data)
     encoded = encode(source, data_options, classifier.tokenizer, classifier.label_names)
     split = options.split or ("test" if len(encoded.rows_of("test")) else "validation")

@@ -24,9 +24,11 @@ from firstlight.data.parallel import check_pair_path
 from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
+from firstlight.networks.config import Architecture
 from firstlight.runs import resume
 from firstlight.runs.command import STARTED_AT, USER_MISTAKE, fail, run
 from firstlight.runs.folder import RunFolder, find_run, lower_is_better
+from firstlight.text.options import TokenizerKind, VectorsKind
 
 CONFIG_DIR = Path(__file__).parents[3] / "conf"
 CONFIG_NAME = "train"
@@ -94,7 +96,7 @@ def check(config: DictConfig) -> None:
                 full_key = f"{path}.{key}" if path else key
                 siblings = {f"{path}.{name}" if path else name for name in known}
                 raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, siblings)}")
-    for name in ("paths", "tokenizer", "model", "data"):
+    for name in ("paths", "tokenizer", "vectors", "model", "data"):
         try:
             OmegaConf.to_object(config[name])
         except ValueError as error:  # OmegaConf's errors are ValueErrors too
@@ -126,8 +128,25 @@ def check(config: DictConfig) -> None:
             raise UserError(
                 "model.share_embeddings=true needs data.shared_vocabulary=true; set one of them to the other's value"
             )
+    check_vectors(config)
     if config.init_from is not None:
         find_run(config.init_from, Path(config.paths.log_dir))
+
+
+def check_vectors(config: DictConfig) -> None:
+    """Raise UserError for vectors of words where there are no words."""
+    kind = config.vectors.kind
+    if kind is VectorsKind.random:
+        return
+    if config.tokenizer.kind is not TokenizerKind.word:
+        raise UserError(
+            f"vectors={kind.value} are of words, and tokenizer.kind={config.tokenizer.kind.value}; "
+            "set vectors=random, or tokenizer=word where the task has words"
+        )
+    if config.model.get("architecture") is Architecture.logistic:
+        raise UserError(f"vectors={kind.value}: model=logistic has a weight for each word, not vectors; leave it out")
+    if config.vectors.path is not None and not Path(config.vectors.path).is_file():
+        raise UserError(f"vectors.path={config.vectors.path}: there is no such file")
 
 
 def refuse_folder(config: DictConfig, path: Path) -> None:
@@ -190,6 +209,9 @@ def explain(error: Exception) -> str:
         files = (file.relative_to(CONFIG_DIR / group) for file in (CONFIG_DIR / group).rglob("*.yaml"))
         names = ", ".join(sorted(file.with_suffix("").as_posix() for file in files))
         return f"{group}={choice_path}: no such choice; there are {names}"
+    if misfit := re.search(r"In '(\w+)/([^']+)': ConfigKeyError.*Key '(\w+)' not in '", message, re.DOTALL):
+        misfit_group, name, key = misfit.groups()
+        return f"{misfit_group}={name}: the network of this task has no {misfit_group}.{key}; choose another"
     if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
         return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
     message = re.sub(r"Error merging override (\S+)", r"\1:", message)

@@ -4,11 +4,18 @@ from typing import Any
 
 from torch import nn
 
+from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
+from firstlight.networks.config import Architecture, ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
 from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.networks.generator import Generator
 from firstlight.text.tokenizers import UNKNOWN_ID
+
+CLASSIFIERS: dict[Architecture, type[Classifier | BagOfWords | LogisticRegression]] = {
+    Architecture.transformer: Classifier,
+    Architecture.bag_of_words: BagOfWords,
+    Architecture.logistic: LogisticRegression,
+}
 
 
 def build_network(config: Any, vocab_size: int, num_classes: int = 0, source_vocab_size: int = 0) -> nn.Module:
@@ -18,7 +25,7 @@ def build_network(config: Any, vocab_size: int, num_classes: int = 0, source_voc
     """
     match config:
         case ClassifierConfig():
-            return Classifier(config, vocab_size, num_outputs(num_classes), UNKNOWN_ID)
+            return CLASSIFIERS[config.architecture](config, vocab_size, num_outputs(num_classes), UNKNOWN_ID)
         case GeneratorConfig():
             return Generator(config, vocab_size)
         case EncoderDecoderConfig():

@@ -1,5 +1,6 @@
 """How text becomes ids, as options. Imports nothing heavy."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -36,3 +37,37 @@ class TokenizerOptions:
             raise ValueError("tokenizer.word_list names whole words; use it with tokenizer=word, or remove it")
         if self.unknown_symbol is not None and len(self.unknown_symbol) != 1:
             raise ValueError(f"tokenizer.unknown_symbol={self.unknown_symbol} must be one character, or null")
+
+
+class VectorsKind(Enum):
+    """Where the vectors of words begin: at random, counted in the training texts, or in a file."""
+
+    random = "random"
+    cooccurrence = "cooccurrence"
+    glove = "glove"
+    file = "file"
+
+
+@dataclass
+class VectorOptions:
+    """What the vectors of words are before the training, and whether it changes them."""
+
+    kind: VectorsKind = VectorsKind.random
+    path: str | None = None  # a text file of GloVe's or word2vec's format
+    window: int = 1  # of cooccurrence: how far apart two words are counted
+    trained: bool = True  # false: the vectors stay as they are
+    std: float | None = None  # what all numbers together deviate by; None: left as they are
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ValueError(f"vectors.window={self.window} must be at least 1: the words next to each other")
+        if self.std is not None and not 0 < self.std < math.inf:
+            raise ValueError(f"vectors.std={self.std} must be a finite number above 0, or null")
+        if self.kind is VectorsKind.file and self.path is None:
+            raise ValueError("vectors=file needs the file: set vectors.path")
+        if self.kind is VectorsKind.random and not self.trained:
+            raise ValueError(
+                "vectors.trained=false keeps vectors that mean nothing; set vectors=cooccurrence, glove or file"
+            )
+        if self.kind in (VectorsKind.random, VectorsKind.cooccurrence) and self.path is not None:
+            raise ValueError(f"vectors={self.kind.value} reads no file; set vectors=file, or remove vectors.path")

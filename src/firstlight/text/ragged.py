@@ -33,6 +33,18 @@ class RaggedIds:
         """The number of ids of each text: (num_texts,)."""
         return np.diff(self.offsets)
 
+    def select(self, rows: NDArray[np.int64]) -> Self:
+        """Some of the texts, in this order. rows: (n,)."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return type(self)(self.ids[places], offsets)
+
+    def followed_by(self, others: Self) -> Self:
+        """These texts, then the others."""
+        ids = np.concatenate((self.ids, others.ids))
+        return type(self)(ids, np.concatenate((self.offsets, self.offsets[-1] + others.offsets[1:])))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

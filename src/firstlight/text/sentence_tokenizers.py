@@ -69,6 +69,10 @@ class SentenceTokenizer:
         """Each id as people read it: the word or piece without the space before it, a mark by its name."""
         return [self.words[i] if i < len(MARKS) else str(self._backend.decode([i])).strip() for i in ids]
 
+    def plain_words(self) -> list[str]:
+        """Every id as files of vectors spell it."""
+        return self.readable(range(self.vocab_size))
+
     def to_json(self) -> str:
         return json.dumps({"kind": SENTENCES, "backend": json.loads(self._backend.to_str())})
 

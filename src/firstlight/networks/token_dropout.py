@@ -1,0 +1,19 @@
+"""Words left out in training, so that no single one decides."""
+
+import torch
+from torch import Tensor, nn
+
+
+class TokenDropout(nn.Module):
+    """In training, replace a share of the tokens by the unknown one."""
+
+    def __init__(self, share: float, unknown_id: int) -> None:
+        super().__init__()
+        self.share, self.unknown_id = share, unknown_id
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """token_ids: int of any shape; returns the same shape."""
+        if not self.training or self.share == 0:
+            return token_ids
+        dropped = torch.rand(token_ids.shape, device=token_ids.device) < self.share
+        return token_ids.masked_fill(dropped, self.unknown_id)

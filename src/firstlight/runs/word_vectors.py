@@ -1,0 +1,79 @@
+"""The vectors of words that a training starts from."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from firstlight.data.sources import DATA_VARIABLE, local_folder
+from firstlight.data.table_data import TableData, TrainingWords
+from firstlight.errors import UserError
+from firstlight.text.options import VectorOptions, VectorsKind
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
+from firstlight.text.vectors import cooccurrence, coverage, principal_components, read_vectors
+
+log = logging.getLogger(__name__)
+
+GLOVE = "glove"  # the folder below $FIRSTLIGHT_DATA or data/
+NOT_WORDS = (PAD_ID, UNKNOWN_ID)
+
+
+def set_vectors(options: VectorOptions, network: nn.Module, data: TableData) -> None:
+    """Put the vectors that the options name into the network's embeddings; words without one keep a random one.
+
+    Raises UserError for a file that cannot be used, and where the task has no words.
+    """
+    if options.kind is VectorsKind.random:
+        return
+    sides = data.training_words()
+    if not sides:
+        raise UserError(f"vectors={options.kind.value} are of words, and this task has none; leave it out")
+    done: set[int] = set()
+    for name, side in sides.items():
+        embedding: nn.Embedding = getattr(network, name)
+        if id(embedding) not in done:  # one may serve both sides of a translator
+            fill(embedding, side, options, name)
+            done.add(id(embedding))
+
+
+def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, name: str) -> None:
+    """Put the vectors into one embedding, scaled as one wants them, and say how many there are."""
+    found = vectors_of(side, options, embedding.embedding_dim)  # (words, dim), zeros where there is none
+    known: NDArray[np.bool_] = np.asarray(found.any(axis=1))
+    if not known.any():
+        raise UserError(f"vectors={options.kind.value}: none of the {len(known)} words has a vector; take another file")
+    scale = 1.0 if options.std is None else options.std / float(found[known].std())
+    with torch.no_grad():
+        embedding.weight[torch.from_numpy(known)] = torch.from_numpy(found[known] * scale).to(embedding.weight)
+    embedding.weight.requires_grad_(options.trained)
+    covered = {word: found[i] for i, word in enumerate(side.words) if known[i]}
+    log.info("vectors=%s, %s: %s", options.kind.value, name, coverage(covered, side.words, side.ids, NOT_WORDS))
+
+
+def vectors_of(side: TrainingWords, options: VectorOptions, dim: int) -> NDArray[np.float32]:
+    """A vector for each word: (words, dim), zeros where there is none."""
+    if options.kind is VectorsKind.cooccurrence:
+        return principal_components(cooccurrence(side.ids, len(side.words), options.window, NOT_WORDS), dim)
+    path = Path(options.path) if options.path is not None else glove_file(dim)
+    spellings = set(side.words) | {word.lower() for word in side.words}
+    vectors = read_vectors(path, spellings, dim)
+    nothing = np.zeros(dim, np.float32)
+    rows = [vectors.get(word, vectors.get(word.lower(), nothing)) for word in side.words]
+    for token_id in NOT_WORDS:
+        rows[token_id] = nothing
+    return np.stack(rows)
+
+
+def glove_file(dim: int) -> Path:
+    """The file of GloVe vectors of this width. Raises UserError where there is none."""
+    folder = local_folder(GLOVE)
+    found = [] if folder is None else sorted(folder.glob(f"*.{dim}d*.txt"))
+    if not found:
+        raise UserError(
+            f"vectors=glove: there is no file such as glove.6B.{dim}d.txt in a folder glove below ${DATA_VARIABLE} or "
+            "data/; download one from nlp.stanford.edu/projects/glove, or set vectors.path, or another model.dim"
+        )
+    return found[0]
