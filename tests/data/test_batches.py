@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from firstlight.data.batches import (
     POOL_OF_BATCHES,
     EvaluationBatches,
+    LengthBatches,
     ResumableLoader,
     Rows,
     TrainingBatches,
@@ -147,6 +148,165 @@ def test_a_pass_of_weighted_sampling_is_as_long_as_any_other_and_can_be_taken_up
     weights = np.arange(1, 104, dtype=float)
     assert sum(map(len, taken(training(weights=weights)))) == 103
     assert taken(training(weights=weights, start=8)) == uninterrupted(2, weights=weights)[8:23]
+
+
+# --- batches of as many tokens ---
+
+TOKENS = 97
+
+
+def by_tokens(
+    rows: np.ndarray = ROWS,
+    lengths: np.ndarray = LENGTHS,
+    *,
+    start: int = 0,
+    tokens: int = TOKENS,
+    seed: int = 11,
+    rank: int = 0,
+    world_size: int = 1,
+) -> LengthBatches:
+    batches = LengthBatches(rows, lengths, tokens, seed, rank=rank, world_size=world_size)
+    batches.start = start
+    return batches
+
+
+def padded_tokens(batch: list[int], lengths: np.ndarray = LENGTHS) -> int:
+    """Rows times the length of the longest of them, as a batch of ROWS is padded."""
+    return len(batch) * int(lengths[np.array(batch) - 1000].max())
+
+
+def passes(count: int, **options) -> list[list[int]]:
+    return [batch.tolist() for epoch in range(count) for batch in by_tokens(**options).epoch_batches(epoch)]
+
+
+def test_every_row_comes_once_a_pass_of_batches_of_tokens():
+    assert len(by_tokens()) == len(taken(by_tokens())) > 20
+    for epoch in range(3):
+        assert sorted(chain(*by_tokens().epoch_batches(epoch))) == ROWS.tolist()
+    assert sorted(chain(*taken(by_tokens()))) == ROWS.tolist()
+
+
+def test_no_batch_has_more_tokens_than_asked_padding_included():
+    assert max(map(padded_tokens, passes(5))) <= TOKENS
+
+
+def test_a_batch_is_as_full_as_the_next_longer_row_allows():
+    lengths = np.array([3, 3, 4, 5, 5, 6, 7, 9, 9])
+    rows = np.arange(1000, 1009)
+    batches = by_tokens(rows, lengths, tokens=15).epoch_batches(0)
+    assert sorted(sorted(lengths[batch - 1000].tolist()) for batch in batches) == [[3, 3, 4], [5, 5], [6, 7], [9], [9]]
+    (everything,) = by_tokens(rows, lengths, tokens=81).epoch_batches(0)
+    assert sorted(everything) == rows.tolist()
+    assert len(by_tokens(rows, lengths, tokens=80)) == 2
+
+
+def test_a_row_longer_than_a_batch_may_be_stands_alone():
+    lengths = np.where(np.arange(103) % 13 == 5, TOKENS + 7 + np.arange(103), LENGTHS)
+    for batch in by_tokens(lengths=lengths).epoch_batches(3):
+        assert len(batch) == 1 or padded_tokens(batch.tolist(), lengths) <= TOKENS
+    alone = {int(batch[0]) for batch in by_tokens(lengths=lengths).epoch_batches(3) if len(batch) == 1}
+    assert alone >= {1000 + row for row in range(103) if row % 13 == 5}
+    assert all(len(batch) == 1 for batch in by_tokens(lengths=lengths.clip(min=1), tokens=1))
+
+
+def test_rows_without_tokens_take_the_room_of_one():
+    assert sorted(map(len, by_tokens(lengths=np.zeros(103, dtype=int), tokens=25))) == [3, 25, 25, 25, 25]
+
+
+def test_every_pass_has_as_many_batches_of_the_same_lengths():
+    assert len({len(by_tokens().epoch_batches(epoch)) for epoch in range(7)}) == 1
+    sizes = [sorted(map(padded_tokens, map(np.ndarray.tolist, by_tokens().epoch_batches(epoch)))) for epoch in range(3)]
+    assert sizes[0] == sizes[1] == sizes[2]
+    assert len(by_tokens(seed=12)) == len(by_tokens())
+
+
+def test_batches_of_tokens_depend_on_the_seed_and_the_pass_and_on_nothing_else():
+    first = by_tokens().epoch_batches(3)
+    np.random.seed(0)
+    by_tokens().epoch_batches(2)
+    again = by_tokens().epoch_batches(3)
+    assert all(map(np.array_equal, first, again))
+    for other in (by_tokens().epoch_batches(4), by_tokens(seed=12).epoch_batches(3)):
+        assert not all(map(np.array_equal, first, other))
+
+
+@pytest.mark.parametrize("start", [0, 1, 6, 33, 34, 35, 36, 71, 101])
+def test_starting_in_the_middle_gives_the_batches_of_tokens_of_an_uninterrupted_training(start):
+    per_pass = len(by_tokens())
+    assert taken(by_tokens(start=start)) == passes(6)[start : start + per_pass]
+
+
+def test_batches_of_tokens_come_in_no_order_of_length():
+    longest = [max(LENGTHS[np.array(batch) - 1000]) for batch in taken(by_tokens())]
+    assert sorted(longest) != longest != sorted(longest, reverse=True)
+    firsts = {max(LENGTHS[by_tokens().epoch_batches(epoch)[0] - 1000]) for epoch in range(7)}
+    assert len(firsts) > 3
+
+
+def test_a_batch_of_tokens_has_rows_of_like_length():
+    assert spread(taken(by_tokens())) < 7 < 40 < spread(taken(training()))
+
+
+def test_a_row_meets_other_rows_of_its_length_in_the_next_pass():
+    rows = np.arange(1009)
+    batches = by_tokens(rows, np.full(1009, 5), tokens=35)
+    together = [{frozenset(batch.tolist()) for batch in batches.epoch_batches(epoch)} for epoch in range(2)]
+    assert len(together[0]) == 145
+    assert not together[0] & together[1]
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 5])
+def test_processes_share_batches_of_as_many_times_the_tokens(world_size):
+    rows = ROWS[: 103 // world_size * world_size]
+    lengths = LENGTHS[: len(rows)]
+    whole = passes(2, rows=rows, lengths=lengths, world_size=world_size)[4:]
+    shares = [taken(by_tokens(rows, lengths, rank=rank, world_size=world_size, start=4)) for rank in range(world_size)]
+    assert len({len(share) for share in shares}) == 1
+    for batch, *parts in zip(whole[: len(shares[0])], *shares, strict=True):
+        assert sorted(chain(*parts)) == sorted(batch)  # nothing twice, nothing left out
+        assert len({len(part) for part in parts}) == 1
+    assert max(len(batch) for batch in whole) > TOKENS // 61 * world_size
+
+
+@pytest.mark.parametrize(("num_rows", "world_size"), [(103, 2), (103, 4), (101, 7), (7, 4), (2, 5), (1, 3)])
+def test_processes_take_as_many_rows_each_within_their_tokens_even_where_a_row_must_come_twice(num_rows, world_size):
+    rows, lengths = ROWS[:num_rows], np.sort(LENGTHS[:num_rows] % 7 + 1)[::-1]
+    for epoch in range(11):
+        whole = by_tokens(rows, lengths, tokens=14, world_size=world_size).epoch_batches(epoch)
+        assert all(len(batch) % world_size == 0 for batch in whole)
+        assert set(np.concatenate(whole).tolist()) == set(rows.tolist())
+        assert sum(map(len, whole)) - num_rows < world_size
+        for batch in whole:
+            for rank in range(world_size):
+                assert padded_tokens(batch[rank::world_size].tolist(), lengths) <= 14
+
+
+def test_the_row_that_comes_twice_for_the_processes_makes_no_batch_too_large():
+    """Whichever it is: a longer one than was reckoned with would push the next length into a batch that is full."""
+    batches = by_tokens(ROWS[:5], np.array([2, 2, 1, 1, 1]), tokens=2, world_size=2)
+    for epoch in range(23):
+        for batch in batches.epoch_batches(epoch):
+            assert padded_tokens(batch.tolist(), np.array([2, 2, 1, 1, 1])) <= 4
+
+
+@given(
+    lengths=st.lists(st.integers(0, 29), min_size=1, max_size=61),
+    tokens=st.integers(1, 97),
+    start=st.integers(0, 97),
+    world_size=st.integers(1, 4),
+)
+def test_any_training_on_batches_of_tokens_keeps_its_promises(lengths, tokens, start, world_size):
+    rows, array = ROWS[: len(lengths)], np.array(lengths)
+    resumed = by_tokens(rows, array, tokens=tokens, start=start, world_size=world_size)
+    epoch, position = divmod(start, len(resumed))
+    whole = resumed.epoch_batches(epoch)
+    assert len(whole) == len(resumed)
+    assert set(np.concatenate(whole).tolist()) == set(rows.tolist())
+    for batch in whole:
+        assert len(batch) % world_size == 0
+        assert len(batch) == world_size or padded_tokens(batch.tolist(), array) <= tokens * world_size
+    rest = [batch[::world_size].tolist() for batch in whole[position:]]
+    assert list(map(np.ndarray.tolist, islice(resumed, len(rest)))) == rest
 
 
 # --- evaluation ---

@@ -1,6 +1,6 @@
 import pytest
 
-from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, SourceKind
+from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions, SourceKind
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 
@@ -48,3 +48,55 @@ def test_a_text_has_a_path_or_a_name_or_is_a_sample():
 def test_reviews_are_not_read_by_characters():
     with pytest.raises(ValueError, match=r"tokenizer=char is for generators; use tokenizer=word or tokenizer=subword"):
         ReviewOptions(tokenizer=TokenizerOptions(kind=TokenizerKind.char))
+
+
+PIECES = TokenizerKind.subword
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_tokens": 0}, "data.batch_tokens=0 must be at least 1"),
+        ({"evaluation_batch_size": 0}, "data.evaluation_batch_size=0 must be at least 1"),
+        ({"context_length": 0}, "data.context_length=0 must be at least 1"),
+        ({"num_workers": -1}, "data.num_workers=-1 must be at least 0"),
+        ({"max_train_rows": 0}, "data.max_train_rows=0 must be at least 1"),
+        ({"validation_fraction": 0.0}, "data.validation_fraction=0.0 must lie between 0 and 0.5"),
+        ({"validation_fraction": 0.5}, "data.validation_fraction=0.5 must lie between 0 and 0.5"),
+        ({"test_fraction": 0.0}, "data.test_fraction=0.0 must lie between 0 and 0.5"),
+        ({"test_fraction": 0.5}, "data.test_fraction=0.5 must lie between 0 and 0.5"),
+        ({"target_column": "en"}, "data.source_column and data.target_column are both en; change one"),
+        (
+            {"tokenizer": TokenizerOptions(TokenizerKind.char)},
+            "tokenizer=char makes sentences too long; use tokenizer=subword or word for translation",
+        ),
+        (
+            {"tokenizer": TokenizerOptions(word_list="words.txt")},
+            "tokenizer.word_list holds simplified words; remove it, for translation keeps case",
+        ),
+        (
+            {"tokenizer": TokenizerOptions(PIECES, max_size=259)},
+            "tokenizer.max_size=259 cannot hold the 256 bytes and 4 marks; set it to 260 or more",
+        ),
+        ({"source": SourceKind.sample}, "data.source=sample reads nothing, so data.path=mine must be removed"),
+    ],
+)
+def test_options_that_make_no_pairs_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        PairOptions(**({"path": "mine"} | options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"path": "mine", "source": SourceKind.hub},
+        {"source": SourceKind.sample},
+        {"batch_tokens": 1, "max_train_rows": 1, "context_length": 1},
+        {"tokenizer": TokenizerOptions(PIECES, max_size=260)},
+        {"tokenizer": TokenizerOptions(TokenizerKind.word, max_size=3)},
+        {"tokenizer": TokenizerOptions(TokenizerKind.word, max_size=None)},
+    ],
+)
+def test_options_that_make_pairs_are_taken(options):
+    assert PairOptions(**options).source_column == "en"

@@ -291,6 +291,34 @@ def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) ->
     assert_close(attention(hidden, is_causal=causal), attention.output(inner))
 
 
+@both_paths
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        (Positions.none, [[2 / 3, 1 / 3], [1 / 3, 2 / 3]]),  # scores (ln 2, 0) and (0, ln 2)
+        # (1, 0) times the vector of the next token is ln 3, (0, 1) times that of the one before ln 5, either times the
+        # vector of no distance 0: scores (ln 2, ln 3) and (ln 5, ln 2)
+        (Positions.relative, [[2 / 5, 3 / 5], [5 / 7, 2 / 7]]),
+    ],
+)
+def test_scores_that_are_not_scaled_are_the_products_alone(
+    positions: Positions, expected: list[list[float]], path: Callable[[MultiHeadAttention], Call]
+) -> None:
+    """Two tokens at right angles, one head of width 4, whose root would halve every score."""
+    config = TransformerConfig(dim=4, num_heads=1, context_length=2, positions=positions, scale_scores=False)
+    attention = build_attention(config).double()
+    length = math.sqrt(math.log(2))
+    with torch.no_grad():
+        for layer in (attention.query, attention.key, attention.value, attention.output):
+            layer.weight.copy_(torch.eye(4))
+        attention.output.bias.zero_()
+        if attention.relative is not None:
+            before, after = [0, math.log(5) / length, 0, 0], [math.log(3) / length, 0, 0, 0]
+            attention.relative.table.weight.copy_(torch.tensor([before, [0] * 4, after]))
+    tokens = torch.tensor([[[length, 0, 0, 0], [0, length, 0, 0]]], dtype=torch.float64)
+    assert_close(path(attention)(tokens), torch.tensor(expected, dtype=torch.float64) @ tokens)
+
+
 @pytest.mark.parametrize("positions", [Positions.rotary, Positions.relative])
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 @both_paths

@@ -14,12 +14,14 @@ from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
     Activation,
     ClassifierConfig,
+    EncoderDecoderConfig,
     GeneratorConfig,
     Norm,
     PoolingKind,
     Positions,
     TransformerConfig,
 )
+from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.networks.generator import Generator
 
 DIM, HEADS, QUERIES, KEYS, HIDDEN_DIM = 15, 3, 7, 11, 37
@@ -295,4 +297,97 @@ def test_a_generator_is_torchs_encoder_with_a_causal_mask_between_an_embedding_a
     targets = token_ids.roll(-1, dims=1)
     for scores in (logits, expected):
         nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten()).backward()
+    assert_pairs_close(pairs("grad"))
+
+
+def decoder_block_pairs(ours: Block, theirs: nn.TransformerDecoderLayer, what: str) -> Pairs:
+    norm = "norm_before" if theirs.norm_first else "norm_after"
+    modules = [
+        (getattr(ours.self_attention, norm), theirs.norm1),
+        (getattr(ours.cross_attention, norm), theirs.norm2),
+        (getattr(ours.feed_forward, norm), theirs.norm3),
+        (ours.feed_forward.transformation.expand, theirs.linear1),
+        (ours.feed_forward.transformation.contract, theirs.linear2),
+    ]
+    attentions = attention_pairs(ours.self_attention.transformation, theirs.self_attn, what)
+    attentions += attention_pairs(ours.cross_attention.transformation, theirs.multihead_attn, what)
+    return attentions + [pair for module, other in modules for pair in module_pairs(module, other, what)]
+
+
+@pytest.mark.parametrize(
+    ("with_source_padding", "with_target_padding"),
+    [(False, False), (True, False), (False, True), (True, True)],
+    ids=["no padding", "padded sources", "padded targets", "both padded"],
+)
+@both_activations
+@both_norms
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch says that it will not be quick about it
+def test_an_encoder_decoder_is_torchs_transformer_between_two_embeddings_and_a_linear_layer(
+    norm: Norm, activation: Activation, with_source_padding: bool, with_target_padding: bool
+) -> None:
+    sources, targets = KEYS, QUERIES
+    transformer = nn.Transformer(
+        DIM,
+        HEADS,
+        num_encoder_layers=2,
+        num_decoder_layers=3,
+        dim_feedforward=HIDDEN_DIM,
+        dropout=0.1,
+        activation=activation.value,
+        batch_first=True,
+        norm_first=norm is Norm.pre,
+    )
+    embeddings, places = nn.Embedding(23, DIM), nn.Embedding(KEYS, DIM)
+    target_embeddings, target_places, head = nn.Embedding(29, DIM), nn.Embedding(KEYS, DIM), nn.Linear(DIM, 29)
+    theirs = nn.ModuleList([transformer, embeddings, places, target_embeddings, target_places, head]).double().eval()
+    randomize(theirs)
+    config = EncoderDecoderConfig(
+        **make_options(norm, activation) | {"dropout": 0.1},
+        num_layers=2,
+        num_decoder_layers=3,
+        final_norm=True,  # torch's own, of either norm
+        positions=Positions.learned,
+        context_length=KEYS,
+    )
+    ours = EncoderDecoder(config, 23, 29).double().eval()
+
+    def pairs(what: str) -> Pairs:
+        modules = [
+            (ours.source_embedding, embeddings),
+            (ours.source_positions.table, places),
+            (ours.embedding, target_embeddings),
+            (ours.positions.table, target_places),
+            (ours.encoder_norm, transformer.encoder.norm),
+            (ours.decoder_norm, transformer.decoder.norm),
+            (ours.head, head),
+        ]
+        found = [pair for one, other in modules for pair in module_pairs(one, other, what)]
+        for one, other in zip(ours.encoder, transformer.encoder.layers, strict=True):
+            found += block_pairs(one, other, what)
+        for one, other in zip(ours.decoder, transformer.decoder.layers, strict=True):
+            found += decoder_block_pairs(one, other, what)
+        return found
+
+    copy_weights(pairs("data"), ours)
+    random = torch.Generator().manual_seed(1)
+    source_ids = torch.randint(0, 23, (2, sources), generator=random)
+    token_ids = torch.randint(0, 29, (2, targets), generator=random)
+    source_mask = torch.arange(sources) < torch.tensor([[sources], [sources - 4]]) if with_source_padding else None
+    target_mask = torch.arange(targets) < torch.tensor([[targets - 3], [targets]]) if with_target_padding else None
+
+    logits = ours(source_ids, token_ids, source_mask, target_mask)
+    hidden = transformer(
+        embeddings(source_ids) + places.weight[:sources],
+        target_embeddings(token_ids) + target_places.weight[:targets],
+        tgt_mask=torch.ones(targets, targets, dtype=torch.bool).triu(1),
+        src_key_padding_mask=None if source_mask is None else ~source_mask,
+        tgt_key_padding_mask=None if target_mask is None else ~target_mask,
+        memory_key_padding_mask=None if source_mask is None else ~source_mask,
+    )
+    expected = head(hidden)
+    assert_close(logits, expected)  # in the padding too
+
+    direction = random_tensor(2, targets, 29, seed=3)
+    logits.backward(direction)
+    expected.backward(direction)
     assert_pairs_close(pairs("grad"))

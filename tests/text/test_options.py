@@ -1,6 +1,9 @@
+import math
+import re
+
 import pytest
 
-from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.options import TokenizerKind, TokenizerOptions, VectorOptions, VectorsKind
 
 
 @pytest.mark.parametrize(
@@ -27,3 +30,39 @@ def test_options_that_make_no_tokenizer_are_refused(options, message):
 def test_an_unknown_symbol_is_one_character_or_none(unknown_symbol):
     options = TokenizerOptions(kind=TokenizerKind.char, max_size=None, unknown_symbol=unknown_symbol)
     assert options.unknown_symbol == unknown_symbol
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 0}, "vectors.window=0 must be at least 1: the words next to each other"),
+        ({"std": 0.0}, "vectors.std=0.0 must be a finite number above 0, or null"),
+        ({"std": -0.1}, "vectors.std=-0.1 must be a finite number above 0, or null"),
+        ({"std": math.inf}, "vectors.std=inf must be a finite number above 0, or null"),
+        ({"std": math.nan}, "vectors.std=nan must be a finite number above 0, or null"),
+        ({"kind": VectorsKind.file}, "vectors=file needs the file: set vectors.path"),
+        (
+            {"trained": False},
+            "vectors.trained=false keeps vectors that mean nothing; set vectors=cooccurrence, glove or file",
+        ),
+        ({"path": "a.txt"}, "vectors=random reads no file; set vectors=file, or remove vectors.path"),
+        (
+            {"kind": VectorsKind.cooccurrence, "path": "a.txt"},
+            "vectors=cooccurrence reads no file; set vectors=file, or remove vectors.path",
+        ),
+    ],
+)
+def test_options_that_make_no_vectors_are_refused(options, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        VectorOptions(**options)
+
+
+def test_vectors_that_mean_something_may_stay_as_they_are():
+    for options in (
+        {"kind": VectorsKind.cooccurrence},
+        {"kind": VectorsKind.glove},
+        {"kind": VectorsKind.glove, "path": "a.txt"},
+        {"kind": VectorsKind.file, "path": "a.txt"},
+    ):
+        assert not VectorOptions(**options, trained=False).trained
+    assert VectorOptions().trained

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firstlight.text.ragged import RaggedIds
 
@@ -34,3 +36,34 @@ def test_a_row_too_far_is_an_index_error(rows):
 
 def test_no_rows_are_possible():
     assert len(RaggedIds.from_rows([])) == 0
+
+
+texts = st.lists(st.lists(st.integers(0, 996), max_size=5), max_size=7)
+
+
+@given(texts=texts, choices=st.lists(st.integers(0, 10**6), max_size=9))
+def test_selected_texts_are_those_of_the_given_rows_in_the_given_order(texts, choices):
+    """Left out, in another order or twice, as the rows say."""
+    rows = [choice % len(texts) for choice in choices] if texts else []
+    selected = RaggedIds.from_rows(texts).select(np.array(rows, dtype=np.int64))
+    assert [row.tolist() for row in selected] == [texts[row] for row in rows]
+    assert (selected.ids.dtype, selected.offsets.dtype) == (np.int32, np.int64)
+    assert selected.offsets[-1] == len(selected.ids)
+
+
+def test_selecting_no_text_leaves_none(rows):
+    assert len(rows.select(np.array([], dtype=np.int64))) == 0
+
+
+@given(first=texts, second=texts)
+def test_texts_followed_by_others_are_all_of_them_in_order(first, second):
+    both = RaggedIds.from_rows(first).followed_by(RaggedIds.from_rows(second))
+    assert [row.tolist() for row in both] == first + second
+    assert both.lengths.tolist() == [len(text) for text in first + second]
+    assert (both.ids.dtype, both.offsets.dtype) == (np.int32, np.int64)
+
+
+def test_what_is_made_of_texts_leaves_them_alone(rows):
+    changed = rows.select(np.array([2, 0])).followed_by(rows)
+    changed.ids[:] = 1
+    assert [row.tolist() for row in rows] == [[2, 3, 5], [], [7]]

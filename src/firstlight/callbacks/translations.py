@@ -35,7 +35,7 @@ class Translations(Callback):
         self.folder, self.num_samples = Path(folder), num_samples
         self.beam_size, self.length_penalty = beam_size, length_penalty
         try:
-            self.search(beam_size or 1, ())
+            self.search(1 if beam_size is None else beam_size, ())
         except ValueError as error:
             raise UserError(f"callbacks.translations: {error}") from error
         self.written: dict[int, dict[int, str]] = {}  # beam size -> row -> translation

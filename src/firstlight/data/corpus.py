@@ -1,6 +1,5 @@
 """A text as arrays of ids, encoded once and kept on disk, however long it is."""
 
-import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.encoding import SPLITS, write_folder
+from firstlight.data.encoding import SPLITS, key_of, write_folder
 from firstlight.data.options import CharacterOptions, Preparation, Split
 from firstlight.data.text_sources import TextSource
 from firstlight.errors import UserError
@@ -208,7 +207,7 @@ def _load(folder: Path) -> Corpus:
         ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
         offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
         statistics = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, ValueError) as error:
         raise UserError(f"{folder} is damaged ({error}); delete it, and it is made again") from error
     if len(ids) != offsets[-1]:
         raise UserError(f"{folder} is damaged ({len(ids)} ids of {offsets[-1]}); delete it, and it is made again")
@@ -227,4 +226,4 @@ def _cache_key(
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
         "given": tokenizer.to_json() if tokenizer is not None else None,
     }
-    return "text-" + hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
+    return "text-" + key_of(depends_on)

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +136,20 @@ def _cache_key(
         "word_list": _digest(Path(word_list)) if word_list and Path(word_list).is_file() else None,
         "given": tokenizer.to_json() if tokenizer is not None else None,
     }
+    return key_of(depends_on)
+
+
+def key_of(depends_on: dict[str, Any]) -> str:
+    """A short name for what something depends on, in plain types: another one for whatever differs."""
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def drawn(rows: NDArray[np.int64], most: int | None, seed: int) -> NDArray[np.int64]:
+    """At most so many of the rows, drawn at random, in their order; all of them where most is None. (n,)."""
+    if most is None:
+        return rows
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return np.sort(rows[order[:most]])
 
 
 def _digest(path: Path) -> str:

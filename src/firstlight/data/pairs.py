@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from firstlight.data.batches import EvaluationBatches, LengthBatches, ResumableLoader
-from firstlight.data.encoding import SPLITS
+from firstlight.data.encoding import SPLITS, drawn
 from firstlight.data.options import PairOptions
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
@@ -119,6 +119,7 @@ class PairData(TableData):
     source_tokenizer: SentenceTokenizer
     table: PairTable
     reader: PairTokenizers | None = None
+    only_split = "train"  # what a single file holds
 
     def __init__(self, **options: Any) -> None:
         """options: the fields of PairOptions."""
@@ -128,7 +129,7 @@ class PairData(TableData):
     @cached_property
     def source(self) -> Source:
         """Where the pairs come from, looked for once."""
-        return find_pairs(self.options)
+        return find_pairs(self.options, only_split=self.only_split)
 
     def prepare_data(self) -> None:
         """Encode what is not in the cache yet."""
@@ -144,7 +145,9 @@ class PairData(TableData):
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         for split in ("train", "validation") if stage == "fit" else ():
             if not len(self._rows[split]):
-                raise UserError(f"{self.source.where} has no {split} pairs; add a file such as {split}.jsonl")
+                too_long = split == "train" and len(self.encoded.rows_of(split))
+                remedy = "set a larger context_length" if too_long else f"add a file such as {split}.jsonl"
+                raise UserError(f"{self.source.where} has no {split} pairs; {remedy}")
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """The rows of a split: (n,)."""
@@ -227,10 +230,7 @@ class PairData(TableData):
             rows = rows[~is_too_long]
         elif is_too_long.any():
             self._refuse(split, rows, is_too_long)
-        if split == "train" and options.max_train_rows is not None:
-            order = np.random.default_rng(options.split_seed).permutation(len(rows))
-            rows = np.sort(rows[order[: options.max_train_rows]])
-        return rows
+        return drawn(rows, options.max_train_rows if split == "train" else None, options.split_seed)
 
     def _refuse(self, split: str, rows: NDArray[np.int64], is_too_long: NDArray[np.bool_]) -> None:
         """Raise UserError naming the first sentence beyond the context, and what would be long enough for all."""

@@ -35,17 +35,26 @@ class ParallelFiles(Source):
             yield Row(line, {column: values[column] for column in columns})
 
 
-def find_pairs(options: PairOptions) -> Source:
-    """The source that the options name. Raises UserError."""
+def find_pairs(options: PairOptions, *, only_split: str = "train") -> Source:
+    """The source that the options name. A single file, or pair of files, holds the split `only_split`.
+
+    Raises UserError.
+    """
     endings = (options.source_column, options.target_column)
-    wants_local = options.path is not None or options.source in (SourceKind.auto, SourceKind.local)
-    where = Path(options.path) if options.path is not None else local_folder(options.name) if wants_local else None
-    files = {} if where is None else _text_files(where, endings)
+    where = _local_place(options)
+    files = {} if where is None else _text_files(where, endings, only_split)
     if not files:
-        return find_source(options, sample=SAMPLE)
+        return find_source(options, sample=SAMPLE, only_split=only_split)
     stems = {split: _stem(path, endings[0]) for split, path in files.items()}
     both = {f"{split} {ending}": _file(stem, ending) for split, stem in stems.items() for ending in endings}
     return ParallelFiles(SourceKind.local, str(where), hash_of(both), files=files, endings=endings)
+
+
+def _local_place(options: PairOptions) -> Path | None:
+    """Where text files may lie; None where the options ask for another source."""
+    if options.source not in (SourceKind.auto, SourceKind.local):
+        return None
+    return Path(options.path) if options.path is not None else local_folder(options.name)
 
 
 def is_text_pair(path: Path, endings: tuple[str, str]) -> bool:
@@ -53,13 +62,13 @@ def is_text_pair(path: Path, endings: tuple[str, str]) -> bool:
     return all(_file(path, ending).is_file() for ending in endings)
 
 
-def _text_files(where: Path, endings: tuple[str, str]) -> dict[str, Path]:
+def _text_files(where: Path, endings: tuple[str, str], only_split: str) -> dict[str, Path]:
     """The files of the source language by split, where there are two text files for each split; else none.
 
     Raises UserError for a split in one language, and for two pairs of one split.
     """
     if not where.is_dir():
-        return {"train": _file(where, endings[0])} if is_text_pair(where, endings) else {}
+        return {only_split: _file(where, endings[0])} if is_text_pair(where, endings) else {}
     stems = {_stem(path, ending) for ending in endings for path in where.glob(f"*.{ending}") if path.is_file()}
     found: dict[str, Path] = {}
     for stem in sorted(stem for stem in stems if stem.name.lower() in SPLITS):

@@ -16,7 +16,7 @@ from firstlight.data.batches import (
     Rows,
     TrainingBatches,
 )
-from firstlight.data.encoding import SPLITS, EncodedTexts, encode
+from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.sources import Source, find_source
@@ -145,10 +145,7 @@ class ReviewData(TableData):
     def _used_rows(self, split: str) -> NDArray[np.int64]:
         rows = self.encoded.rows_of(split)
         rows = rows[self.targets[rows] != LEFT_OUT]
-        if split == "train" and self.options.max_train_rows is not None:
-            order = np.random.default_rng(self.options.split_seed).permutation(len(rows))
-            rows = np.sort(rows[order[: self.options.max_train_rows]])
-        return rows
+        return drawn(rows, self.options.max_train_rows if split == "train" else None, self.options.split_seed)
 
     def _check_classes(self) -> None:
         """Raise UserError unless the training rows have something to tell apart."""

@@ -1,7 +1,5 @@
 """Pairs of sentences as arrays of ids, encoded once and kept on disk."""
 
-import hashlib
-import json
 import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.encoding import SPLITS, carve_out, write_folder
+from firstlight.data.encoding import SPLITS, carve_out, key_of, write_folder
 from firstlight.data.options import PairOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
@@ -109,7 +107,7 @@ def _cache_key(source: Source, options: PairOptions, tokenizers: PairTokenizers 
         "shared": options.shared_vocabulary,
         "given": [tokenizer.to_json() for tokenizer in tokenizers] if tokenizers is not None else None,
     }
-    return "pairs-" + hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
+    return "pairs-" + key_of(depends_on)
 
 
 def _save(encoded: EncodedPairs, folder: Path) -> None:

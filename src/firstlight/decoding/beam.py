@@ -55,6 +55,8 @@ class Search:
             raise ValueError(f"beam_size={self.beam_size} must be at least 1")
         if not 0 <= self.length_penalty < 10:
             raise ValueError(f"length_penalty={self.length_penalty:g} must be at least 0 and below 10")
+        if self.end_id in self.never:
+            raise ValueError(f"end_id={self.end_id} is among never, so that no translation could end")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError(f"max_tokens={self.max_tokens} must be at least 1")
 

@@ -64,7 +64,7 @@ class KeyValueCache:
         return self.layers[0].length
 
     def clear(self) -> None:
-        """Forget the tokens, and keep the memory."""
+        """Forget the tokens, but not the source that a decoder reads."""
         for layer in self.layers:
             layer.length = 0
 

@@ -5,7 +5,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 
 from firstlight.config import CharacterDataNode, ReviewDataNode
 from firstlight.data.streams import CharacterData, ReviewTextData, StreamData
@@ -20,6 +19,7 @@ from firstlight.runs.evaluate import (
     write_metrics,
 )
 from firstlight.runs.loaded_generator import LoadedGenerator
+from firstlight.runs.token_totals import TokenTotals
 
 WHOLE = "whole"  # what another text is called, of which all is measured
 
@@ -58,26 +58,21 @@ def open_data(generator: LoadedGenerator, options: EvaluateOptions) -> StreamDat
 @torch.inference_mode()
 def measure(generator: LoadedGenerator, data: StreamData, stream: Stream, context_length: int) -> dict[str, float]:
     """The metrics of callbacks/token_metrics.py, over windows that do not overlap."""
-    totals: defaultdict[str, float] = defaultdict(float)
+    totals, others = TokenTotals(), defaultdict[str, float](float)
     counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
     for places in EveryWindow(stream, context_length, data.options.evaluation_batch_size):
         batch = data.table(WindowBatch(torch.from_numpy(places)))
-        logits = generator.network(batch.token_ids)
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none").double()  # (batch, length)
-        totals["loss"] += float(losses.sum())
-        totals["hits"] += int((logits.argmax(dim=2) == batch.targets).sum())
-        totals["unknown"] += int((batch.targets == unknown_id).sum()) if unknown_id is not None else 0
-        totals["characters"] += int(counts[batch.targets].sum()) if counts is not None else 0
+        losses = totals.add(generator.network(batch.token_ids), batch.targets)  # (batch, length)
+        others["unknown"] += int((batch.targets == unknown_id).sum()) if unknown_id is not None else 0
+        others["characters"] += int(counts[batch.targets].sum()) if counts is not None else 0
         if losses.shape[1] == context_length:
-            totals["last_loss"] += float(losses[:, -1].sum())
-            totals["windows"] += len(losses)
-    tokens = len(stream) - 1
-    loss = totals["loss"] / tokens
-    metrics = {"loss": loss, "perplexity": math.exp(loss), "accuracy": totals["hits"] / tokens}
-    if totals["characters"]:
-        metrics["bits_per_character"] = totals["loss"] / totals["characters"] / math.log(2)
-    if totals["windows"]:
-        metrics["last_position_loss"] = totals["last_loss"] / totals["windows"]
+            others["last_loss"] += float(losses[:, -1].sum())
+            others["windows"] += len(losses)
+    metrics = totals.metrics()
+    if others["characters"]:
+        metrics["bits_per_character"] = totals.loss / others["characters"] / math.log(2)
+    if others["windows"]:
+        metrics["last_position_loss"] = others["last_loss"] / others["windows"]
     if unknown_id is not None:
-        metrics["unknown_share"] = totals["unknown"] / tokens
+        metrics["unknown_share"] = others["unknown"] / totals.tokens
     return metrics

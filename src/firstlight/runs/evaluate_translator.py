@@ -1,15 +1,12 @@
 """A trained translator on any split, or on other pairs: loss, BLEU, chrF, and every translation."""
 
-import math
-from collections import defaultdict
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 
 from firstlight.config import PairDataNode
 from firstlight.data.files import RowWriter
-from firstlight.data.pairs import IGNORED, PairData
+from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.runs.evaluate import (
     EvaluateOptions,
@@ -20,6 +17,7 @@ from firstlight.runs.evaluate import (
     write_metrics,
 )
 from firstlight.runs.loaded_translator import LoadedTranslator
+from firstlight.runs.token_totals import TokenTotals
 from firstlight.text.translation_scores import score
 
 
@@ -29,8 +27,7 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     translator.search(beam_size, 1.0)
     data = open_data(translator, options)
     refuse_other_data(translator, data.source, options.data)
-    own = "test" if data.has_split("test") else "validation"
-    split: str = options.split or ("train" if options.data.path is not None and not data.has_split(own) else own)
+    split: str = options.split or ("test" if data.has_split("test") else "validation")
     rows = data.rows(split)
     if not len(rows):
         raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")
@@ -60,6 +57,7 @@ def open_data(translator: LoadedTranslator, options: EvaluateOptions) -> PairDat
     changed = vars(changed_options(translator.config["data"], PairDataNode, options.data))
     data = PairData(**{name: value for name, value in changed.items() if name != "_target_"})
     data.reader = translator.tokenizers
+    data.only_split = "train" if options.data.path is None else "test"
     data.setup("test")
     return data
 
@@ -67,13 +65,9 @@ def open_data(translator: LoadedTranslator, options: EvaluateOptions) -> PairDat
 @torch.inference_mode()
 def measure(translator: LoadedTranslator, data: PairData, split: str) -> dict[str, float]:
     """Loss, perplexity and accuracy of the real targets, given what really stands before each."""
-    totals: defaultdict[str, float] = defaultdict(float)
+    totals = TokenTotals()
     for rows in data.evaluation_loader(data.rows(split)):
         batch = data.table(rows)
         logits = translator.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORED, reduction="none")
-        totals["loss"] += float(losses.double().sum())
-        totals["hits"] += int((logits.argmax(dim=2) == batch.targets).sum())
-        totals["tokens"] += batch.num_tokens
-    loss = totals["loss"] / totals["tokens"]
-    return {"loss": loss, "perplexity": math.exp(loss), "accuracy": totals["hits"] / totals["tokens"]}
+        totals.add(logits, batch.targets)
+    return totals.metrics()

@@ -210,8 +210,7 @@ def explain(error: Exception) -> str:
         names = ", ".join(sorted(file.with_suffix("").as_posix() for file in files))
         return f"{group}={choice_path}: no such choice; there are {names}"
     if misfit := re.search(r"In '(\w+)/([^']+)': ConfigKeyError.*Key '(\w+)' not in '", message, re.DOTALL):
-        misfit_group, name, key = misfit.groups()
-        return f"{misfit_group}={name}: the network of this task has no {misfit_group}.{key}; choose another"
+        return f"{misfit[1]}={misfit[2]}: the network of this task has no {misfit[1]}.{misfit[3]}; choose another"
     if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
         return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
     message = re.sub(r"Error merging override (\S+)", r"\1:", message)

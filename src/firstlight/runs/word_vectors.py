@@ -44,8 +44,13 @@ def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, n
     found = vectors_of(side, options, embedding.embedding_dim)  # (words, dim), zeros where there is none
     known: NDArray[np.bool_] = np.asarray(found.any(axis=1))
     if not known.any():
-        raise UserError(f"vectors={options.kind.value}: none of the {len(known)} words has a vector; take another file")
-    scale = 1.0 if options.std is None else options.std / float(found[known].std())
+        remedy = "longer texts" if options.kind is VectorsKind.cooccurrence else "another file"
+        raise UserError(f"vectors={options.kind.value}: none of the {len(known)} words has a vector; take {remedy}")
+    deviation = float(found[known].std())
+    if options.std is not None and deviation == 0:
+        kind = options.kind.value
+        raise UserError(f"vectors={kind}: all numbers of the vectors are equal; take another file, or vectors.std=null")
+    scale = 1.0 if options.std is None else options.std / deviation
     with torch.no_grad():
         embedding.weight[torch.from_numpy(known)] = torch.from_numpy(found[known] * scale).to(embedding.weight)
     embedding.weight.requires_grad_(options.trained)
@@ -58,6 +63,7 @@ def vectors_of(side: TrainingWords, options: VectorOptions, dim: int) -> NDArray
     if options.kind is VectorsKind.cooccurrence:
         return principal_components(cooccurrence(side.ids, len(side.words), options.window, NOT_WORDS), dim)
     path = Path(options.path) if options.path is not None else glove_file(dim)
+    log.info("Reading vectors from %s", path)
     spellings = set(side.words) | {word.lower() for word in side.words}
     vectors = read_vectors(path, spellings, dim)
     nothing = np.zeros(dim, np.float32)

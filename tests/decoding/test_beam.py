@@ -1,0 +1,484 @@
+"""The search for a translation: what is found is the best there is, and the cache and the batch change nothing."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from firstlight.decoding.beam import Search, Translation, translate
+from firstlight.networks.config import EncoderDecoderConfig, Norm, Positions
+from firstlight.networks.encoder_decoder import EncoderDecoder
+
+BEGIN, END, WORDS = 0, 1, (2, 3, 4, 5, 6, 7, 8, 9, 10)
+CONTEXT, SOURCES = 13, 7
+LENGTHS = [7, 3, 5, 1, 6]  # of five sources, of which all but one are padded
+
+
+class Scrambled:
+    """An encoder-decoder whose logits are so scrambled that the least change of what is seen changes what is written.
+
+    By its own, an untrained network repeats one token for ever.
+    """
+
+    def __init__(self, network: EncoderDecoder) -> None:
+        self.network, self.context_length = network, network.context_length
+        self.rows: list[int] = []  # of each call of decode
+
+    def encode(self, source_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
+        return self.network.encode(source_ids, source_mask)
+
+    def decode(
+        self,
+        token_ids: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        cache: Any = None,
+    ) -> Tensor:
+        self.rows.append(len(token_ids))
+        return 2 * (1000 * self.network.decode(token_ids, memory, source_mask, target_mask, cache)).sin()
+
+    def new_cache(self) -> Any:
+        return self.network.new_cache()
+
+
+class WrittenTokens:
+    """The cache of a network that reads everything anew: the tokens themselves."""
+
+    def __init__(self) -> None:
+        self.token_ids = torch.empty(0, dtype=torch.long)
+
+    def append(self, token_ids: Tensor) -> Tensor:
+        self.token_ids = torch.cat((self.token_ids, token_ids), dim=1) if self.token_ids.numel() else token_ids
+        return self.token_ids
+
+    def select(self, rows: Tensor, *, same_memory: bool = False) -> None:
+        self.token_ids = self.token_ids[rows]
+
+
+class Rereading(Scrambled):
+    """The same network, which is given one token and reads all of them anew."""
+
+    def decode(
+        self,
+        token_ids: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        cache: Any = None,
+    ) -> Tensor:
+        assert isinstance(cache, WrittenTokens)
+        return super().decode(cache.append(token_ids), memory, source_mask, target_mask)[:, -1:]
+
+    def new_cache(self) -> WrittenTokens:
+        return WrittenTokens()
+
+
+def make_network(kind: type[Scrambled] = Scrambled, vocab_size: int = 11, **options: Any) -> Scrambled:
+    sizes = {"dim": 12, "num_heads": 3, "head_dim": 6, "num_layers": 1, "num_decoder_layers": 2, "norm": Norm.pre}
+    config = EncoderDecoderConfig(**(sizes | {"context_length": CONTEXT} | options))
+    network = EncoderDecoder(config, 23, vocab_size).double().eval()
+    torch.manual_seed(9)
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    return kind(network)
+
+
+def random_sources() -> tuple[Tensor, Tensor]:
+    """Five sources, with anything in the padding, and their mask."""
+    source_ids = torch.randint(0, 23, (len(LENGTHS), SOURCES), generator=torch.Generator().manual_seed(1))
+    return source_ids, torch.arange(SOURCES) < torch.tensor(LENGTHS)[:, None]
+
+
+def each_alone() -> Iterator[Tensor]:
+    source_ids, _ = random_sources()
+    for row, length in enumerate(LENGTHS):
+        yield source_ids[row : row + 1, :length]
+
+
+class Table:
+    """A network made by hand: what comes next, by the last token; its source is one id, that of the table."""
+
+    def __init__(self, *tables: dict[int, dict[int, float]], context_length: int = CONTEXT) -> None:
+        """tables: for each last token the probabilities of the next."""
+        self.context_length = context_length
+        self.probabilities = torch.full((len(tables), 6, 6), 1e-30)
+        for number, table in enumerate(tables):
+            for last, following in table.items():
+                assert sum(following.values()) == pytest.approx(1)
+                for token, probability in following.items():
+                    self.probabilities[number, last, token] = probability
+        self.rows: list[int] = []
+
+    def encode(self, source_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
+        return source_ids[..., None].double()
+
+    def decode(
+        self,
+        token_ids: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        cache: Any = None,
+    ) -> Tensor:
+        assert len(token_ids) == len(memory) == len(cache.append(token_ids))
+        self.rows.append(len(token_ids))
+        return self.probabilities[memory[:, :1, 0].long(), token_ids].log()
+
+    def new_cache(self) -> WrittenTokens:
+        return WrittenTokens()
+
+
+class Finding(list[list[Translation]]):
+    """The translations of each source, for comparing: ids exactly, scores nearly."""
+
+    @property
+    def ids(self) -> list[list[list[int]]]:
+        return [[translation.token_ids for translation in found] for found in self]
+
+    @property
+    def scores(self) -> list[float]:
+        return [translation.score for found in self for translation in found]
+
+
+def find(network: Any, source_ids: Tensor | list[int], source_mask: Tensor | None = None, **options: Any) -> Finding:
+    if isinstance(source_ids, list):
+        source_ids = torch.tensor(source_ids)[:, None]
+    return Finding(translate(network, source_ids, source_mask, Search(BEGIN, END, **options)))
+
+
+def assert_same(one: Finding, other: Finding) -> None:
+    assert one.ids == other.ids
+    assert one.scores == pytest.approx(other.scores, abs=1e-4)
+
+
+@torch.no_grad()
+def log_probability(network: Scrambled, source_ids: Tensor, token_ids: list[int]) -> float:
+    """Of all ids of a translation and its end, given one source, read at once and without a cache."""
+    logits = network.decode(torch.tensor([[BEGIN, *token_ids]]), network.encode(source_ids))
+    return logits.log_softmax(dim=2)[0, range(len(token_ids) + 1), [*token_ids, END]].sum().item()
+
+
+def penalised(log_probability: float, length: int, alpha: float) -> float:
+    return log_probability / ((5 + length) / 6) ** alpha
+
+
+@torch.no_grad()
+def greedy(network: Scrambled, source_ids: Tensor, limit: int) -> list[int]:
+    """The likeliest token each time, everything read anew."""
+    written = [BEGIN]
+    while len(written) < limit:
+        newest = network.decode(torch.tensor([written]), network.encode(source_ids))[0, -1].argmax().item()
+        if newest == END:
+            break
+        written.append(newest)
+    return written[1:]
+
+
+@pytest.mark.parametrize("limit", [1, 5, CONTEXT])
+@pytest.mark.parametrize("positions", Positions)
+def test_a_beam_of_one_is_greedy(positions: Positions, limit: int) -> None:
+    network = make_network(positions=positions)
+    expected = [greedy(network, source_ids, limit) for source_ids in each_alone()]
+    found = find(network, *random_sources(), max_tokens=limit)
+    assert found.ids == [[token_ids] for token_ids in expected]
+
+
+def test_what_the_tests_compare_is_long_and_ends_here_and_there() -> None:
+    """And is not the same by chance."""
+    network = make_network()
+    for beam_size in (1, 3):
+        best = [ids[0] for ids in find(network, *random_sources(), beam_size=beam_size).ids]
+        assert len({len(ids) for ids in best}) >= 3
+        assert max(len(ids) for ids in best) >= 7
+        assert len({token for ids in best for token in ids}) >= 5
+
+
+every_beam = pytest.mark.parametrize("beam_size", [1, 2, 5])
+
+
+@every_beam
+@pytest.mark.parametrize("positions", Positions)
+def test_the_cache_changes_nothing(positions: Positions, beam_size: int) -> None:
+    options = {"beam_size": beam_size, "length_penalty": 0.7}
+    found, reread = (
+        find(make_network(kind, positions=positions), *random_sources(), **options) for kind in (Scrambled, Rereading)
+    )
+    assert_same(found, reread)
+
+
+@every_beam
+@pytest.mark.parametrize("kind", [Scrambled, Rereading])
+def test_a_padded_batch_has_the_translations_of_each_source_alone(kind: type[Scrambled], beam_size: int) -> None:
+    network = make_network(kind)
+    together = find(network, *random_sources(), beam_size=beam_size)
+    alone = [find(network, source_ids, beam_size=beam_size)[0] for source_ids in each_alone()]
+    assert_same(together, Finding(alone))
+
+
+@every_beam
+def test_a_mask_that_hides_nothing_is_as_good_as_none(beam_size: int) -> None:
+    network, (source_ids, _) = make_network(), random_sources()
+    all_real = torch.ones_like(source_ids, dtype=torch.bool)
+    assert_same(
+        find(network, source_ids, all_real, beam_size=beam_size), find(network, source_ids, None, beam_size=beam_size)
+    )
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.5])
+def test_a_beam_with_room_for_all_finds_the_best_of_all_translations_and_all_others_in_their_order(
+    length_penalty: float,
+) -> None:
+    """Three words and at most four tokens: 1 + 3 + 9 + 27 translations, and no others where the beam has more room."""
+    network = make_network(vocab_size=5)
+    found = find(network, *random_sources(), beam_size=47, max_tokens=4, never=(BEGIN,), length_penalty=length_penalty)
+    for translations, source_ids in zip(found, each_alone(), strict=True):
+        every = [list(words) for count in range(4) for words in itertools.product((2, 3, 4), repeat=count)]
+        expected = [
+            Translation(ids, penalised(log_probability(network, source_ids, ids), len(ids) + 1, length_penalty))
+            for ids in every
+        ]
+        expected.sort(key=lambda translation: -translation.score)
+        assert_same(Finding([translations]), Finding([expected]))
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
+@every_beam
+def test_the_score_is_the_log_probability_over_the_penalty_of_the_length_with_the_end(
+    beam_size: int, length_penalty: float
+) -> None:
+    network = make_network()
+    found = find(network, *random_sources(), beam_size=beam_size, length_penalty=length_penalty)
+    for translations, source_ids in zip(found, each_alone(), strict=True):
+        for ids, score in translations:
+            expected = penalised(log_probability(network, source_ids, ids), len(ids) + 1, length_penalty)
+            assert score == pytest.approx(expected, abs=1e-4)
+
+
+@every_beam
+def test_translations_are_different_sorted_and_no_more_than_the_beam(beam_size: int) -> None:
+    for translations in find(make_network(), *random_sources(), beam_size=beam_size):
+        assert 1 <= len(translations) <= beam_size
+        scores = [translation.score for translation in translations]
+        assert scores == sorted(scores, reverse=True)
+        assert len({tuple(translation.token_ids) for translation in translations}) == len(translations)
+
+
+# 2 is the likelier beginning and leads nowhere; 3 is the better one
+DETOUR = {
+    BEGIN: {2: 0.55, 3: 0.45},
+    2: {END: 0.4, 4: 0.3, 5: 0.3},
+    3: {END: 0.9, 4: 0.1},
+    4: {END: 1.0},
+    5: {END: 1.0},
+}
+
+
+def test_a_beam_of_two_finds_what_greedy_misses() -> None:
+    (narrow,) = find(Table(DETOUR), [0], length_penalty=0.0)
+    assert narrow == [([2], pytest.approx(math.log(0.55 * 0.4)))]
+    (wide,) = find(Table(DETOUR), [0], beam_size=2, length_penalty=0.0)
+    assert wide == [
+        ([3], pytest.approx(math.log(0.45 * 0.9))),
+        ([2], pytest.approx(math.log(0.55 * 0.4))),
+    ]
+
+
+def test_a_beam_of_two_finds_it_in_a_batch_whose_other_sentences_go_other_ways() -> None:
+    chain = {BEGIN: {4: 0.9, 5: 0.1}, 4: {5: 0.9, END: 0.1}, 5: {3: 0.8, END: 0.2}, 3: {END: 1.0}}
+    network = Table(DETOUR, chain)
+    found = find(network, [1, 0, 0, 1, 0], beam_size=2, length_penalty=0.0)
+    assert [ids[0] for ids in found.ids] == [[4, 5, 3], [3], [3], [4, 5, 3], [3]]
+
+
+def test_the_length_penalty_prefers_longer_translations() -> None:
+    """Alone, [2] is likelier than [3, 4, 5]; for its length, the other is."""
+    fork = {BEGIN: {2: 0.5, 3: 0.5}, 2: {END: 0.9, 5: 0.1}, 3: {4: 0.9, END: 0.1}, 4: {5: 0.9, END: 0.1}}
+    fork[5] = {END: 1.0}
+    short, long = math.log(0.5 * 0.9), math.log(0.5 * 0.9 * 0.9)
+    for alpha, best, score in (
+        (0.0, [2], short),
+        (1.0, [3, 4, 5], penalised(long, 4, 1.0)),
+    ):
+        (found,) = find(Table(fork), [0], beam_size=2, length_penalty=alpha)
+        assert found[0] == (best, pytest.approx(score))
+
+
+@pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.7, -3.0), (7, 1.0, -1.5), (13, 0.5, -3 / 3**0.5)])
+def test_a_score_by_hand(length: int, alpha: float, expected: float) -> None:
+    assert Search(BEGIN, END, length_penalty=alpha).score(-3.0, length) == pytest.approx(expected)
+
+
+def test_by_default_it_is_greedy_and_the_penalty_is_that_of_the_length() -> None:
+    search = Search(BEGIN, END)
+    assert (search.beam_size, search.length_penalty, search.never, search.max_tokens) == (1, 1.0, (), None)
+
+
+# by a word that comes again and again, until something else is better
+AGAIN = {BEGIN: {2: 0.5, 3: 0.4, END: 0.1}, 2: {2: 0.9, END: 0.1}, 3: {END: 0.9, 2: 0.1}}
+
+
+def test_a_search_goes_on_while_something_unfinished_is_still_better_than_the_best_that_ended() -> None:
+    """[3] has 0.36, and of [2, 2, …] that goes on 0.45, 0.405, 0.3645 and, after the fifth token, 0.328."""
+    network = Table(AGAIN)
+    (found,) = find(network, [0], beam_size=2, length_penalty=0.0)
+    assert network.rows == [2] * 5
+    assert found[0] == ([3], pytest.approx(math.log(0.36)))
+
+
+def test_what_goes_on_is_compared_by_its_score_too() -> None:
+    """For their lengths the many words are the better ones for ever, so that only the limit ends them."""
+    network = Table(AGAIN)
+    (found,) = find(network, [0], beam_size=2, length_penalty=1.0, max_tokens=11)
+    assert network.rows == [2] * 11
+    assert found[0] == ([3], pytest.approx(penalised(math.log(0.36), 2, 1.0)))
+
+
+def test_a_search_goes_on_until_as_many_have_ended_as_there_are_beams() -> None:
+    first = {BEGIN: {END: 0.6, 2: 0.4}, 2: {2: 0.5, END: 0.5}}
+    for beam_size, steps in ((1, 1), (2, 2), (3, 3)):
+        network = Table(first)
+        (found,) = find(network, [0], beam_size=beam_size, length_penalty=0.0)
+        assert [translation.token_ids for translation in found] == [[2] * length for length in range(steps)]
+        assert len(network.rows) == steps
+
+
+def test_an_end_that_is_not_among_the_best_does_not_count() -> None:
+    """With two beams, of [2, 2], [3, 2], [2] and [3] only the first two are kept, though [2] and [3] end."""
+    network = Table({BEGIN: {2: 0.6, 3: 0.4}, 2: {2: 0.9, END: 0.1}, 3: {2: 0.9, END: 0.1}})
+    (found,) = find(network, [0], beam_size=2, length_penalty=0.0, max_tokens=3)
+    assert [translation.token_ids for translation in found] == [[2, 2], [3, 2]]
+
+
+def test_what_has_ended_is_replaced_by_the_next_best_that_goes_on() -> None:
+    """So that both beams are still at work: [4, 5] comes of the third best beginning."""
+    network = Table(
+        {BEGIN: {END: 0.4, 2: 0.35, 4: 0.25}, 2: {3: 0.6, END: 0.4}, 3: {END: 0.1, 2: 0.9}, 4: {5: 1.0}, 5: {END: 1.0}}
+    )
+    (found,) = find(network, [0], beam_size=2, length_penalty=0.0)
+    assert [translation.token_ids for translation in found] == [[], [4, 5]]
+
+
+@every_beam
+def test_what_is_never_written_is_not_written(beam_size: int) -> None:
+    network = make_network()
+    free = find(network, *random_sources(), beam_size=beam_size)
+    never = (3, 7, 9)
+    assert {token for found in free.ids for ids in found for token in ids} >= set(never)
+    bound = find(network, *random_sources(), beam_size=beam_size, never=never)
+    assert not {token for found in bound.ids for ids in found for token in ids} & set(never)
+
+
+def test_without_the_likeliest_word_greedy_takes_the_next_as_likely_as_it_was() -> None:
+    (found,) = find(Table(DETOUR), [0], never=(2,), length_penalty=0.0)
+    assert found == [([3], pytest.approx(math.log(0.45 * 0.9)))]
+
+
+def test_a_search_with_nothing_to_go_on_with_ends_at_once() -> None:
+    network = Table(DETOUR)
+    (found,) = find(network, [0], beam_size=2, never=(BEGIN, 2, 3, 4, 5))
+    assert [translation.token_ids for translation in found] == [[]]
+    assert network.rows == [2]
+
+
+@every_beam
+@pytest.mark.parametrize("max_tokens", [1, 2, 5])
+def test_a_translation_has_at_most_so_many_tokens_with_its_end(max_tokens: int, beam_size: int) -> None:
+    network = make_network()
+    found = find(network, *random_sources(), beam_size=beam_size, max_tokens=max_tokens)
+    assert len(network.rows) <= max_tokens
+    assert all(len(ids) <= max_tokens - 1 for translations in found.ids for ids in translations)
+    assert max(len(ids) for translations in found.ids for ids in translations) == max_tokens - 1
+
+
+ENDLESS = {last: {2: 0.4, 3: 0.3, 4: 0.2, 5: 0.1} for last in (BEGIN, 2, 3, 4, 5)}
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 4])
+@pytest.mark.parametrize(("max_tokens", "tokens"), [(None, 7), (3, 3), (7, 7), (31, 7)])
+def test_a_sentence_that_never_ends_is_ended_at_the_limit(max_tokens: int | None, tokens: int, beam_size: int) -> None:
+    """That of the search or that of the context; and its end has the probability it has."""
+    network = Table(ENDLESS, context_length=7)
+    (found,) = find(network, [0], beam_size=beam_size, max_tokens=max_tokens, length_penalty=0.0)
+    words = tokens - 1
+    assert found[0] == ([2] * words, pytest.approx(words * math.log(0.4) + math.log(1e-30), abs=1e-4))
+    assert len(found) == beam_size
+    assert len(network.rows) == tokens
+
+
+def test_a_network_is_asked_for_no_more_than_its_context() -> None:
+    network = make_network(context_length=3)
+    source_ids = random_sources()[0][:, :3]
+    found = find(network, source_ids, beam_size=3, max_tokens=31)
+    assert len(network.rows) == 3
+    assert max(len(ids) for translations in found.ids for ids in translations) == 2
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_sentence_that_is_done_leaves_the_batch(beam_size: int) -> None:
+    """The first is written after two tokens, the second after four, the third at the limit."""
+    short = {BEGIN: {2: 0.9, 3: 0.1}, 2: {END: 1.0}, 3: {END: 1.0}}
+    longer = {BEGIN: {2: 0.9, 3: 0.1}, 2: {4: 1.0}, 3: {4: 1.0}, 4: {5: 1.0}, 5: {END: 1.0}}
+    endless = {BEGIN: {2: 0.9, 3: 0.1}, 2: {2: 1.0}, 3: {3: 1.0}}
+    network = Table(short, longer, endless)
+    found = find(network, [0, 1, 2, 0], beam_size=beam_size, length_penalty=0.0, max_tokens=6)
+    assert network.rows == [beam_size * sentences for sentences in (4, 4, 2, 2, 1, 1)]
+    expected = [[[2], [3]], [[2, 4, 5], [3, 4, 5]], [[2] * 5, [3] * 5], [[2], [3]]]
+    assert found.ids == [translations[:beam_size] for translations in expected]
+
+
+def test_sentences_leave_a_batch_of_a_real_network_at_different_times() -> None:
+    """What is compared above with each alone has been through that."""
+    for beam_size in (1, 2, 5):
+        network = make_network()
+        find(network, *random_sources(), beam_size=beam_size)
+        assert network.rows == sorted(network.rows, reverse=True)
+        assert len(set(network.rows)) >= 3
+
+
+def test_no_sources_have_no_translations() -> None:
+    assert find(make_network(), torch.empty(0, 5, dtype=torch.long), beam_size=3) == []
+
+
+def test_nothing_is_kept_for_gradients_and_gradients_stay_on_elsewhere() -> None:
+    network, graphs = make_network(), []
+    network.network.head.register_forward_hook(lambda _, __, logits: graphs.append(logits.requires_grad))
+    find(network, *random_sources(), beam_size=2)
+    assert not any(graphs)
+    assert torch.is_grad_enabled()
+    assert not torch.is_inference_mode_enabled()
+    sources = random_sources()[0]
+    network.network(sources, sources % 11).sum().backward()  # what translating left behind does not hinder training
+
+
+def test_the_sources_are_left_as_they_are() -> None:
+    source_ids, mask = random_sources()
+    find(make_network(), source_ids, mask, beam_size=3)
+    assert torch.equal(source_ids, random_sources()[0])
+    assert torch.equal(mask, random_sources()[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size=0 must be at least 1"),
+        ({"beam_size": -1}, "beam_size=-1 must be at least 1"),
+        ({"length_penalty": -0.5}, "length_penalty=-0.5 must be at least 0 and below 10"),
+        ({"length_penalty": 10.0}, "length_penalty=10 must be at least 0 and below 10"),
+        ({"length_penalty": math.nan}, "length_penalty=nan must be at least 0 and below 10"),
+        ({"max_tokens": 0}, "max_tokens=0 must be at least 1"),
+    ],
+)
+def test_a_search_that_finds_nothing_is_an_error(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Search(BEGIN, END, **options)
+
+
+def test_a_search_may_be_as_small_as_can_be() -> None:
+    Search(BEGIN, END, beam_size=1, length_penalty=0.0, max_tokens=1)
+    Search(BEGIN, END, length_penalty=9.9)

@@ -1,0 +1,226 @@
+"""Attention weights collected on the way: what is seen is what was computed, and looking changes nothing."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from firstlight.networks.attention import MultiHeadAttention
+from firstlight.networks.classifier import Classifier
+from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig, Norm, Positions
+from firstlight.networks.encoder_decoder import EncoderDecoder
+from firstlight.networks.generator import Generator
+from firstlight.networks.weights import attention_weights
+
+SIZES = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 13}
+BATCH, SOURCES, TARGETS = 2, 11, 7
+every_position = pytest.mark.parametrize("positions", Positions)
+
+Call = Callable[[], Tensor]
+
+
+def random_texts(*shape: int) -> Tensor:
+    return torch.randint(0, 23, shape, generator=torch.Generator().manual_seed(1))
+
+
+SOURCE_MASK = torch.arange(SOURCES) < torch.tensor([[SOURCES], [5]])
+TARGET_MASK = torch.arange(TARGETS) < torch.tensor([[3], [TARGETS]])
+PADDING = SOURCE_MASK[:, None, None, :]  # what the mask of a text allows: (batch, heads, queries, keys)
+TARGET_PADDING = TARGET_MASK[:, None, None, :]
+BACK = torch.ones(TARGETS, TARGETS, dtype=torch.bool).tril()
+EVERYTHING = torch.ones(1, dtype=torch.bool)
+
+
+def randomize(network: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return network.double().eval()
+
+
+def classifier(**options: object) -> tuple[nn.Module, Call]:
+    network = randomize(Classifier(ClassifierConfig(**SIZES, **options), 23, 5))
+    return network, lambda: network(random_texts(BATCH, SOURCES), SOURCE_MASK)
+
+
+def generator(**options: object) -> tuple[nn.Module, Call]:
+    network = randomize(Generator(GeneratorConfig(**SIZES, **options), 23))
+    return network, lambda: network(random_texts(BATCH, TARGETS))
+
+
+def make_translator(**options: object) -> nn.Module:
+    return randomize(EncoderDecoder(EncoderDecoderConfig(**SIZES, num_decoder_layers=3, **options), 23, 23))
+
+
+def translator(**options: object) -> tuple[nn.Module, Call]:
+    network = make_translator(**options)
+    return network, lambda: network(random_texts(BATCH, SOURCES), random_texts(BATCH, TARGETS), SOURCE_MASK)
+
+
+def translator_of_padded_targets(**options: object) -> tuple[nn.Module, Call]:
+    network = make_translator(**options)
+    return network, lambda: network(
+        random_texts(BATCH, SOURCES), random_texts(BATCH, TARGETS), SOURCE_MASK, TARGET_MASK
+    )
+
+
+def names(part: str, layers: int, kind: str = "self_attention") -> list[str]:
+    return [f"{part}.{layer}.{kind}.transformation" for layer in range(layers)]
+
+
+# what each attention is called, and what it may attend to
+CLASSIFIER = dict.fromkeys(names("blocks", 2), (SOURCES, SOURCES, PADDING))
+GENERATOR = dict.fromkeys(names("blocks", 2), (TARGETS, TARGETS, BACK))
+READING = dict.fromkeys(names("encoder", 2), (SOURCES, SOURCES, PADDING))
+LOOKING = dict.fromkeys(names("decoder", 3, "cross_attention"), (TARGETS, SOURCES, PADDING))
+WRITING = names("decoder", 3)
+
+CASES = {
+    "classifier": (classifier, CLASSIFIER),
+    "generator": (generator, GENERATOR),
+    "a generator that looks ahead": (
+        lambda **options: generator(causal=False, **options),
+        dict.fromkeys(GENERATOR, (TARGETS, TARGETS, EVERYTHING)),
+    ),
+    "translator": (translator, READING | dict.fromkeys(WRITING, (TARGETS, TARGETS, BACK)) | LOOKING),
+    "translator of padded targets": (
+        translator_of_padded_targets,
+        READING | dict.fromkeys(WRITING, (TARGETS, TARGETS, BACK & TARGET_PADDING)) | LOOKING,
+    ),
+}
+every_network = pytest.mark.parametrize(("make", "expected"), CASES.values(), ids=CASES.keys())
+
+
+@every_position
+@every_network
+def test_there_are_the_weights_of_every_attention_by_its_name_and_none_where_it_may_not_look(
+    make: Callable[..., tuple[nn.Module, Call]], expected: dict[str, tuple[int, int, Tensor]], positions: Positions
+) -> None:
+    network, call = make(positions=positions)
+    with attention_weights(network) as weights:
+        call()
+    assert sorted(weights) == sorted(expected)
+    for name, (queries, keys, allowed) in expected.items():
+        assert isinstance(network.get_submodule(name), MultiHeadAttention)
+        assert weights[name].shape == (BATCH, 3, queries, keys)
+        assert_close(weights[name].sum(dim=-1), torch.ones(BATCH, 3, queries, dtype=torch.float64))
+        assert torch.equal(weights[name] > 0, allowed.expand(BATCH, 3, queries, keys))
+
+
+@every_position
+@every_network
+def test_looking_changes_neither_the_output_nor_the_gradients(
+    make: Callable[..., tuple[nn.Module, Call]], expected: object, positions: Positions
+) -> None:
+    network, call = make(positions=positions)
+    results = []
+    for looks in (False, True):
+        network.zero_grad()
+        if looks:
+            with attention_weights(network):
+                output = call()
+        else:
+            output = call()
+        output.square().sum().backward()
+        results.append((output, *(parameter.grad for parameter in network.parameters())))
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("norm", Norm)
+def test_they_are_the_weights_that_the_outputs_were_made_with(norm: Norm) -> None:
+    """Applied to the values of what was looked at, they give what the attention gave."""
+    network, call = translator(norm=norm)
+    seen = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def hook(attention: nn.Module, arguments: tuple[Tensor], options: dict[str, Tensor], output: Tensor) -> None:
+            memory = options.get("memory")
+            seen[name] = attention, arguments[0] if memory is None else memory, output
+
+        return hook
+
+    for name, module in network.named_modules():
+        if isinstance(module, MultiHeadAttention):
+            module.register_forward_hook(keep(name), with_kwargs=True)
+    with attention_weights(network) as weights:
+        call()
+    assert sorted(weights) == sorted(seen)
+    for name, (attention, memory, output) in seen.items():
+        values = attention.value(memory).unflatten(-1, (3, 4)).transpose(1, 2)
+        assert_close(attention.output((weights[name] @ values).transpose(1, 2).flatten(2)), output)
+
+
+@every_network
+def test_the_weights_want_no_gradient(make: Callable[..., tuple[nn.Module, Call]], expected: object) -> None:
+    network, call = make()
+    with attention_weights(network) as weights:
+        assert call().requires_grad
+    assert not any(weight.requires_grad for weight in weights.values())
+
+
+def hooks_of(network: nn.Module) -> int:
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in network.modules())
+
+
+@every_network
+def test_afterwards_nobody_looks_any_more(make: Callable[..., tuple[nn.Module, Call]], expected: object) -> None:
+    network, call = make()
+    with attention_weights(network) as weights:
+        assert hooks_of(network) == len(expected)
+        call()
+    assert hooks_of(network) == 0
+    weights.clear()
+    call()
+    assert weights == {}
+
+
+def test_nobody_looks_any_more_after_a_mistake_either() -> None:
+    network, _ = generator()
+    with pytest.raises(ValueError, match="longer than the context length"), attention_weights(network) as weights:
+        network(random_texts(BATCH, 17))
+    assert hooks_of(network) == 0
+    assert weights == {}
+
+
+def test_of_several_calls_the_last_one_is_kept() -> None:
+    network, _ = generator()
+    with attention_weights(network) as weights:
+        network(random_texts(BATCH, TARGETS))
+        network(random_texts(3, 5))
+        last = dict(weights)
+    with attention_weights(network) as weights:
+        network(random_texts(3, 5))
+    for name, weight in weights.items():
+        assert torch.equal(last[name], weight)
+
+
+def test_two_networks_may_be_looked_at_at_once() -> None:
+    (network, call), (_, other_call) = generator(), generator()
+    with attention_weights(network) as weights:
+        other_call()
+        assert weights == {}
+        call()
+    assert len(weights) == 2
+
+
+def test_it_works_where_no_gradients_are_kept() -> None:
+    network, call = translator()
+    with torch.inference_mode(), attention_weights(network) as weights:
+        call()
+    assert len(weights) == 2 + 2 * 3
+
+
+def test_a_cache_is_refused() -> None:
+    message = "with a cache, the weights of one token are all there is"
+    network, _ = generator()
+    with torch.no_grad(), pytest.raises(AssertionError, match=message), attention_weights(network):
+        network(random_texts(BATCH, TARGETS), network.new_cache())
+    translator_network, _ = translator()
+    with torch.no_grad():
+        memory = translator_network.encode(random_texts(BATCH, SOURCES))
+        with pytest.raises(AssertionError, match=message), attention_weights(translator_network):
+            translator_network.decode(random_texts(BATCH, TARGETS), memory, cache=translator_network.new_cache())
+    assert hooks_of(network) == hooks_of(translator_network) == 0

@@ -1,0 +1,245 @@
+"""The settings that we ship as the posts' own, composed as a run composes them: sizes, and what decides a training."""
+
+import math
+from functools import cache
+from string import ascii_lowercase
+
+import hydra
+import pytest
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+from torch.testing import assert_close
+
+from firstlight.config import register_schemas
+from firstlight.data.tables import TokenBatch
+from firstlight.data.windows import RandomWindows
+from firstlight.lit.generation import Generation
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
+from firstlight.runs.networks import build_network
+from firstlight.text.text_tokenizers import CharacterTokenizer
+
+PLAYS = "\n !(),-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz—‘’“”"  # the 71 characters of post 2
+NAMES = "." + ascii_lowercase
+NO_UNKNOWN_SYMBOL = "tokenizer.unknown_symbol=null"
+
+
+@cache
+def composed(*overrides: str) -> DictConfig:
+    """The checked config of `python src/train.py` with these arguments."""
+    register_schemas()
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
+    check(config)
+    return config
+
+
+def network_of(*overrides: str, vocab_size: int, num_classes: int = 0) -> nn.Module:
+    return build_network(OmegaConf.to_object(composed(*overrides).model), vocab_size, num_classes)
+
+
+def count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def tokenizer_of(alphabet: str, *overrides: str) -> CharacterTokenizer:
+    """What a run of the setting would make of a text of these characters."""
+    return CharacterTokenizer.train([alphabet], composed(*overrides).tokenizer.unknown_symbol)
+
+
+# --- sizes ---
+
+
+@pytest.mark.parametrize(
+    ("experiment", "vocab_size", "num_classes", "parameters"),
+    [
+        ("post/stars", 7_455, 5, 251_456),
+        ("post/stars", 6_653, 5, 12_896 + 32 * 6_653),
+        ("post/sentiment", 7_455, 2, 251_456 - 4 * (50 + 1)),  # one output instead of five
+        # 8 · 6,653 = 53,224 of words; attention 4 · 8² + 8, feed-forward 2 · 8 · 32 + 32 + 8, norms 4 · 8, head 264
+        ("post/stars_dim8", 6_653, 5, 54_336),  # "about 54,000"
+    ],
+)
+def test_the_shipped_classifiers_have_the_first_posts_parameters(
+    experiment: str, vocab_size: int, num_classes: int, parameters: int
+) -> None:
+    network = network_of(f"experiment={experiment}", vocab_size=vocab_size, num_classes=num_classes)
+    assert count(network) == parameters
+
+
+@pytest.mark.parametrize(("experiment", "num_blocks"), [("post/stars", 1), ("post/shakespeare", 3)])
+def test_a_shipped_block_has_12608_parameters_of_which_4128_are_attention(experiment: str, num_blocks: int) -> None:
+    network = network_of(f"experiment={experiment}", vocab_size=71, num_classes=5)
+    assert [count(block) for block in network.blocks] == [12_608] * num_blocks
+    assert [count(block.self_attention.transformation) for block in network.blocks] == [4_128] * num_blocks
+
+
+@pytest.mark.parametrize(
+    ("overrides", "alphabet", "vocab_size", "parameters"),
+    [
+        (["experiment=post/shakespeare", NO_UNKNOWN_SYMBOL], PLAYS, 71, 44_487),
+        (["experiment=post/shakespeare"], PLAYS, 72, 44_552),
+        (["experiment=post/shakespeare_no_mask"], PLAYS, 72, 44_552),
+        (["experiment=post/shakespeare_context16"], PLAYS, 72, 44_552 - (64 - 16) * 32),
+        (["experiment=post/names", "ladder=one_head"], NAMES, 27, 15_771),
+        (["experiment=post/names", "ladder=pre_norm"], NAMES, 27, 72_347),
+        (["experiment=post/names"], NAMES, 27, 72_347),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_the_shipped_generators_have_the_posts_vocabularies_and_parameters(
+    overrides: list[str], alphabet: str, vocab_size: int, parameters: int
+) -> None:
+    tokenizer = tokenizer_of(alphabet, *overrides)
+    assert tokenizer.vocab_size == vocab_size
+    assert count(network_of(*overrides, vocab_size=vocab_size)) == parameters
+
+
+# --- what decides a training ---
+
+STARS = {
+    "seed": 2718,
+    "dropout": 0.1,
+    "context_length": 50,
+    "tokenizer.min_document_frequency": 30,
+    "data.labels": "stars",
+    "data.batch_size": 32,
+    "model.first_position": 1,
+    "optimizer._target_": "torch.optim.Adam",
+    "optimizer.lr": 1e-3,
+    "optimizer.weight_decay": 0.0,
+    "schedule._target_": "firstlight.lit.schedules.constant",
+    "schedule.warmup_steps": 0,
+    "trainer.max_epochs": 10,
+    "trainer.gradient_clip_val": None,
+}
+SHAKESPEARE = {
+    "dropout": 0.1,
+    "context_length": 64,
+    "tokenizer.unknown_symbol": "Ø",
+    "data.preparation": "plays",
+    "data.split": "sequential",
+    "data.validation_fraction": 0.05,
+    "data.test_fraction": 0.0,
+    "data.batch_size": 32,
+    "model.causal": True,
+    "optimizer._target_": "torch.optim.Adam",
+    "optimizer.lr": 1e-3,
+    "optimizer.weight_decay": 0.0,
+    "schedule._target_": "firstlight.lit.schedules.constant",
+    "schedule.warmup_steps": 0,
+    "trainer.max_epochs": 10,
+    "trainer.gradient_clip_val": None,
+}
+LAST_RUNG = {
+    "dropout": 0.0,
+    "context_length": 32,
+    "data.separator": ".",
+    "data.split_seed": 42,
+    "data.validation_fraction": 0.1,
+    "data.test_fraction": 0.1,
+    "data.batch_size": 16,
+    "model.causal": True,
+    "optimizer._target_": "torch.optim.Adam",
+    "optimizer.lr": 0.01,
+    "optimizer.weight_decay": 0.0,
+    "schedule._target_": "firstlight.lit.schedules.one_cycle",
+    "trainer.max_epochs": 30,
+    "trainer.gradient_clip_val": None,
+}
+FIRST_RUNG = LAST_RUNG | {
+    "context_length": 10,
+    "data.batch_size": 1_000,
+    "optimizer.lr": 0.1,
+    "trainer.max_epochs": 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "settings"),
+    [
+        (["experiment=post/stars"], STARS),
+        (["experiment=post/stars_dim8"], STARS),
+        (["experiment=post/sentiment"], STARS | {"data.labels": "binary"}),
+        (["experiment=post/shakespeare"], SHAKESPEARE),
+        (["experiment=post/names"], LAST_RUNG),
+        (["experiment=post/names", "ladder=one_head"], FIRST_RUNG),
+    ],
+    ids=" ".join,
+)
+def test_a_shipped_setting_is_that_of_its_post(overrides: list[str], settings: dict[str, object]) -> None:
+    plain = OmegaConf.create(OmegaConf.to_container(composed(*overrides), enum_to_str=True))
+    assert {key: OmegaConf.select(plain, key, throw_on_missing=True) for key in settings} == settings
+
+
+@pytest.mark.parametrize(
+    ("overrides", "steps"),
+    [
+        ([], 2_300),  # 0.95 · 4,963,197 / (64 · 32)
+        (["context_length=32"], 4_600),  # of the author's script
+        (["context_length=32", "data.batch_size=64"], 2_300),
+    ],
+)
+def test_an_epoch_of_the_plays_has_about_the_posts_steps(overrides: list[str], steps: int) -> None:
+    data = composed("experiment=post/shakespeare", *overrides).data
+    length = round((1 - data.validation_fraction - data.test_fraction) * 4_963_197)
+    assert round(len(RandomWindows(0, length, data.context_length, data.batch_size, 0)), -2) == steps
+
+
+# --- what the settings mean ---
+
+
+def test_the_shipped_sinusoid_of_post_1_counts_from_one() -> None:
+    """Column 2i of width 32 has the wave 10000^(i/16): 1 of column 0, 100 of column 16, 1000 of column 24."""
+    table = network_of("experiment=post/stars", vocab_size=7, num_classes=5).positions.table
+    assert table.shape == (50, 32)
+    columns = [0, 1, 16, 17, 24, 25]
+    expected = [
+        [0.841471, 0.540302, 0.010000, 0.999950, 0.001000, 1.000000],  # of 1, 0.01 and 0.001
+        [0.909297, -0.416147, 0.019999, 0.999800, 0.002000, 0.999998],  # of 2, 0.02 and 0.002
+        [-0.262375, 0.964966, 0.479426, 0.877583, 0.049979, 0.998750],  # of 50, 0.5 and 0.05
+    ]
+    assert_close(table[[0, 1, 49]][:, columns], torch.tensor(expected), atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "looks_ahead"), [("post/shakespeare", False), ("post/shakespeare_no_mask", True)]
+)
+def test_only_the_setting_without_a_mask_sees_what_it_is_to_predict(experiment: str, looks_ahead: bool) -> None:
+    torch.manual_seed(0)
+    network = network_of(f"experiment={experiment}", vocab_size=72).eval()
+    token_ids = torch.arange(1, 65)[None]
+    changed = token_ids.clone()
+    changed[:, 41:] += 5
+    differs = (network(changed) - network(token_ids)).abs().amax(dim=2)[0] > 1e-4
+    assert differs[:41].any().item() is looks_ahead
+    assert differs[41:].all()
+
+
+@pytest.mark.parametrize(("overrides", "loss"), [([NO_UNKNOWN_SYMBOL], 4.26), ([], 4.28)])
+def test_a_uniform_guess_at_the_next_character_costs_4_26_nats(overrides: list[str], loss: float) -> None:
+    """-ln(1/71); one more for the unknown symbol. At every position of every text, hence in the mean."""
+    overrides = ["experiment=post/shakespeare", *overrides]
+    vocab_size = tokenizer_of(PLAYS, *overrides).vocab_size
+    torch.manual_seed(0)
+    network = network_of(*overrides, vocab_size=vocab_size)
+    for parameter in network.head.parameters():
+        nn.init.zeros_(parameter)
+    windows = torch.randint(0, vocab_size, (5, 65))
+    module = Generation(network, optimizer=None, schedule=None)  # type: ignore[arg-type]  # which take no part
+    found = module.training_step(TokenBatch(windows[:, :-1], windows[:, 1:]))["loss"].item()
+    assert found == pytest.approx(loss, abs=0.005)
+    assert math.exp(found) == pytest.approx(vocab_size, rel=1e-5)  # its perplexity
+
+
+# --- characters ---
+
+
+def test_lysander_is_spelled_as_in_post_2() -> None:
+    """There the first character is 1; here it is 0, or 1 where the unknown symbol is 0."""
+    spelled = [23, 36, 30, 12, 25, 15, 16, 29]
+    plain = tokenizer_of(PLAYS, "experiment=post/shakespeare", NO_UNKNOWN_SYMBOL)
+    assert plain.encode("LYSANDER").tolist() == [place - 1 for place in spelled]
+    shipped = tokenizer_of(PLAYS, "experiment=post/shakespeare")
+    assert shipped.encode("LYSANDER").tolist() == spelled
+    assert shipped.words[0] == "Ø"

@@ -1,0 +1,103 @@
+"""Post 3's sentence, "the cat sat on the mat", from its words to their vectors, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID, train_word_tokenizer
+from firstlight.text.vectors import cooccurrence, power_iteration, principal_components
+
+Numbers = NDArray[np.float64]
+
+WORDS = ["cat", "mat", "on", "sat", "the"]  # in one text each, hence in the order of the alphabet
+NEIGHBOURS = {
+    "cat": {"the": 1, "sat": 1},
+    "mat": {"the": 1},
+    "on": {"sat": 1, "the": 1},
+    "sat": {"cat": 1, "on": 1},
+    "the": {"cat": 1, "on": 1, "mat": 1},
+}
+ROOT = math.sqrt(6)
+
+
+def counted() -> csr_array:
+    """The counts of the tokenizer's words: (5, 5)."""
+    tokenizer, ids = train_word_tokenizer(["The cat sat on the mat."])
+    assert tokenizer.words[2:] == WORDS
+    counts = cooccurrence(ids, tokenizer.vocab_size)
+    special = [PAD_ID, UNKNOWN_ID]
+    assert not counts[special].sum()
+    assert not counts[:, special].sum()
+    return counts[2:, 2:]
+
+
+def rows_by_hand() -> Numbers:
+    """Each row of the counts less its mean, over its deviation.
+
+    Two ones of five: mean 2/5, variance 2/5 - 4/25 = 6/25, so that 1 becomes (3/5) / (√6/5) = 3/√6 and 0 -2/√6; three
+    ones likewise 2/√6 and -3/√6; a single one: mean 1/5, variance 1/5 - 1/25 = 4/25, so that 1 becomes 2 and 0 -1/2.
+    """
+    one_and_zero = {1: (2, -1 / 2), 2: (3 / ROOT, -2 / ROOT), 3: (2 / ROOT, -3 / ROOT)}
+    rows = []
+    for word in WORDS:
+        one, zero = one_and_zero[len(NEIGHBOURS[word])]
+        rows.append([one if other in NEIGHBOURS[word] else zero for other in WORDS])
+    return np.array(rows)
+
+
+def post_components(rows: Numbers, dim: int) -> tuple[Numbers, Numbers]:
+    """As post 3 says it: the covariance (of n), v ← Av/‖Av‖, then A ← A - λvvᵀ."""
+    covariance = rows.T @ rows / len(rows)
+    eigenvalues, eigenvectors = [], []
+    for _ in range(dim):
+        vector = np.array([1.0, 2.0, 3.0, 5.0, 7.0])
+        for _ in range(2_000):
+            vector = covariance @ vector
+            vector /= np.linalg.norm(vector)
+        eigenvalues.append(vector @ covariance @ vector)
+        eigenvectors.append(vector * np.sign(vector[np.abs(vector).argmax()]))
+        covariance = covariance - eigenvalues[-1] * np.outer(vector, vector)
+    return np.array(eigenvalues), np.stack(eigenvectors, axis=1)
+
+
+def test_each_word_of_the_sentence_stands_beside_what_post_3_says() -> None:
+    expected = [[NEIGHBOURS[word].get(other, 0) for other in WORDS] for word in WORDS]
+    assert counted().toarray().tolist() == expected
+
+
+def test_the_sentences_vectors_have_the_products_of_its_standardised_rows() -> None:
+    """Three components lose nothing of rows whose rank is three: of v and w, v · w is that of the rows."""
+    vectors = principal_components(counted(), 3).astype(np.float64)
+    near, far = 7.5 / ROOT, 10 / 3
+    # the row of "the" is the opposite of that of "cat"; "sat" times "the": (4 · 6 - 4) / 6; "mat" times "cat":
+    # (2 · 3 + 1/2 · 2 + 1/2 · 2 - 1/2 · 3 + 1/2 · 2) / √6; "mat" times "sat": (-4 - 3/2 + 1 - 3/2 + 1) / √6
+    expected = [
+        [5, near, 5, -far, -5],
+        [near, 5, near, -5 / ROOT, -near],
+        [5, near, 5, -far, -5],
+        [-far, -5 / ROOT, -far, 5, far],
+        [-5, -near, -5, far, 5],
+    ]
+    assert vectors @ vectors.T == pytest.approx(np.array(expected), abs=1e-5)
+
+
+def test_cat_and_on_stand_beside_the_same_words_and_get_the_same_vector_and_the_the_opposite() -> None:
+    vectors = dict(zip(WORDS, principal_components(counted(), 2), strict=True))
+    assert vectors["cat"] == pytest.approx(vectors["on"], abs=1e-5)
+    assert vectors["the"] == pytest.approx(-vectors["cat"], abs=1e-5)
+    assert np.abs(vectors["cat"] - vectors["sat"]).max() > 0.5
+
+
+def test_the_sentences_components_are_those_of_post_3s_own_loop() -> None:
+    rows = rows_by_hand()
+    assert rows.mean(axis=1) == pytest.approx(0)
+    assert rows.std(axis=1) == pytest.approx(1)
+    eigenvalues, eigenvectors = post_components(rows, 2)
+    assert eigenvalues[0] > 1.5 * eigenvalues[1] > 0
+    found_values, found_vectors = power_iteration(rows.T @ rows / 5, 2)
+    assert found_values == pytest.approx(eigenvalues)
+    assert found_vectors == pytest.approx(eigenvectors, abs=1e-6)
+    assert principal_components(counted(), 2) == pytest.approx(rows @ eigenvectors, abs=1e-5)

@@ -1,0 +1,250 @@
+"""Sentences of film reviews: the task, its baselines, and post 3's setting of it."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+from torch.testing import assert_close
+
+import firstlight
+from firstlight.config import register_schemas
+from firstlight.data.samples import movies
+from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
+from firstlight.networks.classifier import Classifier
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
+from firstlight.runs.networks import build_network
+from tests_support import Scripts
+
+POST, ADAM = "experiment=post/movies", "experiment=post/movies_adam"
+
+
+@cache
+def composed(*overrides: str) -> DictConfig:
+    """The checked config of `python src/train.py` with these arguments."""
+    register_schemas()
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
+    check(config)
+    return config
+
+
+def network_of(*overrides: str, vocab_size: int) -> nn.Module:
+    return build_network(OmegaConf.to_object(composed(*overrides).model), vocab_size, num_classes=2)
+
+
+def flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every key of a composed config, with its value."""
+    if not isinstance(config, dict):
+        return {prefix: config}
+    return {key: value for name in config for key, value in flat(config[name], f"{prefix}.{name}").items()}
+
+
+def settings_of(*overrides: str) -> dict[str, Any]:
+    resolved: dict[str, Any] = {}
+    for name in ("dropout", "context_length", "vectors", "data", "model", "module", "optimizer", "schedule", "trainer"):
+        node = composed(*overrides)[name]
+        is_group = OmegaConf.is_config(node)
+        resolved[name] = OmegaConf.to_container(node, resolve=True, enum_to_str=True) if is_group else node
+    return {key.removeprefix("."): value for key, value in flat(resolved).items()}
+
+
+# --- the task ---
+
+
+@pytest.fixture(scope="module")
+def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An override that lets all runs here encode the sample once."""
+    return f"paths.cache_dir={tmp_path_factory.mktemp('cache')}"
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "per_word", "rest"),
+    [
+        # attention 4 · 16² + 16, feed-forward 2 · 16 · 64 + 64 + 16, three norms of 2 · 16, convolution 3 · 16² + 16,
+        # head 16 + 1
+        ("tiny", Classifier, 16, 4 * 16**2 + 16 + 2 * 16 * 64 + 80 + 6 * 16 + 3 * 16**2 + 16 + 17),
+        ("bag_of_words", BagOfWords, 32, 32 + 1),
+        ("logistic", LogisticRegression, 1, 1),
+    ],
+)
+def test_every_classifier_trains_on_the_sample_and_can_be_asked_afterwards(
+    model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, cached: str
+) -> None:
+    sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", cached]
+    run = scripts.train("task=movies", "data.source=sample", f"model={model}", *sizes)
+    record = json.loads((run / "metrics.json").read_text())
+    assert (record["task"], record["model"], record["status"], record["steps"]) == ("movies", model, "finished", 3)
+    assert record["data"]["rows"] == movies.SPLITS
+    assert record["data"]["classes"] == ["negative", "positive"]
+    assert record["data"]["path"] == f"generated movies {movies.VERSION}"
+    assert record["parameters"] == record["data"]["vocab_size"] * per_word + rest
+    for metric in ("val/loss", "val/accuracy", "val/macro_f1", "test/loss", "test/accuracy"):
+        assert 0 < record["metrics"][metric] < 1.5, metric
+    loaded = firstlight.load(run)
+    assert isinstance(loaded.network, kind)
+    texts = ["It is good, and I love it.", "It is bad, and I hate it.", ""]
+    predictions = list(loaded.predict_many(texts))
+    done = scripts.run("predict", str(run), "--text", *texts)
+    assert done.returncode == 0, done.stderr
+    for prediction, line in zip(predictions, done.stdout.splitlines(), strict=True):
+        assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
+        assert f"positive {prediction.probabilities['positive']:.3f}" in line
+    done = scripts.run("evaluate", str(run))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())["metrics"]
+    assert found["test/loss"] == pytest.approx(record["metrics"]["test/loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("model", ["bag_of_words", "logistic"])
+@pytest.mark.parametrize("task", ["names", "shakespeare", "review_text", "translation"])
+def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model: str, scripts: Scripts) -> None:
+    done = scripts.run("train", f"task={task}", f"model={model}")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"error: model={model}: the network of this task has no model.architecture; choose another\n"
+    )
+
+
+# --- the setting of post 3 ---
+
+
+def test_the_setting_is_that_of_post_3() -> None:
+    settings = settings_of(POST)
+    expected = {
+        "dropout": 0.0,
+        "context_length": 12,
+        "vectors.kind": "cooccurrence",
+        "vectors.window": 1,
+        "vectors.trained": False,
+        "data._target_": "firstlight.data.reviews.ReviewData",
+        "data.sample": "movies",
+        "data.name": "movie_reviews",
+        "data.labels": "classes",
+        "data.class_names": ["negative", "positive"],
+        "data.context_length": 12,
+        "vectors.std": 1.0,
+        "model.embedding_std": 1.0,
+        "data.truncation": "head",  # the first 12 words
+        "model.architecture": "transformer",
+        "model.dim": 50,
+        "model.num_layers": 2,
+        "model.num_heads": 3,
+        "model.head_dim": 50,
+        "model.feed_forward_dim": 400,
+        "model.feed_forward": "mlp",
+        "model.activation": "relu",
+        "model.scale_scores": False,
+        "model.norm": "post",
+        "model.norm_kind": "layer",
+        "model.norm_affine": False,
+        "model.final_norm": False,
+        "model.residual": True,
+        "model.positions": "sinusoidal",
+        "model.attention_bias": False,
+        "model.output_projection": True,
+        "model.causal": False,
+        "model.convolution": None,
+        "model.token_dropout": 0.0,
+        "model.dropout": 0.0,
+        "model.pooling": "flatten",
+        "module._target_": "firstlight.lit.classification.Classification",
+        "module.label_smoothing": 0.0,
+        "optimizer._target_": "torch.optim.SGD",
+        "optimizer.lr": 1e-3,
+        "optimizer.momentum": 0.0,
+        "optimizer.weight_decay": 0.0,
+        "schedule._target_": "firstlight.lit.schedules.constant",
+        "schedule.warmup_steps": 0,
+        "trainer.gradient_clip_val": None,
+    }
+    assert {key: settings[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("vocab_size", [997, 6_653])
+def test_the_network_of_post_3_has_the_parameters_of_its_matrices(vocab_size: int) -> None:
+    network = network_of(POST, vocab_size=vocab_size)
+    attention = 3 * 3 * 50 * 50 + 3 * 50 * 50 + 50  # query, key and value of three heads, then 150 → 50
+    feed_forward = 50 * 400 + 400 + 400 * 50 + 50
+    head = 12 * 50 + 1  # of all words' numbers, one output
+    expected = vocab_size * 50 + 2 * (attention + feed_forward) + head
+    assert sum(parameter.numel() for parameter in network.parameters()) == expected
+    assert expected - vocab_size * 50 == 2 * 70_500 + 601
+
+
+def test_the_blocks_of_post_3_are_made_as_it_says() -> None:
+    network = network_of(POST, vocab_size=17)
+    assert isinstance(network, Classifier)
+    assert len(network.blocks) == 2
+    for block in network.blocks:
+        attention = block.self_attention.transformation
+        assert (attention.num_heads, attention.scale) == (3, 1.0)
+        for layer in (attention.query, attention.key, attention.value):
+            assert (layer.in_features, layer.out_features, layer.bias) == (50, 150, None)
+        assert (attention.output.in_features, attention.output.out_features) == (150, 50)
+        for sublayer in (block.self_attention, block.feed_forward):
+            assert isinstance(sublayer.norm_after, nn.LayerNorm)
+            assert not list(sublayer.norm_after.parameters())
+            assert isinstance(sublayer.norm_before, nn.Identity)
+    assert network.head.outputs.out_features == 1
+
+
+def test_the_padding_of_a_short_sentence_changes_nothing_in_post_3s_network() -> None:
+    torch.manual_seed(0)
+    network = network_of(POST, vocab_size=17).eval()
+    token_ids = torch.randint(2, 17, (3, 12))
+    padding_mask = torch.arange(12) < torch.tensor([[12], [5], [0]])
+    logits = network(token_ids, padding_mask)
+    changed = torch.where(padding_mask, token_ids, (token_ids + 1) % 17)
+    assert_close(network(changed, padding_mask), logits)
+    assert_close(network(token_ids[1:2, :5]), logits[1:2])
+
+
+def test_the_optimizer_of_post_3_takes_a_thousandth_of_the_gradient() -> None:
+    weight = nn.Parameter(torch.tensor([3.0, -5.0]))
+    optimizer = instantiate(composed(POST).optimizer)([weight])
+    for _ in range(2):
+        optimizer.zero_grad()
+        (weight * torch.tensor([7.0, 11.0])).sum().backward()
+        optimizer.step()
+    assert_close(weight.detach(), torch.tensor([3 - 0.014, -5 - 0.022]))
+
+
+def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> None:
+    post, adam = settings_of(POST), settings_of(ADAM)
+    missing = object()
+    differing = {key for key in post.keys() | adam.keys() if post.get(key, missing) != adam.get(key, missing)}
+    assert {key for key in differing if not key.startswith("optimizer.")} == {
+        "dropout",
+        "model.dropout",
+        "vectors.trained",
+    }
+    assert (adam["dropout"], adam["model.dropout"], adam["vectors.trained"]) == (0.3, 0.3, True)
+    assert adam["optimizer._target_"] == "torch.optim.Adam"
+    assert adam["optimizer.lr"] == post["optimizer.lr"]
+    assert adam["optimizer.weight_decay"] == 0
+
+
+def test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest(
+    scripts: Scripts, reviews_folder: Path, cached: str
+) -> None:
+    short = [f"data.path={reviews_folder}", "data.class_names=null", "trainer.accelerator=cpu", "logger=none", cached]
+    weights = []
+    for steps in (1, 3):
+        run = scripts.train(POST, *short, f"trainer.max_steps={steps}", "test=false")
+        weights.append(torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"])
+    first, third = weights
+    still = {name for name, weight in third.items() if torch.equal(weight, first[name])}
+    assert still == {"network.embedding.weight"}
+    vectors = third["network.embedding.weight"]
+    assert vectors[2:].std(correction=0).item() == pytest.approx(1, abs=0.01)  # model.embedding_std
+    record = json.loads((run / "metrics.json").read_text())
+    assert record["parameters"] == 2 * 70_500 + 12 * 50 * 5 + 5  # five stars here, and no word
+    assert "vectors=cooccurrence, embedding: " in (run / "train.log").read_text()

@@ -1,0 +1,246 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firstlight.errors import UserError
+from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARKS, SentenceTokenizer, tidy
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
+
+SRC = Path(__file__).parents[2] / "src"
+EVERY_WORD = TokenizerOptions(min_document_frequency=1)
+PIECES = TokenizerOptions(kind=TokenizerKind.subword, max_size=311)
+TEXTS = ["A dog runs, doesn't it?", "Two dogs (red ones) run!", "Zwei Hunde laufen — schön schnell."]
+
+words = SentenceTokenizer.train(TEXTS, EVERY_WORD)
+pieces = SentenceTokenizer.train(TEXTS * 3, PIECES)
+EVERY_KIND = pytest.mark.parametrize("tokenizer", [words, pieces], ids=["words", "pieces"])
+
+
+def encode(tokenizer: SentenceTokenizer, text: str) -> list[int]:
+    return tokenizer.encode_batch([text]).ids.tolist()
+
+
+# --- tidy ---
+
+
+def test_a_tidy_text_has_one_space_between_words_and_none_around_them():
+    assert tidy(" \tA\u00a0dog \r\n\u2003runs.\n") == "A dog runs."
+    assert tidy(" \n\u3000") == ""
+
+
+def test_a_tidy_text_has_composed_letters():
+    assert tidy("scho\u0308n cafe\u0301") == "schön café"
+
+
+def test_what_no_file_can_hold_becomes_a_question_mark():
+    assert tidy("a \ud800 dog") == "a ? dog"
+
+
+@given(st.text())
+def test_a_tidy_text_stays_as_it_is(text):
+    assert tidy(tidy(text)) == tidy(text)
+
+
+# --- there and back ---
+
+
+@given(st.text())
+def test_pieces_write_any_text_again_as_tidy_makes_it(text):
+    ids = encode(pieces, text)
+    assert pieces.decode(ids) == tidy(text)
+    assert min(ids, default=len(MARKS)) >= len(MARKS)
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_texts_are_encoded_each_for_itself_and_in_their_order(texts):
+    encoded = pieces.encode_batch(texts)
+    assert [pieces.decode(ids) for ids in encoded] == [tidy(text) for text in texts]
+    assert encoded.ids.dtype == np.int32
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("text", TEXTS)
+def test_spacing_and_punctuation_come_back(tokenizer, text):
+    assert tokenizer.decode(encode(tokenizer, f"  {text}\n")) == text
+
+
+@EVERY_KIND
+def test_case_is_kept(tokenizer):
+    assert encode(tokenizer, "A dog") != encode(tokenizer, "a Dog")
+
+
+def test_words_of_known_parts_come_back_in_any_order():
+    assert words.decode(encode(words, "doesn't Hunde run? schön, — it!")) == "doesn't Hunde run? schön, — it!"
+
+
+@given(st.text())
+def test_whatever_the_words_write_is_made_of_the_vocabulary_and_the_unknown(text):
+    ids = encode(words, text)
+    assert set(ids) <= {UNKNOWN_ID, *range(len(MARKS), words.vocab_size)}
+    if UNKNOWN_ID not in ids:
+        assert words.decode(ids) == tidy(text)
+
+
+def test_an_unknown_word_is_one_mark_and_is_not_written():
+    ids = encode(words, "A cat runs, doesn't it?")
+    assert [words.words[i] for i in ids] == ["ĠA", "[UNK]", "Ġruns", ",", "Ġdoesn", "'t", "Ġit", "?"]
+    assert words.decode(ids) == "A runs, doesn't it?"
+
+
+def test_no_text_is_no_ids():
+    for tokenizer in (words, pieces):
+        assert len(tokenizer.encode_batch([])) == 0
+        assert tokenizer.encode_batch(["", "A", " \n"]).offsets.tolist() == [0, 0, 1, 1]
+        assert tokenizer.decode([]) == ""
+
+
+# --- marks ---
+
+
+def test_the_first_ids_are_the_marks():
+    for tokenizer in (words, pieces):
+        assert tokenizer.words[:4] == ["[PAD]", "[UNK]", "[BEGIN]", "[END]"]
+        assert (PAD_ID, tokenizer.unknown_id, BEGIN_ID, END_ID) == (0, 1, 2, 3)
+        assert list(tokenizer.unwritten) == [PAD_ID, UNKNOWN_ID, BEGIN_ID]  # the end is written, or it never ends
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("around", ["", " ", "dog"])
+def test_no_mark_comes_out_of_a_text_that_has_its_name(mark, around):
+    texts = [f"{around}{mark}{around}", f"A {mark} {mark}{mark}"] * 7
+    for options in (EVERY_WORD, PIECES):
+        tokenizer = SentenceTokenizer.train(texts, options)
+        for text in texts:
+            ids = encode(tokenizer, text)
+            assert min(ids) >= len(MARKS)
+            assert tokenizer.decode(ids) == tidy(text)
+    assert not set(encode(words, texts[0])) & {PAD_ID, BEGIN_ID, END_ID}
+
+
+@EVERY_KIND
+def test_marks_are_left_out_of_what_is_written(tokenizer):
+    ids = encode(tokenizer, TEXTS[0])
+    middle = len(ids) // 2
+    with_marks = [BEGIN_ID, *ids[:middle], UNKNOWN_ID, *ids[middle:], END_ID, PAD_ID, PAD_ID]
+    assert tokenizer.decode(with_marks) == TEXTS[0]
+
+
+def test_readable_ids_are_words_without_their_space_and_marks_by_name():
+    ids = [BEGIN_ID, *encode(words, "A cat — schön?"), END_ID, PAD_ID]
+    assert words.readable(ids) == ["[BEGIN]", "A", "[UNK]", "—", "schön", "?", "[END]", "[PAD]"]
+    ids = encode(pieces, "A dog runs, doesn't it?")
+    assert "".join(pieces.readable(ids)) == "Adogruns,doesn'tit?"
+    assert len(pieces.readable(ids)) == len(ids)
+
+
+# --- the vocabulary ---
+
+
+def test_words_are_counted_by_texts_the_most_frequent_first():
+    tokenizer = SentenceTokenizer.train(["b a", "c c c b", "b a!", "A"], EVERY_WORD)
+    assert tokenizer.words[4:] == ["Ġb", "Ġa", "!", "ĠA", "Ġc"]
+    assert tokenizer.kind is TokenizerKind.word
+    assert tokenizer.vocab_size == 9
+
+
+def test_words_of_fewer_texts_than_asked_are_unknown():
+    texts = ["b a", "c c c b", "b a!"]
+    found = {n: SentenceTokenizer.train(texts, TokenizerOptions(min_document_frequency=n)).words[4:] for n in (2, 3)}
+    assert found == {2: ["Ġb", "Ġa"], 3: ["Ġb"]}
+    with pytest.raises(UserError, match=r"tokenizer.min_document_frequency=4 leaves no word; set it to 3 or less"):
+        SentenceTokenizer.train(texts, TokenizerOptions(min_document_frequency=4))
+
+
+@pytest.mark.parametrize(("max_size", "expected"), [(6, 6), (8, 8), (9, 9), (1009, 9), (None, 9), (3, 5), (5, 5)])
+def test_as_many_words_are_kept_as_asked_the_marks_included_and_at_least_one(max_size, expected):
+    options = TokenizerOptions(max_size=max_size, min_document_frequency=1)
+    tokenizer = SentenceTokenizer.train(["b a", "c c c b", "b a!", "A"], options)
+    assert tokenizer.vocab_size == expected
+    assert tokenizer.words == [*MARKS, "Ġb", "Ġa", "!", "ĠA", "Ġc"][:expected]
+
+
+def test_texts_without_a_word_are_refused():
+    with pytest.raises(UserError, match="the training texts have no word"):
+        SentenceTokenizer.train([" ", ""], EVERY_WORD)
+
+
+@pytest.mark.parametrize(("max_size", "expected"), [(260, 260), (263, 263), (1009, 264)])
+def test_pieces_are_as_many_as_asked_or_as_the_texts_have_pairs(max_size, expected):
+    options = TokenizerOptions(kind=TokenizerKind.subword, max_size=max_size)
+    tokenizer = SentenceTokenizer.train(["abcd abcd"], options)  # Ġa, bc, ... up to the whole word
+    assert tokenizer.vocab_size == expected
+    assert tokenizer.kind is TokenizerKind.subword
+    assert (len(encode(tokenizer, "abcd")) == 1) is (max_size == 1009)
+
+
+def test_every_byte_is_a_piece_that_can_be_written():
+    every_byte = "".join(map(chr, range(0x21, 0x7F))) + "é — 日 𝕏"
+    alone = SentenceTokenizer.train([], TokenizerOptions(kind=TokenizerKind.subword, max_size=260))
+    assert alone.vocab_size == 260
+    assert alone.decode(encode(alone, every_byte)) == every_byte
+
+
+def test_untidy_texts_teach_what_tidy_ones_do():
+    for options in (EVERY_WORD, PIECES):
+        untidy = [f" {text.replace(' ', chr(9) + chr(10))}\n".replace("ö", "o\u0308") for text in TEXTS]
+        assert SentenceTokenizer.train(untidy * 3, options).words == SentenceTokenizer.train(TEXTS * 3, options).words
+
+
+TRAIN = """
+import sys
+from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.sentence_tokenizers import SentenceTokenizer
+texts = eval(sys.argv[1])
+print(SentenceTokenizer.train(texts, TokenizerOptions(max_size=97, min_document_frequency=1)).to_json())
+print(SentenceTokenizer.train(texts, TokenizerOptions(kind=TokenizerKind.subword, max_size=311)).to_json())
+"""
+
+
+def test_the_vocabulary_is_the_same_in_every_process():
+    texts = ["".join(np.random.default_rng(seed).choice(list("abcdeé日  ,"), 211)) for seed in range(5)]
+    trained = {
+        subprocess.run(
+            [sys.executable, "-c", TRAIN, repr(texts)],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(SRC), "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
+            | {"TOKENIZERS_PARALLELISM": parallel},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=True,
+        ).stdout
+        for seed, parallel in (("1", "false"), ("2", "true"))
+    }
+    assert len(trained) == 1
+    assert [tokenizer_of_json(line).vocab_size for line in trained.pop().splitlines()] == [97, 311]
+
+
+# --- read back ---
+
+
+@EVERY_KIND
+def test_a_tokenizer_is_read_back_as_it_was(tokenizer):
+    again = tokenizer_of_json(tokenizer.to_json())
+    assert isinstance(again, SentenceTokenizer)
+    assert (again.kind, again.words, again.vocab_size) == (tokenizer.kind, tokenizer.words, tokenizer.vocab_size)
+    assert json.loads(again.to_json()) == json.loads(tokenizer.to_json())
+    assert SentenceTokenizer.from_json(tokenizer.to_json()).words == tokenizer.words
+
+
+@settings(deadline=None, max_examples=31)
+@given(st.text())
+def test_what_was_read_back_encodes_and_writes_as_before(text):
+    for tokenizer in (words, pieces):
+        again = tokenizer_of_json(tokenizer.to_json())
+        ids = encode(tokenizer, text)
+        assert encode(again, text) == ids
+        assert again.decode(ids) == tokenizer.decode(ids)
+        assert again.readable(ids) == tokenizer.readable(ids)
