@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from firstlight.data.options import Preparation
@@ -54,3 +55,48 @@ def test_two_processes_read_a_text_as_one_does_with_twice_the_batch(task: str, s
     for name in ("val/loss", "val/perplexity", "val/bits_per_character", "val/accuracy", "val/last_position_loss"):
         assert records[1]["metrics"][name] == pytest.approx(records[0]["metrics"][name], rel=1e-5), name
     assert len(list((scripts.folder / "two" / "samples").iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_two_processes_translate_as_one_does_with_twice_the_batch(scripts: Scripts) -> None:
+    """Where each batch holds sentences of one length, in even numbers: else the processes' means weigh differently."""
+    rng = np.random.default_rng(0)
+    words = {"dog": "Hund", "cat": "Katze", "horse": "Pferd", "house": "Haus", "tree": "Baum"}
+    (scripts.folder / "pairs").mkdir()
+    for split, counts in {
+        "train": {3: 12 * 8, 5: 8 * 11, 7: 6 * 13},  # words of a sentence, whose end is one more: 48 tokens a batch
+        "validation": {2: 7, 5: 9, 7: 7},
+        "test": {3: 1, 4: 12},
+    }.items():
+        sides: dict[str, list[str]] = {"en": [], "de": []}
+        for length, count in counts.items():
+            for sentence in rng.choice([*words], (count, length)):
+                sides["en"].append(" ".join(sentence))
+                sides["de"].append(" ".join(words[word] for word in sentence[::-1]))
+        for ending, lines in sides.items():
+            (scripts.folder / "pairs" / f"{split}.{ending}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    common = ["task=translation", "data.path=pairs", "tokenizer=word", "model=tiny", "dropout=0", "context_length=11"]
+    common += ["data.evaluation_batch_size=11", "optimizer.lr=0.01", "schedule.warmup_steps=5", "trainer.max_epochs=3"]
+    common += ["trainer.log_every_n_steps=5", "trainer.accelerator=cpu", "trainer.precision=64-true"]
+    one = scripts.run_alone("train", *common, "data.batch_tokens=48", "hydra.run.dir=one")
+    assert one.returncode == 0, one.stderr
+    two = scripts.run_alone(
+        *("train", *common, "data.batch_tokens=24", "hydra.run.dir=two"),
+        *("trainer.devices=2", "trainer.strategy=ddp"),
+    )
+    assert two.returncode == 0, two.stderr
+    records = [json.loads((scripts.folder / run / "metrics.json").read_text()) for run in ("one", "two")]
+    assert records[1]["steps"] == records[0]["steps"] == 3 * (8 + 11 + 13)
+    for split in ("val", "test"):
+        for name in ("loss", "perplexity", "accuracy", "bleu", "chrf", "bleu_beam4", "chrf_beam4"):
+            metric = f"{split}/{name}"
+            assert records[1]["metrics"][metric] == pytest.approx(records[0]["metrics"][metric], rel=1e-6), metric
+    assert 1 < records[0]["metrics"]["val/bleu"] < 100
+    # Every sentence has been translated once, an odd number by two processes: as by one that only evaluates.
+    done = scripts.run("evaluate", "two", "--split", "validation")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((scripts.folder / "two" / "evaluate" / "validation" / "metrics.json").read_text())
+    assert found["rows"] == 23
+    for name, value in found["metrics"].items():
+        assert records[1]["metrics"][name.replace("validation", "val")] == pytest.approx(value, rel=1e-5), name
+    assert len(list((scripts.folder / "two" / "samples").iterdir())) == 3

@@ -7,7 +7,7 @@ import pytest
 
 from tests_support import ROOT, Scripts
 
-TASKS = "names, review_text, reviews, sentiment, shakespeare, stars, text"
+TASKS = "movies, names, review_text, reviews, sentiment, shakespeare, stars, text, translation"
 MISTAKES = {
     "dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
     "+dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
@@ -38,6 +38,8 @@ MISTAKES = {
     "task=names data.validation_fraction=0": "data.validation_fraction=0.0 must lie between 0 and 0.5",
     "task=names context_length=1": "context_length=1 must be at least 2 for a generator",
     "task=names tokenizer.unknown_symbol=xy": "tokenizer.unknown_symbol=xy must be one character, or null",
+    "task=translation tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word",
+    "task=translation context_length=1": "context_length=1 must be at least 2: a word and the end",
     "init_from=nowhere": "nowhere: there is no such run folder",
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "missing EQUAL",
@@ -80,7 +82,12 @@ def test_an_answer_does_not_wait_for_torch(argument: str, scripts: Scripts) -> N
 def test_help_lists_the_groups_and_the_keys(scripts: Scripts) -> None:
     done = scripts.run("train", "--help")
     assert done.returncode == 0
-    for word in (f"task: {TASKS}", "model: large, medium, small, tiny", "context_length", "resume"):
+    for word in (
+        f"task: {TASKS}",
+        "model: bag_of_words, large, logistic, medium, small, tiny",
+        "context_length",
+        "resume",
+    ):
         assert word in done.stdout
 
 

@@ -1,6 +1,7 @@
 """A run that was killed goes on, and ends with the very weights of one that was not."""
 
 import json
+import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,35 @@ def generators(tmp_path: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.fixture
+def translation(tmp_path: Path) -> list[str]:
+    """Two epochs of some 45 batches of pairs, dropout on, a checkpoint every 7 steps."""
+    chosen = random.Random(0)
+    words = {"dog": "Hund", "cat": "Katze", "sees": "sieht", "big": "groß", "the": "das", "a": "ein"}
+    for ending in ("en", "de"):
+        (tmp_path / f"pairs.{ending}").touch()
+    for _ in range(300):
+        sentence = chosen.choices([*words], k=chosen.randint(1, 9))
+        for ending, written in {"en": sentence, "de": [words[word] for word in sentence[::-1]]}.items():
+            with (tmp_path / f"pairs.{ending}").open("a", encoding="utf-8") as file:
+                file.write(" ".join(written) + "\n")
+    return [
+        "task=translation",
+        f"data.path={tmp_path / 'pairs'}",
+        "tokenizer=word",
+        "model=tiny",
+        "model.dim=32",
+        "data.batch_tokens=29",
+        "dropout=0.2",
+        "context_length=11",
+        "schedule.warmup_steps=20",
+        "trainer.max_epochs=2",
+        "trainer.val_check_interval=25",
+        "trainer.log_every_n_steps=5",
+        "callbacks.checkpoint.every_n_train_steps=7",
+    ]
+
+
 def weights(run: Path) -> dict[str, torch.Tensor]:
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
 
@@ -91,6 +121,25 @@ def test_a_killed_generator_ends_as_one_that_was_not(
     assert done.returncode == 0, done.stderr
     assert "Going on from step" in done.stdout
     assert_same_run(whole, killed)
+    samples = [{path.name: path.read_text() for path in run.glob("samples/*.txt")} for run in (whole, killed)]
+    assert samples[0] == samples[1]
+    assert len(samples[0]) == 4
+
+
+def test_a_killed_translator_ends_as_one_that_was_not(
+    scripts: Scripts, translation: list[str], interrupt_at: Interrupt
+) -> None:
+    whole, killed = scripts.folder / "whole", scripts.folder / "killed"
+    done = scripts.run("train", *translation, f"hydra.run.dir={whole}")
+    assert done.returncode == 0, done.stderr
+    again = [*translation, f"hydra.run.dir={killed}", "resume=auto"]
+    assert interrupt_at(killed, signal.SIGKILL, 5, *again) == -signal.SIGKILL
+    assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
+    done = scripts.run("train", *again)
+    assert done.returncode == 0, done.stderr
+    assert "Going on from step" in done.stdout
+    assert_same_run(whole, killed)
+    assert any("val/bleu" in line for line in curve(whole))
     samples = [{path.name: path.read_text() for path in run.glob("samples/*.txt")} for run in (whole, killed)]
     assert samples[0] == samples[1]
     assert len(samples[0]) == 4

@@ -7,6 +7,7 @@ from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Training
+from firstlight.networks.config import check_share
 
 
 class Classification(Training):
@@ -22,6 +23,7 @@ class Classification(Training):
         label_smoothing: float = 0.0,
     ) -> None:
         """class_weights: (classes,), what an example of each class counts in the loss."""
+        check_share("label_smoothing", label_smoothing)
         super().__init__(network, optimizer, schedule)
         self.class_weights: Tensor | None
         self.label_smoothing = label_smoothing

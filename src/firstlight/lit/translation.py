@@ -7,6 +7,7 @@ from firstlight.data.pairs import IGNORED, PairBatch
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Training
+from firstlight.networks.config import check_share
 
 
 class Translation(Training):
@@ -21,6 +22,7 @@ class Translation(Training):
         label_smoothing: float = 0.0,
     ) -> None:
         """label_smoothing: the share of each target that all tokens have in common (Szegedy et al. 2016)."""
+        check_share("label_smoothing", label_smoothing)
         super().__init__(network, optimizer, schedule)
         self.label_smoothing = label_smoothing
 

@@ -1,0 +1,147 @@
+"""Attention maps: what is drawn, not how it looks."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+from firstlight.figures.attention import attention_heads
+
+WRITTEN = ["Ein", "Hund", "spielt", ".", "[END]"]
+SOURCE = ["A", "dog", "plays"]
+
+
+@pytest.fixture(autouse=True)
+def warnings_are_errors() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def shares(num_heads: int, num_queries: int, num_keys: int) -> NDArray[np.float32]:
+    """(heads, queries, keys), rows summing to 1."""
+    return np.random.default_rng(0).dirichlet(np.ones(num_keys), (num_heads, num_queries)).astype(np.float32)
+
+
+def draw(num_heads: int = 3, queries: Sequence[str] = WRITTEN, keys: Sequence[str] = SOURCE) -> Figure:
+    """Rendered once, so that every warning of the renderer comes out."""
+    figure = attention_heads(shares(num_heads, len(queries), len(keys)), queries, keys)
+    figure.draw_without_rendering()
+    return figure
+
+
+def panels(figure: Figure) -> list[Axes]:
+    return [axes for axes in figure.axes if axes.get_title()]
+
+
+def labels(axes: Axes) -> tuple[list[Text], list[Text]]:
+    """Of the rows and of the columns."""
+    return axes.get_yticklabels(), axes.get_xticklabels()
+
+
+def texts(axes: Axes) -> tuple[list[str], list[str]]:
+    rows, columns = labels(axes)
+    return [label.get_text() for label in rows], [label.get_text() for label in columns]
+
+
+def words(count: int, word: str = "wort") -> list[str]:
+    return [f"{word}{number}" for number in range(count)]
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 3, 8, 13])
+def test_every_head_has_one_panel_with_its_weights(num_heads: int) -> None:
+    found = panels(draw(num_heads))
+    assert [axes.get_title() for axes in found] == [f"Head {number}" for number in range(1, num_heads + 1)]
+    for axes, expected in zip(found, shares(num_heads, 5, 3), strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), expected)
+
+
+def test_rows_are_the_tokens_that_look_and_columns_those_looked_at() -> None:
+    for axes in panels(draw()):
+        assert texts(axes) == (WRITTEN, SOURCE)
+        assert axes.yaxis_inverted()  # the first token is on top
+        assert axes.get_yticks().tolist() == [0, 1, 2, 3, 4]
+        assert axes.get_xticks().tolist() == [0, 1, 2]
+
+
+def test_all_panels_have_one_scale_from_nothing_to_everything() -> None:
+    figure = draw()
+    assert {axes.images[0].get_clim() for axes in panels(figure)} == {(0, 1)}
+    (bar,) = [axes for axes in figure.axes if axes.get_ylabel()]
+    assert (bar.get_ylabel(), bar.get_ylim()) == ("share of the attention", (0, 1))
+
+
+def test_the_heading_is_the_given_title() -> None:
+    figure = attention_heads(shares(2, 5, 3), WRITTEN, SOURCE, "Cross-attention at $5")
+    assert figure.get_suptitle() == "Cross-attention at $5"
+    figure.draw_without_rendering()
+
+
+def test_a_dollar_is_a_dollar() -> None:
+    tokens = ["$x_1$", "$\\frac$", "5$", "a_b^c"]
+    (axes,) = panels(draw(1, tokens, tokens[::-1]))
+    assert texts(axes) == (tokens, tokens[::-1])
+    assert not any(label.get_parse_math() for side in labels(axes) for label in side)
+
+
+def test_a_long_token_is_shortened() -> None:
+    (axes,) = panels(draw(1, ["Donaudampfschifffahrt", "fünfzehn-lang-x"], ["vierzehn lang.", "two\nlines"]))
+    assert texts(axes) == (["Donaudampfsch…", "fünfzehn-lang…"], ["vierzehn lang.", "two lines"])
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (1, 2, 5, 3), (2, 5, 4)])
+def test_weights_of_another_shape_than_the_tokens_are_an_error(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"weights has shape \(.* for 5 queries and 3 keys"):
+        attention_heads(np.full(shape, 0.2), WRITTEN, SOURCE)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 5, 0)])
+def test_no_weights_are_an_error(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="there is nothing to draw"):
+        attention_heads(np.zeros(shape), WRITTEN[: shape[1]], SOURCE[: shape[2]])
+
+
+@pytest.mark.parametrize(
+    ("num_heads", "num_queries", "num_keys"),
+    [(1, 12, 13), (8, 12, 13), (8, 2, 1), (4, 5, 26), (3, 24, 4), (1, 40, 40), (4, 40, 37), (2, 90, 3), (2, 3, 110)],
+)
+def test_nothing_is_cut_off_stretched_or_covered(num_heads: int, num_queries: int, num_keys: int) -> None:
+    """Whatever the number of heads and of tokens; up to forty tokens are all named."""
+    figure = draw(num_heads, words(num_queries, "einundzwanzig"), words(num_keys))
+    content = figure.get_tightbbox()  # inches
+    assert content.x0 >= 0
+    assert content.y0 >= 0
+    assert content.x1 <= figure.get_figwidth() == style.WIDTH
+    assert content.y1 <= figure.get_figheight()
+    for axes in panels(figure):
+        box = axes.get_window_extent()
+        assert box.width / num_keys == pytest.approx(box.height / num_queries, rel=1e-3)
+        rows, columns = ([label.get_window_extent() for label in side] for side in labels(axes))
+        assert all(lower.y1 <= upper.y0 + 0.5 for upper, lower in pairwise(rows))  # half a pixel
+        assert all(left.x1 <= right.x0 + 0.5 for left, right in pairwise(columns))
+        assert min(label.get_fontsize() for side in labels(axes) for label in side) >= 5
+        assert max(num_queries, num_keys) > 40 or (len(rows), len(columns)) == (num_queries, num_keys)
+    titles = [axes.title.get_window_extent() for axes in panels(figure)]
+    boxes = [axes.get_tightbbox(for_layout_only=True) for axes in figure.axes if axes.axison]  # but for titles
+    for parts in (titles, boxes):
+        assert not any(one.overlaps(other) for i, one in enumerate(parts) for other in parts[:i])
+
+
+def test_of_very_many_tokens_those_that_are_named_stand_at_their_place() -> None:
+    (axes,) = panels(draw(1, words(3), words(210)))
+    _, columns = texts(axes)
+    assert len(columns) < 210
+    assert columns == [f"wort{place}" for place in axes.get_xticks()]
+
+
+def test_a_figure_can_be_saved(tmp_path: Path) -> None:
+    path = style.save(draw(8), tmp_path / "heads.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
