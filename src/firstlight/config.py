@@ -22,9 +22,9 @@ class PathsConfig:
 
 @dataclass
 class SweepConfig:
-    """How the runs of one `-m` command are named."""
+    """Where the runs of one `-m` command lie together."""
 
-    name: str = "${now:%Y-%m-%d_%H-%M-%S-%f}"
+    name: str | None = None  # null: made of what is typed, so that the same command finds its sweep again
 
 
 @dataclass
@@ -44,6 +44,7 @@ class RootConfig:
     tags: list[str] = field(default_factory=list)
     resume: str | None = None  # auto, or a run folder
     init_from: str | None = None  # a run whose weights to start from
+    dry_run: bool = False  # say what would be run, and run nothing
     train: bool = True
     test: bool | None = None  # null: yes in a single run, no in a sweep (choices are made on validation)
     threads: int | None = None  # CPU threads of torch; null: as many as torch finds cores

@@ -28,7 +28,7 @@ def test_a_rung_that_was_not_finished_is_left_out(scripts: Scripts) -> None:
     done = scripts.run("train", "experiment=post/names_ladder", "ladder=one_head,heads", *QUICK)
     assert done.returncode == 0, done.stderr
     folder = scripts.folder / "logs" / "sweeps" / "names_ladder"
-    record = folder / "0_one_head" / "metrics.json"
+    record = folder / "ladder-one_head" / "metrics.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "failed"}))
     show(folder)
     with (folder / "ladder.csv").open(encoding="utf-8", newline="") as file:

@@ -123,18 +123,6 @@ def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scr
     assert not any(name.startswith("test/") for name in record["metrics"])
 
 
-def test_a_sweep_gives_every_job_a_folder_and_no_test(scripts: Scripts, tiny_training: list[str]) -> None:
-    done = scripts.run(
-        "train", "-m", *tiny_training, "trainer.max_steps=2", "dropout=0,0.1", "sweep.name=mine", "logger=none"
-    )
-    assert done.returncode == 0, done.stderr
-    files = sorted((scripts.folder / "logs" / "sweeps" / "mine").glob("*/metrics.json"))
-    records = [json.loads(file.read_text()) for file in files]
-    assert [record["dropout"] for record in records] == [0, 0.1]
-    assert not any(name.startswith("test/") for record in records for name in record["metrics"])
-    assert not any(set("=,") & set(file.parent.name) for file in files)
-
-
 def test_a_run_can_start_from_another_runs_weights(
     scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
 ) -> None:
@@ -239,14 +227,6 @@ def test_a_wrong_argument_is_one_line(argument: str, message: str, scripts: Scri
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_a_sweep_never_overwrites_another(scripts: Scripts, tiny_training: list[str]) -> None:
-    sweep = ["-m", *tiny_training, "trainer.max_steps=1", "sweep.name=mine", "logger=none"]
-    assert scripts.run("train", *sweep, "seed=1,2").returncode == 0
-    done = scripts.run("train", *sweep, "seed=7,8")
-    assert done.returncode == 2
-    assert "holds a run already" in done.stderr
 
 
 @pytest.mark.parametrize("callbacks", ["none", "checkpoint", "early_stopping"])

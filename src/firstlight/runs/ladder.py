@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 PUBLISHED = {"one_head": 2.476, "pre_norm": 2.024}  # validation losses; the rungs between have no figure
 CHOICE = "ladder"
+RUNGS = ("one_head", "positions", "heads", "feed_forward", "residuals", "pre_norm")
 
 
 class ShowLadder(Callback):
@@ -23,8 +24,8 @@ class ShowLadder(Callback):
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
-        paths = sorted(folder.glob("*/metrics.json"), key=lambda path: int(path.parent.name.partition("_")[0]))
-        rungs = [rung for path in paths if (rung := read_rung(path))]
+        rungs = [rung for path in folder.glob("*/metrics.json") if (rung := read_rung(path))]
+        rungs.sort(key=lambda rung: (RUNGS.index(rung["rung"]), rung["seed"]))
         if not rungs:
             return
         Console().print(table_of(rungs))

@@ -83,8 +83,18 @@ class CheckBeforeRun(Callback):
         try:
             check(config)
             refuse_folder(config, Path(config.hydra.run.dir))
+            if config.dry_run:
+                run(partial(_show_plan, config))
+                raise SystemExit(0)
         except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
             fail(explain(error), USER_MISTAKE)
+
+
+def _show_plan(config: DictConfig) -> None:
+    """What dry_run=true says of a single run."""
+    from firstlight.runs.sweep import Job, show_plan
+
+    show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
 
 
 def check(config: DictConfig) -> None:

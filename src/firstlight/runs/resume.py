@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 UNFINISHED = ("running", "interrupted", "failed")
 NOT_PART_OF_A_RUN = (
     *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
-    *("optimized_metric", "optimized_mode"),
+    *("optimized_metric", "optimized_mode", "dry_run"),
 )
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 MAY_CHANGE_ON_RESUME = ("init_from",)
@@ -56,7 +56,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     old = [argument for argument in saved_overrides(folder) if key_of(argument) not in WHERE_TO_RESUME]
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
-    sys.argv[1:] = [*old, *new, f"resume={_quoted(where)}", f"hydra.run.dir={_quoted(where)}"]
+    sys.argv[1:] = [*old, *new, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
 
 
 def saved_overrides(folder: RunFolder) -> list[str]:
@@ -85,6 +85,13 @@ def run_key(config: DictConfig) -> str:
     """A name for everything that decides what a run computes: equal configs have equal keys."""
     container = _comparable(config, NOT_PART_OF_A_RUN)
     return "k" + hashlib.sha256(json.dumps(container, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:
+    """`key=value` of the trained configuration where it first differs from config; None if they are the same run."""
+    now, then = (_flat(_comparable(each, NOT_PART_OF_A_RUN)) for each in (config, OmegaConf.create(trained)))
+    keys = (key for key in sorted(now.keys() | then.keys()) if now.get(key) != then.get(key))
+    return next((f"{key}={then.get(key)}, where it is {now.get(key)} here" for key in keys), None)
 
 
 def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
@@ -160,7 +167,7 @@ def _flat(container: Any, prefix: str = "") -> dict[str, Any]:
     return {key: value for child in children for key, value in child.items()}
 
 
-def _quoted(path: str) -> str:
+def quoted(path: str) -> str:
     """A path as one value of Hydra's grammar, whatever characters it has."""
     escaped = path.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

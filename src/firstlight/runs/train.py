@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
@@ -70,7 +71,8 @@ def train(config: DictConfig, started_at: float) -> float | None:
 def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, int]:
     """Build everything; a run that goes on must have the network and data that it began with. Returns its step too."""
     torch.set_float32_matmul_precision("high")
-    terminal.print_config(config)
+    if HydraConfig.get().mode is RunMode.RUN:
+        terminal.print_config(config)
     parts = build(config, folder, HydraConfig.get().runtime.choices["task"])
     last = checkpoint_to_resume(config, folder)
     if last is not None:
