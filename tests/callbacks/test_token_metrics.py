@@ -1,7 +1,9 @@
 """Perplexity, bits per character, accuracy and the loss of the last position, against numbers computed apart."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch.nn.functional as F
 from lightning.pytorch import Callback
 from torch import Tensor
 
+from firstlight.callbacks import token_metrics
 from firstlight.callbacks.token_metrics import BitsPerCharacter, LastPosition, Perplexity, TokenAccuracy
 from firstlight.callbacks.training_loss import TrainingLoss
 from firstlight.data.options import Preparation
@@ -238,3 +241,13 @@ def test_the_training_accuracy_is_that_of_single_batches(writer_bench) -> None:
     assert writer_bench.memory.curve("train/accuracy") == [
         (step, pytest.approx(steps.accuracies[step])) for step in (2, 5, 8)
     ]
+
+
+def test_the_training_perplexity_is_that_of_the_loss_without_label_smoothing() -> None:
+    callback, trainer = Perplexity(), SimpleNamespace(accumulate_grad_batches=3)
+    callback.training = SimpleNamespace(added=[], add=lambda value: callback.training.added.append(float(value)))
+    with patch.object(token_metrics, "is_logging_step", return_value=False):
+        smoothed = {"loss": torch.tensor(2.0), "token_loss": torch.tensor(1.5)}
+        callback.on_train_batch_end(trainer, None, smoothed, None, 0)
+        callback.on_train_batch_end(trainer, None, {"loss": torch.tensor(0.5)}, None, 1)
+    assert callback.training.added == [1.5, 1.5]  # a share of the loss for each of three batches

@@ -317,7 +317,7 @@ def test_training_pairs_are_counted_after_the_too_long_ones_are_left_out(tmp_pat
 
 
 def test_a_fit_needs_pairs_to_validate_by(tmp_path):
-    with pytest.raises(UserError, match=r"pairs has no validation pairs; add a file such as validation.jsonl"):
+    with pytest.raises(UserError, match=r"pairs has no validation pairs; take more pairs, or add validation.jsonl"):
         open_data(tmp_path, {"train": sentences(3)})
     data = open_data(tmp_path, {"train": sentences(3)}, stage="test")
     assert [data.has_split(split) for split in SPLITS] == [True, False, False]

@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -482,3 +483,29 @@ def test_a_search_that_finds_nothing_is_an_error(options: dict[str, float], mess
 def test_a_search_may_be_as_small_as_can_be() -> None:
     Search(BEGIN, END, beam_size=1, length_penalty=0.0, max_tokens=1)
     Search(BEGIN, END, length_penalty=9.9)
+
+
+def test_scores_that_are_no_numbers_are_an_error_and_not_an_empty_translation() -> None:
+    class Broken:
+        context_length = 5
+
+        def encode(self, source_ids, source_mask=None):
+            return torch.zeros(len(source_ids), 1, 1)
+
+        def decode(self, token_ids, memory, source_mask=None, target_mask=None, cache=None):
+            return torch.full((len(token_ids), 1, 7), math.nan)
+
+        def new_cache(self):
+            return SimpleNamespace(select=lambda rows, *, same_memory=False: None)
+
+    with pytest.raises(ValueError, match="the network's scores are no numbers"):
+        translate(Broken(), torch.zeros(2, 3, dtype=torch.long), None, Search(2, 3, beam_size=2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"beam_size": 101}, "beam_size=101 must be at most 100"), ({"never": (3,)}, "end_id=3 is among never")],
+)
+def test_a_search_that_would_find_nothing_or_take_forever_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Search(2, 3, **options)

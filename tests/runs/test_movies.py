@@ -109,7 +109,7 @@ def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
-        f"error: model={model}: the network of this task has no model.architecture; choose another\n"
+        f"error: model={model} is not for this task, whose network has no model.architecture; choose another\n"
     )
 
 
@@ -224,9 +224,10 @@ def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> Non
     assert {key for key in differing if not key.startswith("optimizer.")} == {
         "dropout",
         "model.dropout",
+        "model.scale_scores",
         "vectors.trained",
     }
-    assert (adam["dropout"], adam["model.dropout"], adam["vectors.trained"]) == (0.3, 0.3, True)
+    assert (adam["dropout"], adam["model.scale_scores"], adam["vectors.trained"]) == (0.5, True, True)
     assert adam["optimizer._target_"] == "torch.optim.Adam"
     assert adam["optimizer.lr"] == post["optimizer.lr"]
     assert adam["optimizer.weight_decay"] == 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from firstlight.data import sources
 from firstlight.runs.sweep import folder_name, name_of_sweep
 from tests_support import Scripts, wait_until
 
@@ -141,3 +142,19 @@ def test_a_folder_is_named_by_what_varies_without_signs_that_overrides_mind() ->
     long, other = (folder_name([f"key={'x' * 200}{end}"]) for end in "ab")
     assert long != other
     assert len(long) < 140
+
+
+def test_where_the_data_is_is_looked_for_once_for_all_jobs(
+    scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    real = sources.local_folder
+    monkeypatch.setattr(sources, "local_folder", lambda name: (looked.append(name), real(name))[1])
+    (scripts.folder / "data").mkdir()
+    (scripts.folder / "data" / "amazon_reviews").symlink_to(tiny_training[0].partition("=")[2])
+    quick = [*tiny_training[1:], "trainer.max_steps=1", "logger=none"]
+    assert scripts.run("train", "-m", *quick, "seed=1,2,3").returncode == 0
+    found = records(sweep_folder(scripts)).values()
+    assert [record["data"]["source"] for record in found] == ["local"] * 3
+    assert all("data.source=local" in record["overrides"] for record in found)
+    assert looked.count("amazon_reviews") == 1 + 3  # once for the sweep, then by each job, where it was found

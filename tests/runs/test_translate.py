@@ -285,13 +285,14 @@ def test_cross_attention_is_one_distribution_over_the_source_for_each_written_to
 
 def test_cross_attention_of_a_given_translation_sees_no_later_word(word_translator: Trained) -> None:
     loaded = word_translator.load()
-    short = loaded.cross_attention(TEXT, "das kleine Haus")
-    long = loaded.cross_attention(TEXT, "das kleine Haus mag ein Auto")
+    written = loaded.tokenizers.target.encode_batch(["das kleine Haus mag ein Auto", "das alte Haus"])
+    short = loaded.cross_attention(TEXT, written[0].tolist()[:3])
+    long = loaded.cross_attention(TEXT, written[0].tolist())
     assert short.written == ["das", "kleine", "Haus", "[END]"]
     assert long.written == ["das", "kleine", "Haus", "mag", "ein", "Auto", "[END]"]
     assert short.source == TEXT.split()
     torch.testing.assert_close(short.weights, long.weights[:, :, :4])
-    other = loaded.cross_attention(TEXT, "das alte Haus")
+    other = loaded.cross_attention(TEXT, written[1].tolist())
     assert not torch.allclose(short.weights[:, :, 2], other.weights[:, :, 2], atol=1e-4)
 
 
@@ -369,11 +370,11 @@ def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: S
         (["--text", TEXT, "--beam-size", "-1"], "beam_size=-1 must be at least 1"),
         (["--text", TEXT, "--length-penalty", "-1"], "length_penalty=-1 must be at least 0"),
         (["--input", "in.csv", "--beam-size", "0"], "beam_size=0 must be at least 1"),
-        (["--text", TEXT, " "], "--text is empty; write a sentence"),
+        (["--text", TEXT, " "], "sentence 2 of --text is empty; write one, or leave it out"),
         (["--text", TEXT, TOO_LONG], "sentence 2 has"),
         (["--text", TEXT, TEXT, "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--input", "in.csv", "--attention", "a.png"], "--attention a.png draws one sentence"),
-        (["--text", TEXT, "--attention", "a.xyz"], "--attention: cannot save a figure as 'a.xyz'"),
+        (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: end the name in one of .png, .svg, .pdf"),
         (["--text", TEXT, "--output", "out.csv"], "--output out.csv takes the predictions of --input"),
         (["--input", "in.csv", "--text-column", "en"], "there is no column en; set --text-column to one of text"),
     ],
@@ -422,7 +423,7 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(any_translator: Trained, s
 def test_a_run_is_evaluated_on_test_unless_told_otherwise(translator: Trained, scripts: Scripts) -> None:
     done = scripts.run("evaluate", str(translator.run), "--beam-size", "1")
     assert done.returncode == 0, done.stderr
-    folder = translator.run / "evaluate" / "test"
+    folder = translator.run / "evaluate" / "test-beam1"
     found = json.loads((folder / "metrics.json").read_text())["metrics"]
     assert sorted(found) == [f"test/{name}" for name in ("accuracy", "bleu", "chrf", "loss", "perplexity")]
     expected = translator.record()["metrics"]
@@ -442,7 +443,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
         command = ["--data.path", path, "--beam-size", "2", *arguments]
         done = scripts.run("evaluate", str(translator.run), *command)
         assert done.returncode == 0, done.stderr
-        [folder] = (translator.run / "evaluate").glob(f"{name}-*-test")
+        [folder] = (translator.run / "evaluate").glob(f"{name}-*-test-beam2")
         records.append(json.loads((folder / "metrics.json").read_text()))
         rows = rows_of(folder / "translations.csv")
         assert [(row["source"], row["reference"]) for row in rows] == pairs
@@ -508,7 +509,7 @@ def test_what_was_trained_on_the_sample_says_so_everywhere(scripts: Scripts, mon
     done = scripts.run("evaluate", str(run), "--beam-size", "1")
     assert done.returncode == 0, done.stderr
     assert SAMPLE_NOTE in done.stdout
-    assert len(rows_of(run / "evaluate" / "test" / "translations.csv")) == 11
+    assert len(rows_of(run / "evaluate" / "test-beam1" / "translations.csv")) == 11
 
 
 def test_a_translator_does_not_continue_a_text(translator: Trained, scripts: Scripts) -> None:
@@ -658,7 +659,7 @@ MISTAKES = {
     "data.path=no/where/at_all": "data.path=no/where/at_all: there is no such file or folder, and no "
     "no/where/at_all.en and no/where/at_all.de",
     "data.source_column=de": "data.source_column and data.target_column are both de",
-    "model=bag_of_words": "model=bag_of_words: ",
+    "model=bag_of_words": "model=bag_of_words is not for this task",
     "model.num_decoder_layers=0": "model.num_decoder_layers=0 must be at least 1",
     "data.text_column=text": "data.text_column is not a key of the configuration",
     "data.source=sample data.path=a.csv": "data.source=sample reads nothing, so data.path=a.csv must be removed",

@@ -500,7 +500,7 @@ def test_a_file_that_cannot_be_used_is_one_line(
 
 
 def test_glove_below_the_working_folder_trains_a_translator_of_words(scripts: Scripts) -> None:
-    """data/glove, both languages from one file, and a tied head."""
+    """data/glove, both languages from one file."""
     sources = {"train": PAIRS * 5, "validation": PAIRS}
     for split, pairs in sources.items():
         write_lines(scripts.folder / "pairs" / f"{split}.jsonl", [{"en": one, "de": two} for one, two in pairs])
@@ -508,7 +508,14 @@ def test_glove_below_the_working_folder_trains_a_translator_of_words(scripts: Sc
     from_file(
         scripts.folder / "data" / "glove" / "mine.6d.txt", {"cat": [1, 2, 3, 4, 5, 6], "katze": [6, 5, 4, 3, 2, 1]}
     )
-    sizes = ["model.dim=6", "model.num_layers=1", "context_length=13", "data.batch_tokens=50"]
+    sizes = [
+        "model.dim=6",
+        "model.num_heads=1",
+        "model.num_layers=1",
+        "model.tie_embeddings=false",
+        "context_length=13",
+        "data.batch_tokens=50",
+    ]
     run = scripts.train(
         "task=translation",
         "tokenizer=word",

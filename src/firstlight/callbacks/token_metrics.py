@@ -86,7 +86,8 @@ class Perplexity(TokenMetric):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        self.training.add(outputs["loss"] * trainer.accumulate_grad_batches)  # Lightning hands out a share of it
+        loss = outputs["loss"] * trainer.accumulate_grad_batches  # Lightning hands out a share of it
+        self.training.add(outputs.get("token_loss", loss))  # without label smoothing, where there is some
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/perplexity": self.training.take().exp()})
 

@@ -105,8 +105,7 @@ class Translations(Callback):
     ) -> None:
         """Some translations for people; how the scores were computed, once the training is over."""
         if trainer.state.fn is not TrainerFn.FITTING:
-            log.info("%s", scores.bleu_signature)
-            log.info("%s", scores.chrf_signature)
+            log.info("BLEU %s, chrF %s", scores.bleu_signature, scores.chrf_signature)
         chosen = range(0, len(sources), max(len(sources) // max(self.num_samples, 1), 1))[: self.num_samples]
         texts = [f"{sources[i]}\n  {references[i]}\n  {translations[i]}" for i in chosen]
         if texts and trainer.state.fn is TrainerFn.FITTING:

@@ -132,6 +132,7 @@ class LengthBatches(PassesWithoutEnd):
     ) -> None:
         """rows: (n,) row numbers; lengths: (n,) tokens of each; batch_tokens: of one process."""
         super().__init__(batch_tokens, seed, rank, world_size)
+        self.batch_tokens = batch_tokens * world_size  # of all processes together
         self.rows, self.lengths = rows, lengths
         self._cuts = self._cut(self._padded(np.sort(lengths)))
 
@@ -155,9 +156,9 @@ class LengthBatches(PassesWithoutEnd):
         """Where each batch but the first begins; lengths: (n,) in rising order."""
         cuts, begin = [], 0
         while begin < len(lengths):
-            longest = lengths[begin : begin + self.batch_size].clip(min=1)  # of a batch that ends here
+            longest = lengths[begin : begin + self.batch_tokens].clip(min=1)  # of a batch that ends here
             sizes = np.arange(1, len(longest) + 1) * longest
-            count = int(np.searchsorted(sizes, self.batch_size, side="right"))
+            count = int(np.searchsorted(sizes, self.batch_tokens, side="right"))
             begin += max(count // self.world_size, 1) * self.world_size
             cuts.append(begin)
         return np.array(cuts[:-1], dtype=np.int64)

@@ -19,7 +19,7 @@ from firstlight.data.sources import Source
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, SentenceTokenizer
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
 from firstlight.text.tokenizers import PAD_ID
 
 log = logging.getLogger(__name__)
@@ -125,6 +125,7 @@ class PairData(TableData):
         """options: the fields of PairOptions."""
         super().__init__()
         self.options = PairOptions(**options)
+        self._texts: dict[bytes, tuple[list[str], list[str]]] = {}
 
     @cached_property
     def source(self) -> Source:
@@ -142,27 +143,30 @@ class PairData(TableData):
         self.encoded = encode_pairs(self.source, self.options, self.reader)
         self.source_tokenizer, self.tokenizer = self.encoded.tokenizers
         self.table = PairTable(self.encoded.source, self.encoded.target)
-        self._rows = {split: self._used_rows(split) for split in SPLITS}
-        for split in ("train", "validation") if stage == "fit" else ():
-            if not len(self._rows[split]):
+        self._rows: dict[str, NDArray[np.int64]] = {}
+        for split in SPLITS if stage == "fit" else ():  # what cannot be measured is said before the training
+            if not len(self.rows(split)) and split != "test":
                 too_long = split == "train" and len(self.encoded.rows_of(split))
-                remedy = "set a larger context_length" if too_long else f"add a file such as {split}.jsonl"
+                remedy = "set a larger context_length" if too_long else f"take more pairs, or add {split}.jsonl"
                 raise UserError(f"{self.source.where} has no {split} pairs; {remedy}")
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """The rows of a split: (n,)."""
+        """The rows of a split: (n,). Raises UserError for a sentence beyond the context."""
+        if split not in self._rows:
+            self._rows[split] = self._used_rows(split)
         return self._rows[split]
 
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0
 
     def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
-        """The sources and the targets of some rows, as they were written, read again from the source."""
-        options, wanted = self.options, rows.tolist()
-        sources, targets = (
-            self.source.texts(column, wanted) for column in (options.source_column, options.target_column)
-        )
-        return [text.strip() for text in sources], [text.strip() for text in targets]
+        """The sources and the targets of some rows, as they were written; read from the source once."""
+        key = rows.tobytes()
+        if key not in self._texts:
+            columns = [self.options.source_column, self.options.target_column]
+            pairs = self.source.values(columns, rows.tolist())
+            self._texts[key] = [source.strip() for source, _ in pairs], [target.strip() for _, target in pairs]
+        return self._texts[key]
 
     def card(self) -> dict[str, Any]:
         """What a checkpoint says of the data, for those who read it without."""
@@ -178,8 +182,10 @@ class PairData(TableData):
         source, target = self.encoded.source.select(rows), self.encoded.target.select(rows)
         if reader is not writer:
             sides = {"embedding": (writer, target), "source_embedding": (reader, source)}
-            return {name: TrainingWords(tokenizer.plain_words(), ids) for name, (tokenizer, ids) in sides.items()}
-        together = TrainingWords(writer.plain_words(), source.followed_by(target))
+            return {
+                name: TrainingWords(tokenizer.plain_words(), ids, MARK_IDS) for name, (tokenizer, ids) in sides.items()
+            }
+        together = TrainingWords(writer.plain_words(), source.followed_by(target), MARK_IDS)
         return {"embedding": together, "source_embedding": together}
 
     def describe(self) -> dict[str, Any]:
@@ -240,6 +246,8 @@ class PairData(TableData):
         remedy = f"set context_length={lengths.max()}, which is enough for all"
         if split == "train":
             remedy += ", or data.skip_too_long=true"
+        if self.reader is not None:
+            remedy = "with which the run was trained; cut it in two"
         raise UserError(
             f"{self.source.place(SPLITS[file_split], line)}: a sentence of {lengths[first]} tokens, its end included, "
             f"and context_length={self.options.context_length}; {remedy}"

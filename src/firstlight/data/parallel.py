@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from firstlight.data.files import SPLITS, Row, read_lines
+from firstlight.data.files import READERS, SPLITS, Row, read_lines
 from firstlight.data.options import PairOptions, SourceKind
 from firstlight.data.sources import HUB_ID, Source, check_path, find_source, hash_of, local_folder
 from firstlight.errors import UserError
@@ -80,11 +80,14 @@ def _text_files(where: Path, endings: tuple[str, str], only_split: str) -> dict[
         if split in found:
             raise UserError(f"{where}: {found[split].name} and {sides[0].name} are both the {split} split; remove one")
         found[split] = sides[0]
+    others = [path.name for path in sorted(where.iterdir()) if path.stem in SPLITS and path.suffix.lower() in READERS]
+    if found and others:
+        raise UserError(f"{where} has {next(iter(found.values())).name} and {others[0]}; keep one kind of files")
     return {split: found[split] for split in dict.fromkeys(SPLITS.values()) if split in found}
 
 
 def _file(stem: Path, ending: str) -> Path:
-    return stem.with_name(f"{stem.name}.{ending}")
+    return Path(f"{stem}.{ending}")
 
 
 def _stem(path: Path, ending: str) -> Path:

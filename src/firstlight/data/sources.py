@@ -60,13 +60,17 @@ class Source:
 
     def texts(self, column: str, rows: Sequence[int]) -> list[str]:
         """The texts of some rows, in their order, read again; rows are counted through all splits."""
+        return [text for (text,) in self.values([column], rows)]
+
+    def values(self, columns: Sequence[str], rows: Sequence[int]) -> list[tuple[str, ...]]:
+        """What some rows hold in some columns, in their order, read again; rows are counted through all splits."""
         place_of = {int(row): place for place, row in enumerate(rows)}
-        texts = [""] * len(place_of)
-        stream = (row.values[column] for split in self.splits for row in self.rows(split, [column]))
-        for number, text in enumerate(islice(stream, max(place_of, default=-1) + 1)):
+        found: list[tuple[str, ...]] = [()] * len(place_of)
+        stream = (row.values for split in self.splits for row in self.rows(split, columns))
+        for number, values in enumerate(islice(stream, max(place_of, default=-1) + 1)):
             if number in place_of:
-                texts[place_of[number]] = text
-        return texts
+                found[place_of[number]] = tuple(values[column] for column in columns)
+        return found
 
     def place(self, split: str, line: int) -> str:
         """What an error calls a row: its file and line."""

@@ -9,13 +9,15 @@ from torch.utils.data import Dataset
 from firstlight.data.batches import EndlessBatches, ResumableLoader, batches_per_epoch, batches_taken
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 
 
 class TrainingWords(NamedTuple):
-    """words: of each id, as a file of vectors would spell it; ids: the training texts."""
+    """words: of each id, as a file of vectors would spell it; ids: the training texts; no_words: ids of marks."""
 
     words: list[str]
     ids: RaggedIds
+    no_words: tuple[int, ...] = (PAD_ID, UNKNOWN_ID)
 
 
 class TableData(LightningDataModule):

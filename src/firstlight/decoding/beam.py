@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+WIDEST_BEAM = 100
+
 
 class Cache(Protocol):
     """What is needed of a cache of keys and values."""
@@ -53,6 +55,8 @@ class Search:
         """Raises ValueError for a number that finds nothing."""
         if self.beam_size < 1:
             raise ValueError(f"beam_size={self.beam_size} must be at least 1")
+        if self.beam_size > WIDEST_BEAM:
+            raise ValueError(f"beam_size={self.beam_size} must be at most {WIDEST_BEAM}; more than 10 are of no use")
         if not 0 <= self.length_penalty < 10:
             raise ValueError(f"length_penalty={self.length_penalty:g} must be at least 0 and below 10")
         if self.end_id in self.never:
@@ -87,7 +91,8 @@ def translate(
     """The best translations of each source, the best first: at least one, at most beam_size.
 
     source_ids: (batch, sources) int; source_mask: bool of that shape, True where a token is real. A sentence is done
-    when beam_size translations of it have ended and the best of them beats every one that goes on, as it is.
+    when beam_size translations of it have ended and the best of them beats every one that goes on, as it is. Raises
+    ValueError for a network whose scores are no numbers.
     """
     beam, device = search.beam_size, source_ids.device
     limit = min(search.max_tokens or network.context_length, network.context_length)
@@ -106,11 +111,12 @@ def translate(
         if length == limit:  # what has no end yet is ended here
             log_probabilities[:, torch.arange(logits.shape[1], device=device) != search.end_id] = -torch.inf
         rows, token_ids, scores = _best_beginnings(log_probabilities, scores, written, open_ones, search, length)
-        still_open = [i for i, sentence in enumerate(open_ones) if not _is_done(sentence, scores[i], search, length)]
-        for i, sentence in enumerate(open_ones):
-            if i not in still_open or length == limit:
-                ranked = sorted(sentence.finished, key=lambda translation: -translation.score)
-                results[sentence.number] = ranked[:beam]
+        going_on = scores.max(dim=1).values.tolist()  # all at once: each look at a device takes its time
+        is_done = [_is_done(each, best, search, length) for each, best in zip(open_ones, going_on, strict=True)]
+        for sentence, done in zip(open_ones, is_done, strict=True):
+            if done or length == limit:
+                results[sentence.number] = _ranked(sentence, beam)
+        still_open = [i for i, done in enumerate(is_done) if not done]
         if not still_open or length == limit:
             break
         kept = torch.tensor(still_open, device=device)
@@ -155,11 +161,17 @@ def _best_beginnings(
     return rows.gather(1, chosen), token_ids.gather(1, chosen), chosen_scores
 
 
-def _is_done(sentence: _Sentence, scores: Tensor, search: Search, length: int) -> bool:
-    """Whether the best that has ended beats what goes on, with as many ended as there are beams; scores: (beam,)."""
-    best_going_on = float(scores.max())
+def _is_done(sentence: _Sentence, best_going_on: float, search: Search, length: int) -> bool:
+    """Whether the best that has ended beats the best that goes on, with as many ended as there are beams."""
     if best_going_on == -torch.inf:
         return True
     if len(sentence.finished) < search.beam_size:
         return False
     return max(t.score for t in sentence.finished) >= search.score(best_going_on, length)
+
+
+def _ranked(sentence: _Sentence, beam_size: int) -> list[Translation]:
+    """The translations of a sentence, the best first. Raises ValueError if there is none."""
+    if not sentence.finished:
+        raise ValueError("the network's scores are no numbers, so that it writes nothing")
+    return sorted(sentence.finished, key=lambda translation: -translation.score)[:beam_size]

@@ -31,15 +31,15 @@ class Translation(Training):
         return self.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
 
     def training_step(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The loss, in nats for each token, and the logits (batch, targets, vocab_size) of one batch."""
+        """The loss that is trained, the same without smoothing, and the logits (batch, targets, vocab_size)."""
         logits = self(batch)
-        loss = F.cross_entropy(
-            logits.flatten(0, 1),
-            batch.targets.flatten(),
-            ignore_index=IGNORED,
-            label_smoothing=self.label_smoothing,
-        )
-        return {"loss": loss, "logits": logits.detach()}
+        log_probabilities = logits.log_softmax(dim=2)
+        token_loss = F.nll_loss(log_probabilities.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED)
+        loss = token_loss
+        if self.label_smoothing:
+            uniform_loss = -(log_probabilities.mean(dim=2) * batch.target_mask).sum() / batch.num_tokens
+            loss = (1 - self.label_smoothing) * token_loss + self.label_smoothing * uniform_loss
+        return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
 
     def validation_step(self, batch: PairBatch) -> dict[str, Tensor]:
         """The mean loss, without smoothing, the loss of every token, 0 for padding, and what was predicted for it."""

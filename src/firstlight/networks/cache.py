@@ -28,7 +28,13 @@ class LayerCache:
 
     def select(self, rows: Tensor) -> None:
         """Go on with some of the texts, in another order, or with copies of them. rows: (new batch,) int."""
-        self.keys, self.values = self.keys[rows], self.values[rows]
+        self.keys, self.values = self._chosen(self.keys, rows), self._chosen(self.values, rows)
+
+    def _chosen(self, old: Tensor, rows: Tensor) -> Tensor:
+        """The part in use of some rows, with the room behind it."""
+        new = old.new_empty((len(rows), *old.shape[1:]))
+        new[:, :, : self.length] = old[rows, :, : self.length]
+        return new
 
 
 class MemoryCache:

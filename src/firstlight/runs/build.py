@@ -60,7 +60,7 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     torch.manual_seed(config.seed)
     network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
     vectors: Any = OmegaConf.to_object(config.vectors)
-    set_vectors(vectors, network, data)
+    set_vectors(vectors, network, data, is_resumed=bool(config.resume) and folder.last_checkpoint.is_file())
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]

@@ -60,6 +60,8 @@ class EvaluateOptions:
     """For a generator: windows shorter than it was trained with, to see what fewer tokens are worth."""
     beam_size: int | None = None
     """For a translator: the beam whose scores are given beside the greedy ones, 4 by default."""
+    length_penalty: float | None = None
+    """For a translator: that of the beam, as in training by default; 0 prefers short translations."""
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
@@ -80,8 +82,9 @@ def evaluate(options: EvaluateOptions) -> Path:
     loaded = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
     if options.context_length is not None and not isinstance(loaded, LoadedGenerator):
         raise UserError("--context-length is for generators; other runs read as they were trained")
-    if options.beam_size is not None and isinstance(loaded, LoadedClassifier | LoadedGenerator):
-        raise UserError("--beam-size is for translators; leave it out")
+    for name in ("beam_size", "length_penalty"):
+        if getattr(options, name) is not None and isinstance(loaded, LoadedClassifier | LoadedGenerator):
+            raise UserError(f"--{name.replace('_', '-')} is for translators; leave it out")
     if isinstance(loaded, LoadedClassifier):
         from firstlight.runs.evaluate_classifier import evaluate_classifier
 
@@ -132,7 +135,12 @@ def results_folder(loaded: "Loaded", source: "AnySource", split: str, options: E
     name = split if options.checkpoint == "best" else f"{split}-{options.checkpoint}"
     if options.context_length is not None:
         name = f"{name}-context{options.context_length}"
-    if other := options.data.path or options.data.source:
+    if options.beam_size is not None:
+        name = f"{name}-beam{options.beam_size}"
+    if options.length_penalty is not None:
+        name = f"{name}-penalty{options.length_penalty:g}"
+    if any(value is not None for value in vars(options.data).values()):
+        other = options.data.path or options.data.source or "changed"
         name = f"{re.sub(r'[^A-Za-z0-9.-]+', '_', Path(other).stem)}-{source.fingerprint[:6]}-{name}"
     folder = loaded.folder.path / "evaluate" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +152,7 @@ def write_metrics(
     loaded: "Loaded",
     source: "AnySource",
     split: str,
-    size: dict[str, int],
+    size: dict[str, float],
     metrics: dict[str, float],
     options: EvaluateOptions,
 ) -> None:

@@ -24,7 +24,8 @@ from firstlight.text.translation_scores import score
 def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) -> Path:
     """Measure and translate a split, write everything below the run's folder; returns where it is."""
     beam_size = 4 if options.beam_size is None else options.beam_size
-    translator.search(beam_size, 1.0)
+    length_penalty = translator.length_penalty if options.length_penalty is None else options.length_penalty
+    translator.search(beam_size, length_penalty)
     data = open_data(translator, options)
     refuse_other_data(translator, data.source, options.data)
     split: str = options.split or ("test" if data.has_split("test") else "validation")
@@ -34,21 +35,22 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     metrics = measure(translator, data, split)
     sources, references = data.texts(rows)
     columns = {"source": sources, "reference": references}
-    signatures = []
-    for size in sorted({1, beam_size}):
-        suffix = "" if size == 1 else f"_beam{size}"
-        translations = list(translator.translate_many(sources, beam_size=size))
+    signatures = ""
+    for beams in sorted({1, beam_size}):
+        suffix = "" if beams == 1 else f"_beam{beams}"
+        translations = list(translator.translate_many(sources, beam_size=beams, length_penalty=length_penalty))
         scores = score(translations, references)
         metrics |= {f"bleu{suffix}": scores.bleu, f"chrf{suffix}": scores.chrf}
         columns[f"translation{suffix}"] = translations
-        signatures = [scores.bleu_signature, scores.chrf_signature]
+        signatures = f"BLEU {scores.bleu_signature}, chrF {scores.chrf_signature}"
+    size = {"rows": len(rows), "beam_size": beam_size, "length_penalty": length_penalty}
     folder = results_folder(translator, data.source, split, options)
-    write_metrics(folder, translator, data.source, split, {"rows": len(rows)}, metrics, options)
+    write_metrics(folder, translator, data.source, split, size, metrics, options)
     with RowWriter(folder / "translations.csv", list(columns)) as file:
         for values in zip(*columns.values(), strict=True):
             file.write(dict(zip(columns, values, strict=True)))
     print_results(folder, translator, data.source, split, metrics, "All translations")
-    print("\n".join(signatures))
+    print(signatures)
     return folder
 
 

@@ -54,12 +54,22 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
             log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight))
         else:
             left.append(name if source is None else f"{name} {tuple(source.shape)} here {tuple(weight.shape)}")
+    if SOURCE_EMBEDDING in taken and EMBEDDING in taken and is_one_embedding(module.network):
+        both = _rows_of(taken[SOURCE_EMBEDDING], given[EMBEDDING], shared_words[EMBEDDING])
+        for name, weight in own.items():
+            if name in taken and weight.data_ptr() == own[EMBEDDING].data_ptr():
+                taken[name] = both
     if not taken:
         raise UserError(
             f"init_from={run}: no weight of {path} has the name and shape of one here; choose the same model"
         )
     module.load_state_dict({**own, **taken})
     log.info("init_from %s: %d weights taken; started anew: %s", path, len(taken), ", ".join(left) or "none")
+
+
+def is_one_embedding(network: Any) -> bool:
+    """Whether source and target of a translator have the same vectors."""
+    return network.source_embedding is network.embedding
 
 
 def _fitted(table: Tensor, length: int, *, is_relative: bool) -> Tensor:

@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -106,7 +107,7 @@ def check(config: DictConfig) -> None:
                 full_key = f"{path}.{key}" if path else key
                 siblings = {f"{path}.{name}" if path else name for name in known}
                 raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, siblings)}")
-    for name in ("paths", "tokenizer", "vectors", "model", "data"):
+    for name in ("paths", "tokenizer", "model", "vectors", "data"):
         try:
             OmegaConf.to_object(config[name])
         except ValueError as error:  # OmegaConf's errors are ValueErrors too
@@ -155,7 +156,13 @@ def check_vectors(config: DictConfig) -> None:
         )
     if config.model.get("architecture") is Architecture.logistic:
         raise UserError(f"vectors={kind.value}: model=logistic has a weight for each word, not vectors; leave it out")
-    if config.vectors.path is not None and not Path(config.vectors.path).is_file():
+    if not config.vectors.trained and config.model.get("tie_embeddings"):
+        raise UserError("vectors.trained=false would keep the output layer too; set model.tie_embeddings=false")
+    if config.init_from is not None:
+        raise UserError(
+            f"vectors={kind.value} and init_from= both say what the vectors begin as; leave one of them out"
+        )
+    if config.resume is None and config.vectors.path is not None and not Path(config.vectors.path).is_file():
         raise UserError(f"vectors.path={config.vectors.path}: there is no such file")
 
 
@@ -220,7 +227,8 @@ def explain(error: Exception) -> str:
         names = ", ".join(sorted(file.with_suffix("").as_posix() for file in files))
         return f"{group}={choice_path}: no such choice; there are {names}"
     if misfit := re.search(r"In '(\w+)/([^']+)': ConfigKeyError.*Key '(\w+)' not in '", message, re.DOTALL):
-        return f"{misfit[1]}={misfit[2]}: the network of this task has no {misfit[1]}.{misfit[3]}; choose another"
+        choice, key = f"{misfit[1]}={misfit[2]}", f"{misfit[1]}.{misfit[3]}"
+        return f"{choice} is not for this task, whose network has no {key}; choose another"
     if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
         return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
     message = re.sub(r"Error merging override (\S+)", r"\1:", message)
@@ -238,9 +246,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _known_keys() -> list[str]:
-    """All keys and groups of the default composition."""
+    """All keys and groups of the composition of the task that is typed."""
+    task = resume.value_of("task", sys.argv[1:])
+    is_known = task is not None and (CONFIG_DIR / "task" / f"{task}.yaml").is_file()
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME)
+        config = hydra.compose(CONFIG_NAME, overrides=[f"task={task}"] if is_known else [])
     groups = [entry.name for entry in CONFIG_DIR.iterdir() if entry.is_dir()]
     return groups + list(_flat_keys(config))
 

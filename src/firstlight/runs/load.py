@@ -32,19 +32,17 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     card = content[CARD]
     kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
-    tokenizers = PairTokenizers(tokenizer, tokenizer)
-    if card.get("source_tokenizer"):
-        tokenizers = PairTokenizers(SentenceTokenizer.from_json(card["source_tokenizer"]), tokenizer)
+    reader: Any = SentenceTokenizer.from_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
     config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(MODEL_NODES[kind]), card["config"]["model"]))
-    num_classes, source_vocab_size = len(card.get("class_names", ())), tokenizers.source.vocab_size
-    network: Any = build_network(config, tokenizer.vocab_size, num_classes, source_vocab_size)
+    num_classes = len(card.get("class_names", ()))
+    network: Any = build_network(config, tokenizer.vocab_size, num_classes, reader.vocab_size)
     load_weights(network, content["state_dict"])
     shared = (folder, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
     match kind:
         case "classifier":
             return LoadedClassifier(*shared, tokenizer, card["class_names"], card["label_names"])
         case "encoder_decoder":
-            return LoadedTranslator(*shared, tokenizers)
+            return LoadedTranslator(*shared, PairTokenizers(reader, tokenizer))
         case _:
             return LoadedGenerator(*shared, writer_of(tokenizer), card["separator_id"])
 

@@ -28,7 +28,7 @@ class Prediction(NamedTuple):
     probabilities: dict[str, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedClassifier:
     """A trained classifier with its vocabulary and its classes."""
 
@@ -41,8 +41,13 @@ class LoadedClassifier:
     class_names: list[str]
     label_names: list[str]
 
+    def __repr__(self) -> str:
+        return f"LoadedClassifier({str(self.folder.path)!r})"
+
     def predict(self, text: str) -> Prediction:
         """Judge one text; one longer than the context is cut as in training, one without words is judged too."""
+        if not isinstance(text, str):
+            raise TypeError(f"predict takes one text, not a {type(text).__name__}; predict_many takes many")
         return next(self.predict_many([text]))
 
     def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:

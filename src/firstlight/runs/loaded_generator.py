@@ -62,7 +62,7 @@ class Prompt(NamedTuple):
     notes: list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedGenerator:
     """A trained generator with its vocabulary."""
 
@@ -73,6 +73,9 @@ class LoadedGenerator:
     data_fingerprint: str
     tokenizer: TextTokenizer
     separator_id: int | None
+
+    def __repr__(self) -> str:
+        return f"LoadedGenerator({str(self.folder.path)!r})"
 
     def generate(self, prompt: str = "", **writing: Any) -> str:
         """The prompt and what the network writes after it. writing: the fields of Writing. Raises UserError."""

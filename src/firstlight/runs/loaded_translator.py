@@ -35,7 +35,7 @@ class CrossAttention(NamedTuple):
     written: list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedTranslator:
     """A trained translator with its vocabularies."""
 
@@ -46,8 +46,13 @@ class LoadedTranslator:
     data_fingerprint: str
     tokenizers: PairTokenizers
 
+    def __repr__(self) -> str:
+        return f"LoadedTranslator({str(self.folder.path)!r})"
+
     def translate(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> str:
         """Translate one sentence; of nothing, nothing. Raises UserError for one that exceeds the context."""
+        if not isinstance(text, str):
+            raise TypeError(f"translate takes one sentence, not a {type(text).__name__}; translate_many takes many")
         return next(self.translate_many([text], beam_size=beam_size, length_penalty=length_penalty))
 
     def translate_many(
@@ -66,6 +71,19 @@ class LoadedTranslator:
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             yield from self._translate(self.read(chunk, [place(first + i) for i in range(len(chunk))]), search)
             first += len(chunk)
+
+    @property
+    def length_penalty(self) -> float:
+        """That of the run's own evaluations."""
+        callbacks = self.config.get("callbacks") or {}
+        return float((callbacks.get("translations") or {}).get("length_penalty", 1.0))
+
+    def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
+        """The ids of the translation of one sentence, without marks. Raises UserError for one that cannot be read."""
+        ids = self.read([text], ["the sentence"])
+        if not ids.lengths[0]:
+            raise UserError("the sentence is empty; write one")
+        return self._search(ids, np.array([0]), self.search(beam_size, length_penalty))[0][0].token_ids
 
     def search(self, beam_size: int, length_penalty: float) -> Search:
         """How a translation is looked for. Raises UserError."""
@@ -86,15 +104,10 @@ class LoadedTranslator:
             )
         return ids
 
-    def cross_attention(self, text: str, translation: str | None = None) -> CrossAttention:
-        """What the decoder looks at for each token of a translation: its own greedy one, or the one that is given."""
+    def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
+        """What the decoder looks at for each token of a translation: the ids that `write` gives, greedy by default."""
+        written = self.write(text, beam_size=1) if written is None else written
         source = torch.from_numpy(self.read([text], ["the sentence"])[0].astype(np.int64))[None]  # (1, sources)
-        if not source.numel():
-            raise UserError("the sentence is empty, so there is nothing to look at; write one")
-        if translation is None:
-            written = translate(self.network, source, None, self.search(1, 1.0))[0][0].token_ids
-        else:
-            written = self.tokenizers.target.encode_batch([translation])[0].tolist()[: self.network.context_length - 1]
         with torch.inference_mode(), attention_weights(self.network) as weights:
             self.network(source, torch.tensor([[BEGIN_ID, *written]]))
         layers = [weight[0] for name, weight in weights.items() if ".cross_attention." in name]
@@ -116,4 +129,7 @@ class LoadedTranslator:
     def _search(self, ids: RaggedIds, rows: np.ndarray, search: Search) -> list[list[Translation]]:
         flat, starts, lengths = (torch.from_numpy(array) for array in (ids.ids, ids.offsets[:-1], ids.lengths))
         source_ids, mask = look_up(flat, starts, lengths, torch.from_numpy(rows), int(ids.lengths[rows].max()))
-        return translate(self.network, source_ids, mask, search)
+        try:
+            return translate(self.network, source_ids, mask, search)
+        except ValueError as error:
+            raise UserError(f"{self.folder.path}: {error}; train it again") from error

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from firstlight.runs.loaded_classifier import LoadedClassifier
     from firstlight.runs.loaded_translator import LoadedTranslator
 
+FIGURES = (".png", ".svg", ".pdf")
+
 
 @dataclass
 class PredictOptions:
@@ -55,6 +57,10 @@ def main() -> None:
         raise UserError("give either --text or --input, a file of texts")
     if options.text and options.output is not None:
         raise UserError(f"--output {options.output} takes the predictions of --input; those of --text are printed")
+    if options.attention is not None and options.attention.suffix.lower() not in FIGURES:
+        raise UserError(f"--attention {options.attention}: end the name in one of {', '.join(FIGURES)}")
+    if options.input is not None and options.output is not None and options.input.resolve() == options.output.resolve():
+        raise UserError(f"--output {options.output} is the --input too; name another file")
     if options.attention is not None and len(options.text) != 1:
         raise UserError(f"--attention {options.attention} draws one sentence; give it by --text")
     if options.input is None:
@@ -97,13 +103,15 @@ def answer(reader: "LoadedClassifier | LoadedTranslator", options: PredictOption
     if isinstance(reader, LoadedClassifier):
         print_predictions(reader, options.text)
         return
-    for text in options.text:
+    for number, text in enumerate(options.text, start=1):
         if not text.strip():
-            raise UserError("--text is empty; write a sentence")
-    translations = list(reader.translate_many(options.text, **search_of(options)))
-    print("\n".join(translations))
-    if options.attention is not None:
-        draw_attention(reader, options.text[0], translations[0], options.attention)
+            raise UserError(f"sentence {number} of --text is empty; write one, or leave it out")
+    if options.attention is None:
+        print("\n".join(reader.translate_many(options.text, **search_of(options))))
+        return
+    written = reader.write(options.text[0], **search_of(options))
+    print(reader.tokenizers.target.decode(written))
+    draw_attention(reader, options.text[0], written, options.attention)
 
 
 def search_of(options: PredictOptions) -> dict[str, Any]:
@@ -112,11 +120,11 @@ def search_of(options: PredictOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def draw_attention(translator: "LoadedTranslator", text: str, translation: str, path: Path) -> None:
+def draw_attention(translator: "LoadedTranslator", text: str, written: list[int], path: Path) -> None:
     """What the last block of the decoder looked at, head by head, as a figure."""
     from firstlight.figures import attention, style
 
-    found = translator.cross_attention(text, translation)
+    found = translator.cross_attention(text, written)
     try:
         style.save(
             attention.attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path

@@ -97,8 +97,8 @@ def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:
 def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
     """Raise UserError if a run was trained with another network, other data or another optimizer than config names."""
     now, then = (_flat(_fixed(each)) for each in (config, OmegaConf.create(trained)))
-    for key in sorted(now.keys() | then.keys()):
-        if now.get(key) != then.get(key):
+    for key in sorted(then):  # a key that it does not have came after the version that trained it
+        if now.get(key) != then[key]:
             raise UserError(
                 f"{key}={now.get(key)} differs from the {then.get(key)} that the resumed run was trained with; "
                 f"start a new run, or init_from= this one"

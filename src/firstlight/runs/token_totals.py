@@ -5,20 +5,21 @@ import math
 import torch.nn.functional as F
 from torch import Tensor
 
+from firstlight.data.pairs import IGNORED
+
 
 class TokenTotals:
-    """Loss, perplexity and accuracy of many tokens, in double precision; targets below 0 do not count."""
+    """Loss, perplexity and accuracy of many tokens, in double precision; IGNORED targets do not count."""
 
     def __init__(self) -> None:
         self.loss, self.hits, self.tokens = 0.0, 0, 0
 
     def add(self, logits: Tensor, targets: Tensor) -> Tensor:
         """logits: (batch, length, vocab_size); targets: (batch, length). Returns their losses, (batch, length)."""
-        counted = targets >= 0
-        losses = F.cross_entropy(logits.transpose(1, 2), targets.clamp(min=0), reduction="none").double() * counted
+        losses = F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=IGNORED, reduction="none").double()
         self.loss += float(losses.sum())
         self.hits += int((logits.argmax(dim=2) == targets).sum())
-        self.tokens += int(counted.sum())
+        self.tokens += int((targets != IGNORED).sum())
         return losses
 
     def metrics(self) -> dict[str, float]:

@@ -12,18 +12,17 @@ from firstlight.data.sources import DATA_VARIABLE, local_folder
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.errors import UserError
 from firstlight.text.options import VectorOptions, VectorsKind
-from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 from firstlight.text.vectors import cooccurrence, coverage, principal_components, read_vectors
 
 log = logging.getLogger(__name__)
 
 GLOVE = "glove"  # the folder below $FIRSTLIGHT_DATA or data/
-NOT_WORDS = (PAD_ID, UNKNOWN_ID)
 
 
-def set_vectors(options: VectorOptions, network: nn.Module, data: TableData) -> None:
+def set_vectors(options: VectorOptions, network: nn.Module, data: TableData, *, is_resumed: bool = False) -> None:
     """Put the vectors that the options name into the network's embeddings; words without one keep a random one.
 
+    A resumed run has its vectors in its checkpoint: all that is done is to keep them as they are, where that is wanted.
     Raises UserError for a file that cannot be used, and where the task has no words.
     """
     if options.kind is VectorsKind.random:
@@ -34,7 +33,8 @@ def set_vectors(options: VectorOptions, network: nn.Module, data: TableData) -> 
     done: set[int] = set()
     for name, side in sides.items():
         embedding: nn.Embedding = getattr(network, name)
-        if id(embedding) not in done:  # one may serve both sides of a translator
+        embedding.weight.requires_grad_(options.trained)
+        if id(embedding) not in done and not is_resumed:  # one may serve both sides of a translator
             fill(embedding, side, options, name)
             done.add(id(embedding))
 
@@ -53,22 +53,21 @@ def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, n
     scale = 1.0 if options.std is None else options.std / deviation
     with torch.no_grad():
         embedding.weight[torch.from_numpy(known)] = torch.from_numpy(found[known] * scale).to(embedding.weight)
-    embedding.weight.requires_grad_(options.trained)
     covered = {word: found[i] for i, word in enumerate(side.words) if known[i]}
-    log.info("vectors=%s, %s: %s", options.kind.value, name, coverage(covered, side.words, side.ids, NOT_WORDS))
+    log.info("vectors=%s, %s: %s", options.kind.value, name, coverage(covered, side.words, side.ids, side.no_words))
 
 
 def vectors_of(side: TrainingWords, options: VectorOptions, dim: int) -> NDArray[np.float32]:
     """A vector for each word: (words, dim), zeros where there is none."""
     if options.kind is VectorsKind.cooccurrence:
-        return principal_components(cooccurrence(side.ids, len(side.words), options.window, NOT_WORDS), dim)
+        return principal_components(cooccurrence(side.ids, len(side.words), options.window, side.no_words), dim)
     path = Path(options.path) if options.path is not None else glove_file(dim)
     log.info("Reading vectors from %s", path)
     spellings = set(side.words) | {word.lower() for word in side.words}
     vectors = read_vectors(path, spellings, dim)
     nothing = np.zeros(dim, np.float32)
     rows = [vectors.get(word, vectors.get(word.lower(), nothing)) for word in side.words]
-    for token_id in NOT_WORDS:
+    for token_id in side.no_words:
         rows[token_id] = nothing
     return np.stack(rows)
 
@@ -76,10 +75,13 @@ def vectors_of(side: TrainingWords, options: VectorOptions, dim: int) -> NDArray
 def glove_file(dim: int) -> Path:
     """The file of GloVe vectors of this width. Raises UserError where there is none."""
     folder = local_folder(GLOVE)
-    found = [] if folder is None else sorted(folder.glob(f"*.{dim}d*.txt"))
+    there = [] if folder is None else sorted(folder.glob("*.txt"))
+    found = [file for file in there if f".{dim}d" in file.name]
     if not found:
+        others = ", ".join(file.name for file in there) or "none"
         raise UserError(
             f"vectors=glove: there is no file such as glove.6B.{dim}d.txt in a folder glove below ${DATA_VARIABLE} or "
-            "data/; download one from nlp.stanford.edu/projects/glove, or set vectors.path, or another model.dim"
+            f"data/ (there are: {others}); download one from nlp.stanford.edu/projects/glove, set vectors.path, or set "
+            "model.dim to another width"
         )
     return found[0]

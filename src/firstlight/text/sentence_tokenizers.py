@@ -17,6 +17,7 @@ from firstlight.text.tokenizers import PAD, PAD_ID, UNK, UNKNOWN_ID, most_freque
 BEGIN, END = "[BEGIN]", "[END]"
 BEGIN_ID, END_ID = 2, 3
 MARKS = [PAD, UNK, BEGIN, END]
+MARK_IDS = (PAD_ID, UNKNOWN_ID, BEGIN_ID, END_ID)
 SENTENCES = "sentences"  # what a tokenizer's JSON calls its kind
 SPACE = "Ġ"  # byte-level encoding's symbol for a space, with which every word begins
 
