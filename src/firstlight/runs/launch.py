@@ -227,8 +227,8 @@ def explain(error: Exception) -> str:
         names = ", ".join(sorted(file.with_suffix("").as_posix() for file in files))
         return f"{group}={choice_path}: no such choice; there are {names}"
     if misfit := re.search(r"In '(\w+)/([^']+)': ConfigKeyError.*Key '(\w+)' not in '", message, re.DOTALL):
-        choice, key = f"{misfit[1]}={misfit[2]}", f"{misfit[1]}.{misfit[3]}"
-        return f"{choice} is not for this task, whose network has no {key}; choose another"
+        missing_key = f"{misfit[1]}.{misfit[3]}"
+        return f"{misfit[1]}={misfit[2]} is not for this task, whose network has no {missing_key}; choose another"
     if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
         return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
     message = re.sub(r"Error merging override (\S+)", r"\1:", message)
