@@ -96,9 +96,7 @@ class ReviewOptions:
 
     def __post_init__(self) -> None:
         check_batches(self)
-        for name in ("validation_fraction", "test_fraction"):
-            if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(f"data.{name}={getattr(self, name)} must lie between 0 and 0.5")
+        check_rows(self)
         if self.tokenizer.kind is TokenizerKind.char:
             raise ValueError("tokenizer=char is for generators; use tokenizer=word or tokenizer=subword for reviews")
         if self.class_names is not None and self.labels is not Labels.classes:
@@ -192,9 +190,7 @@ class PairOptions:
 
     def __post_init__(self) -> None:
         check_batches(self)
-        for name in ("validation_fraction", "test_fraction"):
-            if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(f"data.{name}={getattr(self, name)} must lie between 0 and 0.5")
+        check_rows(self)
         if self.source_column == self.target_column:
             raise ValueError(f"data.source_column and data.target_column are both {self.source_column}; change one")
         if self.tokenizer.kind is TokenizerKind.char:
@@ -209,6 +205,13 @@ class PairOptions:
             )
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+
+
+def check_rows(options: ReviewOptions | PairOptions) -> None:
+    """Raise ValueError for a share that cannot be taken from the training rows."""
+    for name in ("validation_fraction", "test_fraction"):
+        if not 0 < getattr(options, name) < 0.5:
+            raise ValueError(f"data.{name}={getattr(options, name)} must lie between 0 and 0.5")
 
 
 def check_batches(options: ReviewOptions | CharacterOptions | PairOptions) -> None:

@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
-from firstlight.data.batches import EvaluationBatches, LengthBatches, ResumableLoader
+from firstlight.data.batches import LengthBatches, ResumableLoader
 from firstlight.data.encoding import SPLITS, drawn
 from firstlight.data.options import PairOptions
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 from firstlight.data.sources import Source
-from firstlight.data.table_data import TableData, TrainingWords
+from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
@@ -105,7 +105,7 @@ def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest
     return flat[positions].long().masked_fill(~mask, PAD_ID), mask
 
 
-class PairData(TableData):
+class PairData(RowData):
     """Sentences and their translations from local files, the Hub, or the generated sample.
 
     encoded: all pairs; tokenizers: of the source and of the target; reader: those of a trained network that is to read
@@ -156,9 +156,6 @@ class PairData(TableData):
             self._rows[split] = self._used_rows(split)
         return self._rows[split]
 
-    def has_split(self, split: str) -> bool:
-        return len(self.rows(split)) > 0
-
     def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
         """The sources and the targets of some rows, as they were written; read from the source once."""
         key = rows.tobytes()
@@ -203,34 +200,20 @@ class PairData(TableData):
     def train_dataloader(self) -> ResumableLoader:
         """Batches of sentences of like length, whose position is the trainer's."""
         rows = self.rows("train")
-        batches = LengthBatches(rows, self._lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
-        return self.resumable_loader(self._lookup(), batches)
+        batches = LengthBatches(rows, self.lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
+        return self.resumable_loader(self.lookup(), batches)
 
-    def val_dataloader(self) -> DataLoader[PairRows]:
-        """The validation split, each pair once."""
-        return self.evaluation_loader(self.rows("validation"))
-
-    def test_dataloader(self) -> DataLoader[PairRows]:
-        """The test split, each pair once."""
-        return self.evaluation_loader(self.rows("test"))
-
-    def evaluation_loader(self, rows: NDArray[np.int64]) -> DataLoader[PairRows]:
-        """Some pairs, each once, those of like length together."""
-        size = self.options.evaluation_batch_size
-        batches = EvaluationBatches(rows, size, lengths=self._lengths(rows), **self.share)
-        return DataLoader(self._lookup(), sampler=batches, batch_size=None, num_workers=self.options.num_workers)
-
-    def _lookup(self) -> Pairs:
+    def lookup(self) -> Pairs:
         return Pairs(self.encoded.source.lengths, self.encoded.target.lengths)
 
-    def _lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The length of each pair's longer side, with the end of its target: (rows,)."""
         return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
         """The rows of a split. Raises UserError for a sentence beyond the context, unless it may be left out."""
         rows, options = self.encoded.rows_of(split), self.options
-        is_too_long = self._lengths(rows) > options.context_length
+        is_too_long = self.lengths(rows) > options.context_length
         if is_too_long.any() and split == "train" and options.skip_too_long:
             log.info("%d of %d training pairs exceed the context; left out", is_too_long.sum(), len(rows))
             rows = rows[~is_too_long]
@@ -240,7 +223,7 @@ class PairData(TableData):
 
     def _refuse(self, split: str, rows: NDArray[np.int64], is_too_long: NDArray[np.bool_]) -> None:
         """Raise UserError naming the first sentence beyond the context, and what would be long enough for all."""
-        lengths = self._lengths(rows)
+        lengths = self.lengths(rows)
         first = int(is_too_long.argmax())
         file_split, line = self.encoded.places[rows[first]].tolist()
         remedy = f"set context_length={lengths.max()}, which is enough for all"

@@ -7,10 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader
 
 from firstlight.data.batches import (
-    EvaluationBatches,
     ResumableLoader,
     RowBatch,
     Rows,
@@ -20,13 +18,13 @@ from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.sources import Source, find_source
-from firstlight.data.table_data import TableData, TrainingWords
+from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
 from firstlight.text.tokenizers import Tokenizer
 
 
-class ReviewData(TableData):
+class ReviewData(RowData):
     """Labelled reviews from a local file or folder, the Hub, or the generated sample."""
 
     index_batch = RowBatch
@@ -95,9 +93,6 @@ class ReviewData(TableData):
     def training_words(self) -> dict[str, TrainingWords]:
         return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
 
-    def has_split(self, split: str) -> bool:
-        return len(self.rows(split)) > 0
-
     def texts(self, split: str, count: int) -> list[str]:
         """The texts of the first rows of a split, read again from the source."""
         return self.source.texts(self.options.text_column, self.rows(split)[:count].tolist())
@@ -124,22 +119,9 @@ class ReviewData(TableData):
             weights=self._inverse_frequency()[self.targets[rows]] if self.options.balance is Balance.sampling else None,
             **self.share,
         )
-        return self.resumable_loader(self._lookup(), batches)
+        return self.resumable_loader(self.lookup(), batches)
 
-    def val_dataloader(self) -> DataLoader[RowBatch]:
-        """The validation split, each row once."""
-        return self.evaluation_loader(self.rows("validation"))
-
-    def test_dataloader(self) -> DataLoader[RowBatch]:
-        """The test split, each row once."""
-        return self.evaluation_loader(self.rows("test"))
-
-    def evaluation_loader(self, rows: NDArray[np.int64]) -> DataLoader[RowBatch]:
-        """Some rows, each once, those of like length together."""
-        batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
-        return DataLoader(self._lookup(), sampler=batches, batch_size=None, num_workers=self.options.num_workers)
-
-    def _lookup(self) -> Rows:
+    def lookup(self) -> Rows:
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:

@@ -2,11 +2,13 @@
 
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from lightning.pytorch import LightningDataModule
+from numpy.typing import NDArray
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
-from firstlight.data.batches import EndlessBatches, ResumableLoader, batches_per_epoch, batches_taken
+from firstlight.data.batches import EndlessBatches, EvaluationBatches, ResumableLoader, batches_per_epoch, batches_taken
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
@@ -107,3 +109,36 @@ class TableData(LightningDataModule):
             return False
         table.to(device)
         return True
+
+
+class RowData(TableData):
+    """Data of rows, each of which is read whole: labelled texts, or pairs of sentences."""
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """The rows of a split that are used: (n,)."""
+        raise NotImplementedError
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tokens in each row, by which those of a batch are alike: (n,)."""
+        raise NotImplementedError
+
+    def lookup(self) -> Dataset[Any]:
+        """What turns an array of row numbers into an index batch."""
+        raise NotImplementedError
+
+    def has_split(self, split: str) -> bool:
+        return len(self.rows(split)) > 0
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        """The validation split, each row once."""
+        return self.evaluation_loader(self.rows("validation"))
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """The test split, each row once."""
+        return self.evaluation_loader(self.rows("test"))
+
+    def evaluation_loader(self, rows: NDArray[np.int64]) -> DataLoader[Any]:
+        """Some rows, each once, those of like length together."""
+        options = self.options
+        batches = EvaluationBatches(rows, options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
+        return DataLoader(self.lookup(), sampler=batches, batch_size=None, num_workers=options.num_workers)
