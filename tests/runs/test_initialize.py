@@ -14,12 +14,17 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.lit.generation import Generation
 from firstlight.lit.schedules import constant
-from firstlight.networks.config import GeneratorConfig, Norm, Positions
+from firstlight.lit.translation import Translation
+from firstlight.networks.config import EncoderDecoderConfig, GeneratorConfig, Norm, Positions
+from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.networks.generator import Generator
 from firstlight.runs.initialize import initialize_from
+from firstlight.text.options import TokenizerOptions
+from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.text.text_tokenizers import CharacterTokenizer
 from tests_support import Scripts
 
@@ -222,3 +227,45 @@ def test_a_run_goes_on_with_a_longer_context_and_another_text(scripts: Scripts) 
     assert record["metrics"]["val/loss"] < record["metrics"]["val/perplexity"]
     done = scripts.run("generate", str(second), "--prompt", "ka re mi ka", "--tokens", "7")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def sentence_tokenizer(*words: str) -> SentenceTokenizer:
+    return SentenceTokenizer.train([" ".join(words)], TokenizerOptions(min_document_frequency=1))
+
+
+def translation(source: SentenceTokenizer, target: SentenceTokenizer, seed: int, *, shared: bool) -> Translation:
+    torch.manual_seed(seed)
+    config = EncoderDecoderConfig(
+        dim=12, num_heads=3, context_length=7, share_embeddings=shared, tie_embeddings=True, head_bias=False
+    )
+    network = EncoderDecoder(config, source.vocab_size, target.vocab_size)
+    return Translation(network, partial(torch.optim.SGD, lr=0.1), constant)
+
+
+def test_one_vocabulary_takes_the_words_of_two_those_of_the_target_first(tmp_path: Path) -> None:
+    english, german, both = (
+        sentence_tokenizer(*words.split()) for words in ("cat in dog", "katze in hund", "hund dog in katze fish")
+    )
+    old = translation(english, german, 0, shared=False)
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "metrics.json").write_text("{}")
+    card = {"format": 1, "network": "encoder_decoder", "tokenizer": german.to_json()}
+    card["source_tokenizer"] = english.to_json()
+    torch.save({"state_dict": old.state_dict(), "firstlight": card}, folder / "checkpoints" / "last.ckpt")
+    data = PairData()
+    data.tokenizer = data.source_tokenizer = both
+    new = translation(both, both, 1, shared=True)
+    own = new.network.embedding.weight.detach().clone()
+    initialize_from(str(folder), tmp_path, new, data)
+    given = {"source": old.network.source_embedding.weight, "target": old.network.embedding.weight}
+    expected = {
+        "dog": given["source"][english.words.index("Ġdog")],
+        "katze": given["target"][german.words.index("Ġkatze")],
+        "hund": given["target"][german.words.index("Ġhund")],
+        "in": given["target"][german.words.index("Ġin")],  # both know it
+        "fish": own[both.words.index("Ġfish")],  # neither does
+    }
+    for word, vector in expected.items():
+        for weight in (new.network.embedding.weight, new.network.source_embedding.weight, new.network.head.weight):
+            assert_close(weight[both.words.index(f"Ġ{word}")], vector, msg=word)
