@@ -142,6 +142,7 @@ def test_rows_are_streamed(make):
         ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', r"r.csv:3: unexpected end of data; close every quote"),
         ("r.csv", 'text,label\n"a" b,1\n', r"r.csv:2: .* expected after '\"'; close every quote"),
         ("r.csv", "text,text\na,b\n", r"r.csv:1: two columns are named 'text'; rename one of them"),
+        ("r.csv", "text;label\na;b\n", r"r.csv:1: the columns are separated by ';'; save the file with commas"),
         ("r.parquet", b"PAR1 not really PAR1", r"r.parquet: broken Parquet \(.*\); write or download the file again"),
         ("r.parquet", b"", r"r.parquet: broken Parquet"),
     ],

@@ -368,3 +368,24 @@ def test_the_same_files_the_other_way_round_are_another_fingerprint():
     write_pair("one")
     write_pair("two", GERMAN, ENGLISH)
     assert find("one").fingerprint != find("two").fingerprint
+
+
+@pytest.mark.parametrize("ending", ["en", "de"])
+def test_one_file_of_a_pair_is_answered_with_what_to_name(ending):
+    write_pair("mine")
+    with pytest.raises(UserError, match=rf"^data.path=mine.{ending} is one file of two; name what .* common, mine$"):
+        check_pair_path(PairOptions(path=f"mine.{ending}"))
+
+
+def test_rows_beside_pairs_of_text_files_are_refused():
+    write_pair("mine/train")
+    write("mine/validation.jsonl", ['{"en": "a", "de": "b"}'])
+    with pytest.raises(UserError, match=r"^mine has train.en and validation.jsonl; keep one kind of files$"):
+        find("mine")
+
+
+def test_the_folder_that_one_stands_in_is_a_place_like_any_other():
+    write_pair("train")
+    write_pair("val")
+    check_pair_path(PairOptions(path="."))
+    assert find(".").splits == ["train", "validation"]

@@ -178,6 +178,8 @@ def _check_header(header: list[str], columns: Sequence[str], place: str) -> None
     repeated = [name for name in header if header.count(name) > 1]
     if repeated:
         raise UserError(f"{place}: two columns are named {repeated[0]!r}; rename one of them")
+    if len(header) == 1 and ";" in header[0] and header[0] not in columns:
+        raise UserError(f"{place}: the columns are separated by ';'; save the file with commas, or as .tsv with tabs")
     _check_columns(columns, header, place)
 
 

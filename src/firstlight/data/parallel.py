@@ -97,8 +97,13 @@ def _stem(path: Path, ending: str) -> Path:
 
 def check_pair_path(options: PairOptions) -> None:
     """Raise UserError, before anything heavy, if a path can be no source at all."""
-    if options.path is None or is_text_pair(Path(options.path), (options.source_column, options.target_column)):
+    endings = (options.source_column, options.target_column)
+    if options.path is None or is_text_pair(Path(options.path), endings):
         return
+    for ending in endings:
+        stem = options.path.removesuffix(f".{ending}")
+        if stem != options.path and is_text_pair(Path(stem), endings):
+            raise UserError(f"data.path={options.path} is one file of two; name what they have in common, {stem}")
     if not Path(options.path).exists() and not HUB_ID.fullmatch(options.path):
         raise UserError(
             f"data.path={options.path}: there is no such file or folder, and no {options.path}."
