@@ -158,3 +158,17 @@ def test_where_the_data_is_is_looked_for_once_for_all_jobs(
     assert [record["data"]["source"] for record in found] == ["local"] * 3
     assert all("data.source=local" in record["overrides"] for record in found)
     assert looked.count("amazon_reviews") == 1 + 3  # once for the sweep, then by each job, where it was found
+
+
+def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
+    scripts: Scripts, tiny_training: list[str]
+) -> None:
+    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_steps=4", "logger=none", "threads=1"]
+    done = scripts.run_alone("train", *grid, "sweep.name=both", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 0, done.stderr
+    assert "2 jobs: 2 finished, 0 failed, 0 to go" in done.stdout + done.stderr
+    assert scripts.run("train", *grid, "sweep.name=each").returncode == 0
+    both, each = (records(scripts.folder / "logs" / "sweeps" / name) for name in ("both", "each"))
+    assert both.keys() == each.keys() == {"seed-1", "seed-2"}
+    for job in both:
+        assert both[job]["metrics"] == each[job]["metrics"]
