@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
@@ -85,12 +86,11 @@ class Translations(Callback):
         for size, written in sorted(self.written.items()):
             together = gathered(written, trainer.world_size)
             rows = sorted(together)
-            sources, references = data.texts(torch.tensor(rows).numpy())
+            sources, references = data.texts(np.array(rows))
             translations = [together[row] for row in rows]
             scores = score(translations, references)
-            suffix = "" if size == 1 else f"_beam{size}"
-            for name, value in (("bleu", scores.bleu), ("chrf", scores.chrf)):
-                pl_module.log(f"{stage}/{name}{suffix}", value, prog_bar=name == "bleu", sync_dist=False)
+            for name, value in scores.metrics(size).items():
+                pl_module.log(f"{stage}/{name}", value, prog_bar=name.startswith("bleu"))
             if trainer.is_global_zero and size == max(self.written):
                 self._show(trainer, stage, sources, references, translations, scores)
 
@@ -105,7 +105,7 @@ class Translations(Callback):
     ) -> None:
         """Some translations for people; how the scores were computed, once the training is over."""
         if trainer.state.fn is not TrainerFn.FITTING:
-            log.info("BLEU %s, chrF %s", scores.bleu_signature, scores.chrf_signature)
+            log.info("%s", scores.signatures)
         chosen = range(0, len(sources), max(len(sources) // max(self.num_samples, 1), 1))[: self.num_samples]
         texts = [f"{sources[i]}\n  {references[i]}\n  {translations[i]}" for i in chosen]
         if texts and trainer.state.fn is TrainerFn.FITTING:

@@ -299,6 +299,13 @@ class RowWriter:
             self._unfinished.unlink(missing_ok=True)
 
 
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write equal rows, at least one, as RowWriter does."""
+    with RowWriter(path, list(rows[0])) as file:
+        for row in rows:
+            file.write(row)
+
+
 _Write = Callable[[dict[str, Any]], object]
 
 

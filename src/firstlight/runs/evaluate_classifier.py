@@ -12,7 +12,7 @@ from torchmetrics.functional.classification import multiclass_accuracy, multicla
 
 from firstlight.config import ReviewDataNode
 from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.files import RowWriter
+from firstlight.data.files import write_rows
 from firstlight.data.labels import LEFT_OUT, targets_of
 from firstlight.data.options import Labels, ReviewOptions
 from firstlight.data.sources import find_source
@@ -57,7 +57,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     folder = results_folder(classifier, source, split, options)
     write_metrics(folder, classifier, source, split, {"rows": len(judged.rows)}, judged.metrics, options)
     texts = source.texts(data_options.text_column, judged.rows.tolist())
-    write_csv(folder / "predictions.csv", prediction_rows(classifier, judged, texts))
+    write_rows(folder / "predictions.csv", prediction_rows(classifier, judged, texts))
     draw_figures(folder, classifier, judged, data_options, split)
     print_results(folder, classifier, source, split, judged.metrics, "Figures, predictions and metrics")
     return folder
@@ -127,11 +127,4 @@ def write_confusion_matrix(
     np.add.at(counts, (targets, predicted), 1)
     figure = confusion_matrix.confusion_matrix(counts, names, title=f"Confusion matrix, {split}")
     style.save(figure, path.with_suffix(".png"))
-    write_csv(path.with_suffix(".csv"), confusion_matrix.table(counts, names))
-
-
-def write_csv(path: Path, rows: Any) -> None:
-    """Equal rows as a CSV file, whole or not at all."""
-    with RowWriter(path, list(rows[0])) as file:
-        for row in rows:
-            file.write(row)
+    write_rows(path.with_suffix(".csv"), confusion_matrix.table(counts, names))

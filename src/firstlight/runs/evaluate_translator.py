@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from firstlight.config import PairDataNode
-from firstlight.data.files import RowWriter
+from firstlight.data.files import write_rows
 from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.runs.evaluate import (
@@ -35,22 +35,18 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     metrics = measure(translator, data, split)
     sources, references = data.texts(rows)
     columns = {"source": sources, "reference": references}
-    signatures = ""
     for beams in sorted({1, beam_size}):
-        suffix = "" if beams == 1 else f"_beam{beams}"
         translations = list(translator.translate_many(sources, beam_size=beams, length_penalty=length_penalty))
         scores = score(translations, references)
-        metrics |= {f"bleu{suffix}": scores.bleu, f"chrf{suffix}": scores.chrf}
-        columns[f"translation{suffix}"] = translations
-        signatures = f"BLEU {scores.bleu_signature}, chrF {scores.chrf_signature}"
+        metrics |= scores.metrics(beams)
+        columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
     size = {"rows": len(rows), "beam_size": beam_size, "length_penalty": length_penalty}
     folder = results_folder(translator, data.source, split, options)
     write_metrics(folder, translator, data.source, split, size, metrics, options)
-    with RowWriter(folder / "translations.csv", list(columns)) as file:
-        for values in zip(*columns.values(), strict=True):
-            file.write(dict(zip(columns, values, strict=True)))
+    rows_of_csv = zip(*columns.values(), strict=True)
+    write_rows(folder / "translations.csv", [dict(zip(columns, values, strict=True)) for values in rows_of_csv])
     print_results(folder, translator, data.source, split, metrics, "All translations")
-    print(signatures)
+    print(scores.signatures)
     return folder
 
 

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from rich.console import Console
 from rich.table import Table
 
-from firstlight.data.files import RowWriter
+from firstlight.data.files import write_rows
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +29,7 @@ class ShowLadder(Callback):
         if not rungs:
             return
         Console().print(table_of(rungs))
-        with RowWriter(folder / "ladder.csv", list(rungs[0])) as file:
-            for rung in rungs:
-                file.write(rung)
+        write_rows(folder / "ladder.csv", rungs)
         from firstlight.figures import ladder, style  # matplotlib: only where a figure is wanted
 
         losses = [rung["validation_loss"] for rung in rungs]

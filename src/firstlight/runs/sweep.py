@@ -53,7 +53,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        return str(self.record().get("status", "waiting"))
+        return status_of(self.record())
 
 
 def sweep(
@@ -97,7 +97,7 @@ def sweep(
             f"{len(errors)} of {len(jobs)} jobs failed, the first in {next(iter(errors))}: "
             f"{next(iter(errors.values()))}; the same command tries them again"
         )
-    return [metric_of(job) for job in jobs]
+    return [metric_of(job, job.record()) for job in jobs]
 
 
 def plan(arguments: list[str], params: dict[str, str], config: DictConfig, loader: ConfigLoader) -> list[Job]:
@@ -216,22 +216,28 @@ def explained(error: Exception) -> str:
     return message if isinstance(error, UserError | RunError) else f"{type(error).__name__}: {message}"
 
 
-def metric_of(job: Job) -> float | None:
-    """The optimized metric of a finished job."""
-    value = (job.record().get("metrics") or {}).get(job.config.optimized_metric)
+def status_of(record: dict[str, Any]) -> str:
+    """finished, failed, interrupted, running, or waiting for a job without a record."""
+    return str(record.get("status", "waiting"))
+
+
+def metric_of(job: Job, record: dict[str, Any]) -> float | None:
+    """The optimized metric in the record of a job; None where there is none yet."""
+    value = (record.get("metrics") or {}).get(job.config.optimized_metric)
     return None if value is None else float(value)
 
 
 def summary(jobs: Sequence[Job], seconds: float = 0.0, errors: dict[Path, str] | None = None) -> str:
     """How far a sweep has come, what is best so far, and how long the rest may take."""
-    done = [job for job in jobs if job.status == "finished"]
+    records = ((job, job.record()) for job in jobs)
+    done = [(job, record) for job, record in records if record.get("status") == "finished"]
     failed = len(errors or {})
     parts = [f"{len(jobs)} jobs: {len(done)} finished", f"{failed} failed", f"{len(jobs) - len(done) - failed} to go"]
-    if scored := [(value, job) for job in done if (value := metric_of(job)) is not None]:
+    if scored := [(value, job) for job, record in done if (value := metric_of(job, record)) is not None]:
         choose = min if lower_is_better(jobs[0].config.optimized_metric) else max
         value, best = choose(scored, key=lambda pair: pair[0])
         parts.append(f"best {best.config.optimized_metric} {value:.4f} ({best.name})")
-    durations = [sum(value or 0 for value in job.record()["seconds"].values()) for job in done]
+    durations = [sum(value or 0 for value in record["seconds"].values()) for _, record in done]
     if seconds and durations and (left := len(jobs) - len(done) - failed):
         parts.append(f"about {left * sum(durations) / len(durations):.0f} s left")
     return ", ".join(parts)
@@ -277,8 +283,9 @@ def show_results(jobs: Sequence[Job], errors: dict[Path, str]) -> None:
     table.add_column(metric, justify="right")
     table.add_column("seconds", justify="right")
     for job in jobs:
-        record, value = job.record(), metric_of(job)
-        status = "failed" if job.folder.path in errors else job.status
+        record = job.record()
+        value = metric_of(job, record)
+        status = "failed" if job.folder.path in errors else status_of(record)
         seconds = (record.get("seconds") or {}).get("fit")
         shown = errors.get(job.folder.path, "" if value is None else f"{value:.4f}")
         table.add_row(job.name, status, shown, "" if seconds is None else f"{seconds:.0f}")

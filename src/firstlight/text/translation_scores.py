@@ -15,6 +15,16 @@ class TranslationScores(NamedTuple):
     bleu_signature: str
     chrf_signature: str
 
+    def metrics(self, beam_size: int) -> dict[str, float]:
+        """bleu and chrf of greedy translations, bleu_beam4 and chrf_beam4 of a beam of 4."""
+        suffix = "" if beam_size == 1 else f"_beam{beam_size}"
+        return {f"bleu{suffix}": self.bleu, f"chrf{suffix}": self.chrf}
+
+    @property
+    def signatures(self) -> str:
+        """How both were computed, in one line."""
+        return f"BLEU {self.bleu_signature}, chrF {self.chrf_signature}"
+
 
 def score(translations: Sequence[str], references: Sequence[str]) -> TranslationScores:
     """Score the translations of a corpus, one reference for each."""
