@@ -25,6 +25,7 @@ class SweepConfig:
     """Where the runs of one `-m` command lie together."""
 
     name: str | None = None  # null: made of what is typed, so that the same command finds its sweep again
+    any_code: bool = False  # true: go on although the code has changed since the first jobs
 
 
 @dataclass
@@ -44,6 +45,7 @@ class RootConfig:
     tags: list[str] = field(default_factory=list)
     resume: str | None = None  # auto, or a run folder
     init_from: str | None = None  # a run whose weights to start from
+    compile: bool = False  # the network by torch.compile
     dry_run: bool = False  # say what would be run, and run nothing
     train: bool = True
     test: bool | None = None  # null: yes in a single run, no in a sweep (choices are made on validation)

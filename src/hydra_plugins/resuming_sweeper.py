@@ -8,35 +8,51 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 
 @dataclass
 class ResumingSweeperConfig:
-    """params: swept values besides those of the command line, as `key: a,b,c`."""
+    """A grid, or where n_trials is given a search.
+
+    params: swept values besides those of the command line, as `key: a,b,c`; n_trials: of a search, in all; sampler:
+    Optuna's, by `_target_`.
+    """
 
     _target_: str = "hydra_plugins.resuming_sweeper.ResumingSweeper"
+    _recursive_: bool = False
     params: dict[str, str] = field(default_factory=dict)
+    n_trials: int | None = None
+    sampler: dict[str, Any] = field(default_factory=dict)
 
 
 ConfigStore.instance().store(group="hydra/sweeper", name="resuming", node=ResumingSweeperConfig, provider="firstlight")
 
 
 class ResumingSweeper(Sweeper):
-    """A grid whose jobs have folders named by what differs: what is finished is not run again."""
+    """Runs whose folders are named by what differs, or by the number of a trial: what is finished is not run again."""
 
-    def __init__(self, params: dict[str, str] | None = None) -> None:
-        self.params = dict(params or {})
+    def __init__(
+        self, params: dict[str, str] | None = None, n_trials: int | None = None, sampler: DictConfig | None = None
+    ) -> None:
+        self.params, self.n_trials, self.sampler = dict(params or {}), n_trials, OmegaConf.create(sampler or {})
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         self.context, self.task_function, self.master = hydra_context, task_function, config
 
     def sweep(self, arguments: list[str]) -> Any:
-        from firstlight.runs.sweep import sweep  # Hydra imports every plugin at each start
+        from firstlight.runs.jobs import Composer  # Hydra imports every plugin at each start
+        from firstlight.runs.sweep import sweep
 
-        def launcher_of(config: DictConfig) -> Launcher:
-            return Plugins.instance().instantiate_launcher(
-                hydra_context=self.context, task_function=self.task_function, config=config
-            )
+        composer = Composer(arguments, self.params, self.master, self.context.config_loader)
+        if self.n_trials is None:
+            return sweep(composer, self.launcher_of)
+        from firstlight.runs.search import search
 
-        return sweep(arguments, self.params, self.master, self.context.config_loader, launcher_of)
+        return search(composer, self.launcher_of, self.n_trials, self.sampler)
+
+    def launcher_of(self, config: DictConfig) -> Launcher:
+        """The launcher that the configuration names."""
+        return Plugins.instance().instantiate_launcher(
+            hydra_context=self.context, task_function=self.task_function, config=config
+        )

@@ -1,3 +1,4 @@
+import csv
 from typing import Any
 
 import pytest
@@ -26,6 +27,11 @@ def board(tmp_path) -> TensorBoardLogger:
     return TensorBoardLogger(tmp_path, name="board", version="")
 
 
+@pytest.fixture
+def folder(tmp_path) -> str:
+    return str(tmp_path / "reviews")
+
+
 class Rows(Callback):
     """Keeps the probabilities of every test row."""
 
@@ -45,9 +51,9 @@ def judge(bench, *callbacks: Callback, loggers, labels: Labels = Labels.stars, *
 
 
 @pytest.mark.parametrize("labels", Labels)
-def test_the_first_reviews_are_shown_with_what_was_said_of_them(bench, board, published, labels: Labels) -> None:
+def test_the_first_reviews_are_shown_with_what_was_said(bench, board, folder, published, labels: Labels) -> None:
     rows = Rows()
-    data = judge(bench, ReviewTable(17), rows, loggers=(board,), labels=labels)
+    data = judge(bench, ReviewTable(folder, 17), rows, loggers=(board,), labels=labels)
     ((name, table),) = published
     assert name == "test/reviews"
     assert len(table) == 17
@@ -62,16 +68,16 @@ def test_the_first_reviews_are_shown_with_what_was_said_of_them(bench, board, pu
         assert list(line) == ["text", given, "prediction", *(f"p({name})" for name in data.class_names)]
 
 
-def test_a_small_test_split_is_shown_whole(bench, board, published) -> None:
-    data = judge(bench, ReviewTable(5000), loggers=(board,))
+def test_a_small_test_split_is_shown_whole(bench, board, folder, published) -> None:
+    data = judge(bench, ReviewTable(folder, 5000), loggers=(board,))
     ((_, table),) = published
     assert [line["text"] for line in table] == data.texts("test", 100)
     assert len(table) == 100
 
 
-def test_a_test_of_some_batches_shows_what_was_judged(bench, board, published) -> None:
+def test_a_test_of_some_batches_shows_what_was_judged(bench, board, folder, published) -> None:
     rows = Rows()
-    data = judge(bench, ReviewTable(100), rows, loggers=(board,), limit_test_batches=1)
+    data = judge(bench, ReviewTable(folder, 100), rows, loggers=(board,), limit_test_batches=1)
     ((_, table),) = published
     judged = [
         text
@@ -82,37 +88,39 @@ def test_a_test_of_some_batches_shows_what_was_judged(bench, board, published) -
     assert len(judged) == 30
 
 
-def test_a_long_review_is_cut(bench, board, published, monkeypatch) -> None:
+def test_a_long_review_is_cut(bench, board, folder, published, monkeypatch) -> None:
     monkeypatch.setattr(review_table, "LONGEST_TEXT", 23)
-    data = judge(bench, ReviewTable(7), loggers=(board,))
+    data = judge(bench, ReviewTable(folder, 7), loggers=(board,))
     ((_, table),) = published
     assert [line["text"] for line in table] == [text[:23] for text in data.texts("test", 7)]
 
 
-def test_where_no_logger_shows_tables_no_text_is_read(bench, published, tmp_path, monkeypatch) -> None:
-    data = bench.data()
-    monkeypatch.setattr(data, "texts", None)
-    trainer = bench.trainer(ReviewTable(), loggers=(CSVLogger(tmp_path),))
-    trainer.test(bench.module(data), datamodule=data, verbose=False)
-    assert published == []
+def test_the_table_is_a_file_too_which_a_logger_without_tables_leaves_to_it(bench, published, folder, tmp_path) -> None:
+    judge(bench, ReviewTable(folder, 17), loggers=(CSVLogger(tmp_path),), labels=Labels.binary)
+    ((_, table),) = published
+    with (tmp_path / "reviews" / "test.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == list(table[0])
+    assert rows == [[str(value) for value in line.values()] for line in table]
+    assert len(rows) == 17
 
 
-def test_two_tests_show_two_tables(bench, board, published) -> None:
+def test_two_tests_show_two_tables(bench, board, folder, published) -> None:
     data = bench.data()
-    trainer = bench.trainer(ReviewTable(7), loggers=(board,))
+    trainer = bench.trainer(ReviewTable(folder, 7), loggers=(board,))
     for _ in range(2):
         trainer.test(bench.module(data), datamodule=data, verbose=False)
     assert [len(table) for _, table in published] == [7, 7]
 
 
-def test_a_validation_shows_none(bench, board, published) -> None:
+def test_a_validation_shows_none(bench, board, folder, published) -> None:
     data = bench.data()
-    bench.trainer(ReviewTable(7), loggers=(board,)).validate(bench.module(data), datamodule=data, verbose=False)
+    bench.trainer(ReviewTable(folder, 7), loggers=(board,)).validate(bench.module(data), datamodule=data, verbose=False)
     assert published == []
 
 
-def test_tensorboard_gets_the_table(bench, board) -> None:
-    data = judge(bench, ReviewTable(7), loggers=(board,), labels=Labels.binary)
+def test_tensorboard_gets_the_table(bench, board, folder) -> None:
+    data = judge(bench, ReviewTable(folder, 7), loggers=(board,), labels=Labels.binary)
     board.experiment.flush()
     events = EventAccumulator(board.log_dir, size_guidance={"tensors": 0}).Reload()
     (event,) = events.Tensors("test/reviews/text_summary")

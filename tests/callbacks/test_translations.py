@@ -264,14 +264,22 @@ def test_without_samples_there_are_scores_all_the_same(bench, data, folder) -> N
     assert "val/bleu" in trainer.callback_metrics
 
 
-def test_the_evaluation_after_the_training_leaves_no_file_and_says_how_it_scored(bench, data, folder, caplog) -> None:
+def test_the_evaluation_after_the_training_leaves_a_file_and_says_how_it_scored(bench, data, folder, caplog) -> None:
     caplog.set_level(logging.INFO, logger=translations.__name__)
     fit(bench, data, Translations(str(folder / "fit")), max_epochs=1)
     assert "tok:13a" not in caplog.text
     assert f"Source, reference and what it writes:\n{SPLITS['validation'][0][0]}\n" in caplog.text
     caplog.clear()
-    bench.trainer(Translations(str(folder))).test(module_of(data), datamodule=data, verbose=False)
-    assert not folder.joinpath("00000000.txt").exists()
+    bench.trainer(Translations(str(folder), beam_size=None)).validate(module_of(data), datamodule=data, verbose=False)
+    assert not list(folder.glob("*.txt"))
+    caplog.clear()
+    module = module_of(data)
+    bench.trainer(Translations(str(folder), num_samples=2, beam_size=None)).test(module, datamodule=data, verbose=False)
+    assert [file.name for file in folder.glob("*.txt")] == ["test.txt"]
+    written = greedy(module, data, SPLITS["test"])
+    assert (folder / "test.txt").read_text(encoding="utf-8").split("\n\n") == [
+        f"{SPLITS['test'][i][0]}\n  {SPLITS['test'][i][1]}\n  {written[i]}{end}" for i, end in ((0, ""), (8, "\n"))
+    ]
     ours = [record.getMessage() for record in caplog.records if record.name == translations.__name__]
     messages = [re.sub(r"\|version:[^,]*", "", message) for message in ours]
     assert messages == [

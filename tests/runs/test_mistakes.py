@@ -25,7 +25,7 @@ MISTAKES = {
     "seed=-1": "seed=-1 must be at least 0",
     "data.batch_size=0": "data.batch_size=0 must be at least 1",
     "tokenizer.max_size=2": "tokenizer.max_size=2 must be at least 3",
-    "optimized_metric=accuracy": "optimized_metric=accuracy must be a metric of validation",
+    "optimized_metric=accuracy": "optimized_metric=accuracy is not measured in validation",
     "optimized_mode=up": "optimized_mode=up must be auto, min or max",
     "data.path=nowhere.csv": "data.path=nowhere.csv: there is no such file or folder",
     "data.path=https://example.org/a.csv": "is a URL; download the file first",

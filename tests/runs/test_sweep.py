@@ -9,7 +9,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from firstlight.data import sources
-from firstlight.runs.sweep import folder_name, name_of_sweep
+from firstlight.runs.jobs import folder_name, name_of_sweep
 from tests_support import Scripts, wait_until
 
 JOBS = {"dropout-0_seed-1", "dropout-0_seed-2", "dropout-0.1_seed-1", "dropout-0.1_seed-2"}

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from firstlight.errors import UserError
 from firstlight.runs import weights_and_biases
 from firstlight.runs.weights_and_biases import logger_options
 from tests_support import ROOT, environment
+from wandb_files import Run, no_key, runs_below
 
 STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
@@ -24,10 +24,11 @@ STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
 @pytest.fixture
 def key(monkeypatch) -> Iterator[dict[str, bool]]:
-    """Whether there is a key, and no WANDB_MODE."""
+    """Whether there is a key, no WANDB_MODE and no agent."""
     monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.delenv("WANDB_SWEEP_ID", raising=False)
     found = {"there": False}
-    monkeypatch.setattr(weights_and_biases, "_has_key", lambda: found["there"])
+    monkeypatch.setattr(weights_and_biases, "has_key", lambda: found["there"])
     yield found
     assert "WANDB_MODE" not in os.environ, "the next run of this process would be offline too"
 
@@ -74,7 +75,7 @@ def test_online_can_be_asked_for_and_needs_a_key(key) -> None:
 def test_a_key_that_can_be_none_is_named(monkeypatch) -> None:
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.setenv("WANDB_API_KEY", "abc")
-    with pytest.raises(UserError, match=r"^logger=wandb: WANDB_API_KEY invalid: .*; correct it, or unset it$"):
+    with pytest.raises(UserError, match=r"^W&B: WANDB_API_KEY invalid: .*; correct it, or unset it$"):
         options()
 
 
@@ -95,6 +96,12 @@ def test_the_runs_of_a_sweep_are_a_group(key) -> None:
     assert options("/data/sweeps/logs/stars/runs/2026-01-02")["group"] == "2026-01-02"
 
 
+def test_the_runs_of_a_sweep_of_wandbs_own_are_a_group(key, monkeypatch) -> None:
+    monkeypatch.setenv("WANDB_SWEEP_ID", "7wx23k")
+    assert options()["group"] == "7wx23k"
+    assert options(group="ours").get("group") is None
+
+
 def test_given_names_are_kept(key) -> None:
     assert not {"name", "group"} & options(name="mine", group="ours").keys()
 
@@ -113,119 +120,70 @@ def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeyp
     weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})  # where there is none
 
 
-# --- what a sweep of two runs leaves, one of them with a rate that no training survives ---
-
-
-@dataclass
-class Run:
-    """What W&B was told of a run, read back from its file."""
-
-    folder: Path
-    files: Path
-    records: list[dict[str, Any]]
-
-    def all(self, kind: str) -> list[dict[str, Any]]:
-        return [record[kind] for record in self.records if record["type"] == kind]
-
-    @property
-    def config(self) -> dict[str, Any]:
-        return {key: value for config in self.all("config") for key, value in config["update"].items()}
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        return {key: value for summary in self.all("summary") for key, value in summary.get("update", {}).items()}
-
-    def history(self, key: str) -> list[tuple[int, Any]]:
-        """(step, value) of every line that has the key."""
-        items = [line["item"] for line in self.all("history")]
-        return [(item["trainer/global_step"], item[key]) for item in items if key in item]
-
-    def table(self, key: str) -> dict[str, Any]:
-        """The last table of that name: columns and data."""
-        (path,) = {value for _, value in self.history(f"{key}.path")[-1:]}
-        return json.loads((self.files / path).read_text(encoding="utf-8"))
-
-    @property
-    def metrics(self) -> dict[str, Any]:
-        return json.loads((self.folder / "metrics.json").read_text(encoding="utf-8"))
-
-
-def read_run(file: Path) -> Run:
-    wandb = Path(sys.executable).with_name("wandb")
-    environment = os.environ | {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
-    done = subprocess.run(
-        [wandb, "leet", "inspect", "--json", file],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    records = [json.loads(line) for line in done.stdout.splitlines() if line]
-    return Run(file.parents[2], file.parent / "files", records)
+# --- what a sweep of three runs leaves, the second with a rate that no training survives ---
 
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory, reviews_folder: Path) -> tuple[subprocess.CompletedProcess[str], list[Run]]:
-    """Two runs in one process: one that finishes and one whose loss is no number after a step."""
+    """Three runs in one process, in the order in which they ran: the loss of the second is no number after a step."""
     folder = tmp_path_factory.mktemp("wandb")
     overrides = [
         f"data.path={reviews_folder}",
-        *("task=stars", "model=tiny", "context_length=23", "data.batch_size=40", "optimizer.lr=3e-3,1e30"),
+        *("task=stars", "model=tiny", "context_length=23", "data.batch_size=40", "optimizer.lr=3e-3,1e30,1e-3"),
         *("trainer.max_steps=6", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=3"),
         *("trainer.accelerator=cpu", "test=true", "tags=[one,two]", "logger=wandb", "logger.wandb.log_model=true"),
     ]
-    no_key = {"NETRC": str(folder / "none"), "WANDB_ERROR_REPORTING": "false"}
-    no_key |= {f"WANDB_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "CACHE", "DATA")}
     done = subprocess.run(
         [sys.executable, ROOT / "src" / "train.py", "-m", *overrides],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         cwd=folder,
-        env=environment() | no_key,
+        env=environment() | no_key(folder),
     )
-    files = (folder / "logs" / "sweeps").rglob("wandb/offline-run-*/run-*.wandb")
-    return done, sorted(map(read_run, files), key=lambda run: str(run.folder))
+    runs = runs_below(folder / "logs" / "sweeps")
+    return done, sorted(runs, key=lambda run: [3e-3, 1e30, 1e-3].index(run.config["optimizer"]["lr"]))
 
 
 @pytest.fixture
 def finished(sweep) -> Run:
-    return next(run for run in sweep[1] if run.metrics["status"] == "finished")
+    return sweep[1][0]
 
 
 @pytest.fixture
 def failed(sweep) -> Run:
-    return next(run for run in sweep[1] if run.metrics["status"] == "failed")
+    return sweep[1][1]
 
 
-def test_two_runs_of_one_process_stay_two(sweep, finished, failed) -> None:
+def test_the_runs_of_one_process_stay_as_many(sweep) -> None:
     runs = sweep[1]
-    assert len(runs) == 2
-    first, second = ([run] for (run,) in (finished.all("run"), failed.all("run")))
-    assert first[0]["run_id"] != second[0]["run_id"]
-    assert first[0]["display_name"] != second[0]["display_name"]
-    assert finished.config["optimizer"]["lr"] == 3e-3
-    assert failed.config["optimizer"]["lr"] == 1e30
-    assert failed.history("val/loss") == []
+    assert [run.config["optimizer"]["lr"] for run in runs] == [3e-3, 1e30, 1e-3]
+    for name in ("run_id", "display_name"):
+        assert len({told[name] for run in runs for told in run.all("run")}) == 3
+    assert [len(run.history("val/loss")) for run in runs] == [2, 0, 2]
+    assert len({run.folder for run in runs}) == 3
 
 
-def test_the_runs_of_a_sweep_have_its_name_as_group_and_their_tags(finished, failed) -> None:
-    for run in (finished, failed):
+def test_the_runs_of_a_sweep_have_its_name_as_group_and_their_tags(sweep) -> None:
+    groups = set()
+    for run in sweep[1]:
         (told,) = run.all("run")
-        assert told["run_group"] == run.folder.parent.name
+        groups.add(told["run_group"])
+        assert told["run_group"] == run.folder.parent.name == run.config["sweep"]["name"]
         assert told["project"] == "firstlight"
         assert told["job_type"] == "train"
         assert told["display_name"] == f"stars-{run.folder.name}"
+        assert told["tags"] == ["one", "two"]
+    assert len(groups) == 1
 
 
-def test_a_finished_run_has_exit_code_0_and_a_failed_one_1(sweep, finished, failed) -> None:
-    assert [exit_record.get("exit_code", 0) for exit_record in finished.all("exit")] == [0]
-    assert [exit_record["exit_code"] for exit_record in failed.all("exit")] == [1]
-    assert finished.summary["status"] == "finished"
-    assert failed.summary["status"] == "failed"
+def test_a_job_that_crashes_in_the_middle_is_the_only_one_that_failed(sweep, finished) -> None:
+    done, runs = sweep
+    assert [[end.get("exit_code", 0) for end in run.all("exit")] for run in runs] == [[0], [1], [0]]
+    assert [run.summary["status"] for run in runs] == ["finished", "failed", "finished"]
+    assert [run.metrics["status"] for run in runs] == ["finished", "failed", "finished"]
     assert finished.summary["parameters"] == finished.metrics["parameters"]
-    assert sweep[0].returncode == 1
+    assert done.returncode == 1
 
 
 def test_the_config_is_resolved_and_plain(finished) -> None:
@@ -237,6 +195,9 @@ def test_the_config_is_resolved_and_plain(finished) -> None:
     assert config["tags"] == ["one", "two"]
     assert config["trainer"]["max_steps"] == 6
     assert config["resume"] is None
+    assert (config["task"], config["model_name"], config["network"]) == ("stars", "tiny", "classifier")
+    assert config["experiment"] is None
+    assert config["data_source"] == "local"
     own = {key: value for key, value in config.items() if not key.startswith("_wandb")}
     assert "${" not in json.dumps(own)
 
@@ -301,7 +262,7 @@ def test_the_best_checkpoint_is_an_artifact_where_it_is_asked_for(finished, fail
 
 def test_the_terminal_says_how_to_upload_each_run(sweep) -> None:
     said = sweep[0].stdout + sweep[0].stderr
-    assert said.count("W&B: no key, so this run is kept offline") == 2
+    assert said.count("W&B: no key, so this run is kept offline") == 3
     folders = re.findall(r"W&B: kept offline; to upload it: wandb sync (\S+)", said)
     assert folders == [str(run.files.parent) for run in sweep[1]]
     assert "deprecated" not in said

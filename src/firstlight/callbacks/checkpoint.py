@@ -28,17 +28,11 @@ class BestAndLast(Checkpoint):
             )
         self.folder, self.monitor, self.mode = Path(folder), monitor, mode
         self.every_n_train_steps = every_n_train_steps
+        self.best_model_path = str(self.folder / "best.ckpt")  # Lightning's names, which its strategies set again
+        self.last_model_path = str(self.folder / "last.ckpt")
         self.best_score: float | None = None
         self.best_step: int | None = None
         self.saved_step = -1
-
-    @property
-    def best_model_path(self) -> str:
-        return str(self.folder / "best.ckpt")
-
-    @property
-    def last_model_path(self) -> str:
-        return str(self.folder / "last.ckpt")
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int

@@ -8,16 +8,17 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.trainer.states import TrainerFn
+from rich.file_proxy import FileProxy
 
 log = logging.getLogger(__name__)
 
 
 class ProgressBar(RichProgressBar):
-    """Lightning's rich bar on a terminal; silent where the output is a file or a pipe."""
+    """Lightning's rich bar on a terminal; silent in a file, in a pipe, and above the live table of a sweep."""
 
     def __init__(self, refresh_rate: int = 20) -> None:
         super().__init__(refresh_rate=refresh_rate, leave=False)
-        if not sys.stdout.isatty():
+        if isinstance(sys.stdout, FileProxy) or not sys.stdout.isatty():
             self.disable()
 
     def on_train_batch_end(

@@ -1,12 +1,14 @@
-"""Some test reviews as a table in the loggers: text, label, prediction and probabilities."""
+"""Some test reviews as a table: text, label, prediction and probabilities."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from firstlight.callbacks.publish import data_of, publish_table, shows_media
+from firstlight.callbacks.publish import data_of, publish_table
+from firstlight.data.files import write_rows
 from firstlight.data.options import Labels
 
 LONGEST_TEXT = 2000  # characters shown
@@ -15,18 +17,18 @@ LONGEST_TEXT = 2000  # characters shown
 class ReviewTable(Callback):
     """Logs `test/reviews`: the first reviews of the test split, their stars or labels, and what the network says.
 
-    Of several processes the first logs the reviews that it judged itself.
+    The same rows lie in `<folder>/test.csv`. Of several processes the first shows the reviews that it judged itself.
     """
 
-    def __init__(self, num_reviews: int = 50) -> None:
-        self.num_reviews = num_reviews
+    def __init__(self, folder: str, num_reviews: int = 50) -> None:
+        self.folder, self.num_reviews = Path(folder), num_reviews
         self._judged: dict[int, list[float]] = {}  # row -> probabilities
         self._wanted: set[int] = set()
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._judged = {}
-        shown = trainer.is_global_zero and any(shows_media(logger) for logger in trainer.loggers)
-        self._wanted = set(data_of(trainer).rows("test")[: self.num_reviews].tolist()) if shown else set()
+        rows = data_of(trainer).rows("test")[: self.num_reviews].tolist()
+        self._wanted = set(rows) if trainer.is_global_zero else set()
 
     def on_test_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
@@ -55,3 +57,5 @@ class ReviewTable(Callback):
             if row in self._judged
         ]
         publish_table(trainer, "test/reviews", rows)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_rows(self.folder / "test.csv", rows)

@@ -62,7 +62,8 @@ class TextSamples(Callback):
         pl_module.eval()
         try:
             steps = generate(pl_module.network, prompt, self.num_tokens, lambda logits: sampling.choose(logits, random))
-            rows = torch.stack(list(steps), dim=1).tolist()
+            with torch.compiler.set_stance("force_eager"):  # a cache grows: each step would be compiled anew
+                rows = torch.stack(list(steps), dim=1).tolist()
         finally:
             pl_module.train(was_training)
         ends = (row.index(separator) if separator in row else len(row) for row in rows)

@@ -24,7 +24,7 @@ class Translations(Callback):
     """Translates every validation and test split, logs `bleu` and `chrf`, and keeps some translations.
 
     Greedy while it trains; the evaluation of the best checkpoint logs `bleu_beam4` and `chrf_beam4` besides. Samples go
-    to the log, to `<folder>/<step>.txt` and to the loggers.
+    to the log, to `<folder>/<step>.txt` and to the loggers; those of the test to `<folder>/test.txt`.
     """
 
     def __init__(
@@ -76,7 +76,8 @@ class Translations(Callback):
         sizes = {1} if trainer.state.fn is TrainerFn.FITTING else {1, self.beam_size or 1}
         for size in sizes:
             search = self.search(size, tokenizer.unwritten)
-            found = translate(pl_module.network, batch.source_ids, batch.source_mask, search)
+            with torch.compiler.set_stance("force_eager"):  # a cache grows: each step would be compiled anew
+                found = translate(pl_module.network, batch.source_ids, batch.source_mask, search)
             texts = (tokenizer.decode(translations[0].token_ids) for translations in found)
             self.written.setdefault(size, {}).update(zip(batch.rows.tolist(), texts, strict=True))
 
@@ -104,14 +105,16 @@ class Translations(Callback):
         scores: TranslationScores,
     ) -> None:
         """Some translations for people; how the scores were computed, once the training is over."""
-        if trainer.state.fn is not TrainerFn.FITTING:
+        is_fitting = trainer.state.fn is TrainerFn.FITTING
+        if not is_fitting:
             log.info("%s", scores.signatures)
         chosen = range(0, len(sources), max(len(sources) // max(self.num_samples, 1), 1))[: self.num_samples]
         texts = [f"{sources[i]}\n  {references[i]}\n  {translations[i]}" for i in chosen]
-        if texts and trainer.state.fn is TrainerFn.FITTING:
+        if texts and (is_fitting or stage == "test"):
             self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / f"{trainer.global_step:08d}.txt"
+            path = self.folder / (f"{trainer.global_step:08d}.txt" if is_fitting else "test.txt")
             path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+        if texts and is_fitting:
             log.info("Source, reference and what it writes:\n%s", texts[0])
         rows = [{"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen]
         publish_table(trainer, f"{stage}/translations", rows)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint, ProgressBar
@@ -39,6 +40,7 @@ METRICS: dict[str, tuple[type[Callback], ...]] = {  # by which the runs of a kin
     "generator": (BitsPerCharacter, Perplexity, TokenAccuracy),
     "encoder_decoder": (Perplexity, TokenAccuracy),
 }
+OF_ANY_LENGTH = ("classifier", "encoder_decoder")  # networks whose batches differ in length, compiled once for all
 
 
 @dataclass
@@ -61,6 +63,8 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
     vectors: Any = OmegaConf.to_object(config.vectors)
     set_vectors(vectors, network, data, is_resumed=bool(config.resume) and folder.last_checkpoint.is_file())
+    if config.compile:  # in place: its weights keep their names
+        network.compile(dynamic=network_name(config) in OF_ANY_LENGTH)
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]
@@ -98,7 +102,7 @@ def build_callbacks(config: DictConfig) -> list[Callback]:
 
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:
-    """The loggers that config.logger names, told the whole resolved config."""
+    """The loggers that config.logger names, told the whole resolved config and what it is composed of."""
     loggers = []
     is_sample = data.source.kind is SourceKind.sample
     for name, node in (config.logger or {}).items():
@@ -106,9 +110,23 @@ def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger
             is_wandb = name == "wandb"
             options = weights_and_biases.logger_options(config, node, task, is_sample=is_sample) if is_wandb else {}
             loggers.append(instantiate(node, **options, _convert_="all"))
+    told = hyperparameters(config, data, task)
     for logger in loggers:
-        logger.log_hyperparams(plain(config))
+        logger.log_hyperparams(told)
     return loggers
+
+
+def hyperparameters(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
+    """The resolved config, and by name what it is composed of: the columns by which runs are compared."""
+    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
+    return {
+        **plain(config),
+        "task": task,
+        "model_name": choices.get("model"),  # `model` itself is its sizes
+        "experiment": choices.get("experiment"),
+        "network": network_name(config),
+        "data_source": data.source.kind.value,
+    }
 
 
 def build_trainer(

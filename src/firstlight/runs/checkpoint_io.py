@@ -10,6 +10,8 @@ from lightning.fabric.plugins import CheckpointIO
 
 from firstlight.runs.checkpoint import CARD, FORMAT, read_checkpoint
 
+WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # by which Lightning's forked or spawned processes hand back bare weights
+
 
 class AtomicCheckpointIO(CheckpointIO):
     """Lightning's checkpoints, with the run's card, under a temporary name until they are on the disk."""
@@ -26,7 +28,8 @@ class AtomicCheckpointIO(CheckpointIO):
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
         try:
             with os.fdopen(handle, "wb") as file:
-                torch.save({**checkpoint, CARD: {"format": FORMAT, **self.card}}, file)
+                is_whole = target.name != WEIGHTS_OF_A_PROCESS
+                torch.save({**checkpoint, CARD: {"format": FORMAT, **self.card}} if is_whole else checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o644)
@@ -40,6 +43,8 @@ class AtomicCheckpointIO(CheckpointIO):
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """Read tensors and plain types only, whatever is asked for."""
         del weights_only
+        if Path(path).name == WEIGHTS_OF_A_PROCESS:
+            return torch.load(path, map_location=map_location or "cpu", weights_only=True)
         return read_checkpoint(path, map_location or "cpu")
 
     def remove_checkpoint(self, path: Any) -> None:

@@ -110,6 +110,14 @@ class RunFolder:
         return False
 
 
+def read_history(path: Path) -> list[dict[str, Any]]:
+    """The lines of a history; a last line that a killed run left half written is passed over."""
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n") and line.strip()]
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a text file under a temporary name and rename it, so that nobody ever reads half of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")

@@ -10,7 +10,7 @@ from typing import Any
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from firstlight.runs.folder import write_atomically
+from firstlight.runs.folder import read_history, write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -55,11 +55,3 @@ class HistoryLogger(Logger):
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
         """The run's folder has them in .hydra/ and metrics.json."""
-
-
-def read_history(path: Path) -> list[dict[str, Any]]:
-    """The lines of a history; a last line that a killed run left half written is passed over."""
-    if not path.is_file():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n") and line.strip()]

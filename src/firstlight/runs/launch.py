@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -26,9 +26,10 @@ from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
 from firstlight.networks.config import Architecture
-from firstlight.runs import resume
+from firstlight.runs import launchers, resume
 from firstlight.runs.command import STARTED_AT, USER_MISTAKE, fail, run
 from firstlight.runs.folder import RunFolder, find_run, lower_is_better
+from firstlight.runs.metric_names import check_metric
 from firstlight.text.options import TokenizerKind, VectorsKind
 
 CONFIG_DIR = Path(__file__).parents[3] / "conf"
@@ -55,15 +56,20 @@ def _job(config: DictConfig) -> float | None:
 
 
 def _checked_job(config: DictConfig) -> float | None:
-    is_alone = HydraConfig.get().mode is RunMode.RUN
+    hydra_config = HydraConfig.get()
+    is_alone = hydra_config.mode is RunMode.RUN
     started_at = STARTED_AT if is_alone else time.perf_counter()  # a sweep's start-up is no job's own
-    with explained():
+    folder = Path(hydra_config.runtime.output_dir)
+    is_beside_others = not is_alone and launchers.is_parallel(hydra_config)
+    with explained(), launchers.own_output(folder) if is_beside_others else nullcontext():
         check(config)
-        if HydraConfig.get().mode is RunMode.MULTIRUN:
-            refuse_folder(config, Path(HydraConfig.get().runtime.output_dir))
+        if not is_alone:
+            refuse_folder(config, folder)
         complete(config)
         from firstlight.runs.train import train  # torch and Lightning: seconds, and only after the checks
 
+        if is_beside_others:
+            launchers.claim_gpu(folder.parent, launchers.num_gpus(config))
         return train(config, started_at)
 
 
@@ -93,7 +99,8 @@ class CheckBeforeRun(Callback):
 
 def _show_plan(config: DictConfig) -> None:
     """What dry_run=true says of a single run."""
-    from firstlight.runs.sweep import Job, show_plan
+    from firstlight.runs.jobs import Job
+    from firstlight.runs.progress import show_plan
 
     show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
 
@@ -127,8 +134,7 @@ def check(config: DictConfig) -> None:
         raise UserError(f"threads={config.threads} must be at least 1, or null")
     if config.optimized_mode not in ("auto", "min", "max"):
         raise UserError(f"optimized_mode={config.optimized_mode} must be auto, min or max")
-    if not config.optimized_metric.startswith("val/"):
-        raise UserError(f"optimized_metric={config.optimized_metric} must be a metric of validation, such as val/loss")
+    check_metric(config)
     if OmegaConf.get_type(config.data) is ReviewDataNode:
         check_path(config.data.path, config.data.source)
     if OmegaConf.get_type(config.data) is CharacterDataNode:

@@ -1,5 +1,6 @@
 """What metrics.json says of a run, from its first moment to its last."""
 
+import hashlib
 import subprocess
 import sys
 from importlib.metadata import version
@@ -36,10 +37,13 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "parameters": None,
         "steps": None,
         "seconds": {"start_up": None, "fit": (before.get("seconds") or {}).get("fit") or 0.0, "test": None},
+        "tokens": None,
+        "flops": None,
         "tokens_per_second": None,
         "threads": torch.get_num_threads(),
         "versions": {"python": sys.version.split()[0], **{name: version(name) for name in LIBRARIES}},
         "git": git_state(),
+        "code": hash_of_code(),
         "checkpoint": None,
         "metrics": {},
         "run_key": resume.run_key(config),
@@ -51,6 +55,15 @@ def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str |
     record["status"], record["reason"] = status, " ".join(reason.split()) if reason else None
     folder.write(record)
     weights_and_biases.finish(record)
+
+
+def hash_of_code() -> str:
+    """A name for the source of this package: equal code has equal names, whatever git says."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return "c" + digest.hexdigest()[:12]
 
 
 def git_state() -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from hydra.types import RunMode
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
@@ -24,6 +24,7 @@ from firstlight.errors import Interrupted, UserError
 from firstlight.runs import resume, terminal, weights_and_biases
 from firstlight.runs.build import Parts, build, network_name
 from firstlight.runs.checkpoint import CARD, read_checkpoint
+from firstlight.runs.flops import training_flops
 from firstlight.runs.folder import RunFolder, write_atomically
 from firstlight.runs.initialize import initialize_from
 from firstlight.runs.record import finish, record_of_start
@@ -100,8 +101,8 @@ def _train(
         raise UserError(f"trainer: {error}") from error
     finally:
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
-        record["steps"] = parts.trainer.global_step
-        record["tokens_per_second"] = tokens_per_second(parts.trainer)
+        record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
+        record |= work_done(config, parts)
     evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
@@ -188,12 +189,31 @@ def numbers(trainer: Trainer) -> dict[str, float]:
     return {name: float(value) for name, value in trainer.callback_metrics.items()}
 
 
-def tokens_per_second(trainer: Trainer) -> float | None:
-    """What the throughput callback measured, where there is one."""
+def recover_counts(trainer: Trainer) -> int:
+    """The steps of a fit that forked or spawned processes have done, whose counts are in its last checkpoint alone."""
+    last = next(
+        (Path(each.last_model_path) for each in trainer.checkpoint_callbacks if isinstance(each, BestAndLast)), None
+    )
+    if last is None or not last.is_file():
+        return 0
+    checkpoint = read_checkpoint(last)
     for callback in trainer.callbacks:  # type: ignore[attr-defined]
+        if isinstance(callback, Throughput) and callback.state_key in checkpoint["callbacks"]:
+            callback.load_state_dict(checkpoint["callbacks"][callback.state_key])
+    return int(checkpoint["global_step"])
+
+
+def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
+    """How much was trained on and how fast, where the throughput callback has counted it."""
+    for callback in parts.trainer.callbacks:  # type: ignore[attr-defined]
         if isinstance(callback, Throughput) and callback.tokens_per_second:
-            return round(callback.tokens_per_second, 1)
-    return None
+            network: Any = OmegaConf.to_object(config.model)
+            return {
+                "tokens": callback.tokens,
+                "flops": training_flops(network, parts.data.network_sizes(), callback.tokens),
+                "tokens_per_second": round(callback.tokens_per_second, 1),
+            }
+    return {}
 
 
 def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:

@@ -26,7 +26,8 @@ def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample
     if node.get("name") is None:
         options["name"] = f"{task}-{folder.name}"
     if node.get("group") is None:  # a run that is resumed is another one to W&B, of the same group
-        options["group"] = folder.parent.name if folder.parent.parent.name == "sweeps" else folder.name
+        own = folder.parent.name if folder.parent.parent.name == "sweeps" else folder.name
+        options["group"] = os.environ.get("WANDB_SWEEP_ID") or own  # a sweep of W&B's own
     if is_sample:
         options["tags"] = [*(node.get("tags") or []), "sample"]
     return options
@@ -66,7 +67,7 @@ def _mode(node: DictConfig) -> str | None:
         return "offline"
     if node.get("offline") is None and os.environ.get("WANDB_MODE"):
         return None
-    if _has_key():
+    if has_key():
         return "online"
     if node.get("offline") is not None:
         raise UserError(
@@ -76,11 +77,14 @@ def _mode(node: DictConfig) -> str | None:
     return "offline"
 
 
-def _has_key() -> bool:
-    """Whether `wandb login`, or WANDB_API_KEY, has left a key; no server is asked whether it is right."""
+def has_key() -> bool:
+    """Whether `wandb login`, or WANDB_API_KEY, has left a key; no server is asked whether it is right.
+
+    Raises UserError for one that can be none.
+    """
     import wandb
 
     try:
         return wandb.login(prompt=False, verify=False)
     except wandb.errors.AuthenticationError as error:
-        raise UserError(f"logger=wandb: {error}; correct it, or unset it") from error
+        raise UserError(f"W&B: {error}; correct it, or unset it") from error

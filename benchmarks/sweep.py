@@ -1,0 +1,72 @@
+"""What a sweep costs beside its fits: python benchmarks/sweep.py (--help lists everything).
+
+One command runs a grid of small jobs on data that is encoded already; its wall time is set against the sum of the jobs'
+own fit seconds, validations included, plus one start-up, which is that of a job run alone.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass
+class Options:
+    """How much is measured."""
+
+    jobs: int = 12
+    """Jobs of the sweep, which differ in their seed."""
+    steps: int = 300
+    """Steps of each."""
+    repeats: int = 1
+    """Sweeps, one after another."""
+    task: str = "sentiment"
+    """On which data."""
+    model: str = "tiny"
+    """Of which size."""
+
+
+def main() -> None:
+    """Print a line for each sweep."""
+    options = tyro.cli(Options)
+    with tempfile.TemporaryDirectory() as folder:
+        logs = Path(folder)
+        common = [f"task={options.task}", f"model={options.model}", f"trainer.max_steps={options.steps}"]
+        common += [f"paths.log_dir={logs}", "threads=1", "test=false"]
+        train([*common, "trainer.max_steps=1"])  # encodes the data
+        train([*common, "hydra.run.dir=" + str(logs / "alone")])
+        alone = json.loads((logs / "alone" / "metrics.json").read_text(encoding="utf-8"))
+        start_up = alone["seconds"]["start_up"]
+        seeds = ",".join(map(str, range(1, options.jobs + 1)))
+        print(f"{options.jobs} jobs of {options.steps} steps, task={options.task} model={options.model}")
+        print("| sweep | wall seconds | sum of fits | one start-up | ratio | seconds of a job outside its fit |")
+        print("|---|---|---|---|---|---|")
+        for number in range(1, options.repeats + 1):
+            wall = train(["-m", *common, f"seed={seeds}", f"sweep.name=number{number}"])
+            files = (logs / "sweeps" / f"number{number}").glob("*/metrics.json")
+            fits = [json.loads(file.read_text(encoding="utf-8"))["seconds"]["fit"] for file in files]
+            assert len(fits) == options.jobs
+            rest = (wall - sum(fits) - start_up) / options.jobs
+            ratio = wall / (sum(fits) + start_up)
+            print(f"| {number} | {wall:.1f} | {sum(fits):.1f} | {start_up:.1f} | {ratio:.3f} | {rest:.2f} |")
+
+
+def train(arguments: list[str]) -> float:
+    """Run the training script; returns its wall seconds."""
+    started_at = time.perf_counter()
+    command = [sys.executable, str(ROOT / "src" / "train.py"), *arguments]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)  # noqa: S603
+    return time.perf_counter() - started_at
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,562 @@
+// Draws the page from the JSON in it. What a run says reaches the page as text alone: by textContent, or by escaped().
+const report = JSON.parse(document.getElementById("data").textContent);
+const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000"];
+const DASHES = ["solid", "dot", "dash", "dashdot"];
+const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "star", "cross", "x", "triangle-down"];
+const INK = "#222222";
+const CHOSEN_AT_FIRST = 60; // runs in a plot
+const SIDE_BY_SIDE = 4; // confusion matrices and texts
+const MOST_IN_SVG = 100; // lines; with more the graphics card draws them
+const MOST_IN_LEGEND = 24;
+const MOST_TICKS = 12; // values of a key that stand on an axis one by one
+const ALL = "all";
+const GROUP = "group";
+
+const byId = (id) => document.getElementById(id);
+const escaped = (text) => String(text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;"); // for Plotly
+const short = (text, most = 60) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+const number = (value) => (value == null ? "–" : Math.abs(value) >= 1e4 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4))));
+const unique = (values) => [...new Set(values)];
+const isNumber = (text) => text !== "" && Number.isFinite(Number(text));
+const inOrder = (texts) => [...texts].sort((a, b) => (isNumber(a) && isNumber(b) ? a - b : isNumber(a) ? -1 : isNumber(b) ? 1 : a.localeCompare(b)));
+const some = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
+const falls = (metric) => report.falls[metric] === true;
+const better = (metric) => `${metric} (${falls(metric) ? "lower" : "higher"} is better)`;
+
+let board = null; // what the tab shows
+let groupsTable = null;
+let runsTable = null;
+let waiting = null; // the redrawing that is to come
+
+function element(name, text = "", attributes = {}) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function badge() {
+  return element("span", report.sampleMark, { class: "badge", title: "the numbers say nothing about real data" });
+}
+
+function plainTable(headers, rows, isSample) {
+  const table = element("table", "", { class: "plain" });
+  const head = table.createTHead().insertRow();
+  for (const header of headers) head.append(element("th", header));
+  const body = table.createTBody();
+  rows.forEach((cells, index) => {
+    const row = body.insertRow();
+    for (const cell of cells) row.append(element("td", cell));
+    if (isSample(index)) row.firstChild.append(" ", badge());
+  });
+  return table;
+}
+
+function fillSelect(id, values, chosen) {
+  const select = byId(id);
+  select.replaceChildren(...values.map((value) => element("option", value, { value })));
+  select.value = values.includes(chosen) ? chosen : (values[0] ?? "");
+}
+
+// ---- tables
+
+function showOverview() {
+  const best = report.boards.map((each) => each.groups.find((group) => group.sort[0] !== null));
+  const rows = report.boards.map((each, index) => {
+    const group = best[index];
+    const value = group ? group.cells[each.headers.indexOf(each.metric)] : "–";
+    return [each.task, each.direction, value, group ? group.name : "no run is counted", `${some(each.runs.length, "run")} in ${some(each.groups.length, "group")}`];
+  });
+  const headers = ["task", "ranked by", "best mean", "best group", "of"];
+  byId("overview").replaceChildren(plainTable(headers, rows, (index) => report.boards[index].isSample));
+}
+
+function showLeft() {
+  const rows = report.left.map((run) => [run.folder, run.task ?? "unknown", run.data, run.status, run.why]);
+  const shown = rows.length
+    ? plainTable(["run", "task", "data", "status", "why"], rows, () => false)
+    : element("p", "Every run is counted.", { class: "empty" });
+  byId("left").replaceChildren(shown);
+}
+
+function column(title, sortValue, text, options = {}) {
+  const isNumeric = options.isNumeric ?? false;
+  return {
+    title: escaped(title),
+    type: isNumeric ? "num" : "string",
+    className: isNumeric ? "dt-right" : "dt-left",
+    data: null,
+    render: (row, use) => {
+      if (use === "display") return text(row);
+      const value = sortValue(row);
+      return value ?? (use === "sort" && isNumeric ? Number.MAX_VALUE : "");
+    },
+  };
+}
+
+function keyColumn(key) {
+  const values = board.runs.map((run) => run.keys[key]);
+  const isNumeric = values.every((value) => isNumber(value) || value === "–");
+  const value = (run) => (isNumeric ? (isNumber(run.keys[key]) ? Number(run.keys[key]) : null) : run.keys[key]);
+  return column(key, value, (run) => escaped(run.keys[key]), { isNumeric });
+}
+
+function metricColumn(metric) {
+  return column(metric, (run) => run.metrics[metric], (run) => number(run.metrics[metric]), { isNumeric: true });
+}
+
+function dataText(run) {
+  return run.isSample ? `<span class="badge">${escaped(report.sampleMark)}</span>` : escaped(run.data);
+}
+
+function showGroups() {
+  groupsTable?.destroy();
+  byId("groups").replaceChildren();
+  const columns = board.headers.map((header, index) => {
+    const values = board.groups.map((group) => group.sort[index]);
+    const isNumeric = values.every((value) => value === null || typeof value === "number");
+    const text = (group) => {
+      const cell = escaped(group.cells[index]);
+      return header === "data" && board.isSample ? cell.replace(escaped(report.sampleMark), `<span class="badge">${escaped(report.sampleMark)}</span>`) : cell;
+    };
+    return column(header, (group) => group.sort[index], text, { isNumeric });
+  });
+  groupsTable = new DataTable(byId("groups"), {
+    data: board.groups,
+    columns,
+    order: [[0, "asc"]],
+    pageLength: 15,
+    lengthMenu: [15, 50, 200],
+    scrollX: true,
+    autoWidth: false,
+  });
+}
+
+function showRuns() {
+  runsTable?.destroy();
+  byId("runs").replaceChildren();
+  const columns = [
+    column("rank", (run) => run.rank, (run) => run.rank ?? "–", { isNumeric: true }),
+    ...board.metrics.slice(0, 1).map(metricColumn),
+    ...board.swept.map(keyColumn),
+    keyColumn("seed"),
+    column("data", (run) => run.data, dataText),
+    column("status", (run) => run.status, (run) => escaped(run.status)),
+    ...board.metrics.slice(1).map(metricColumn),
+    column("parameters", (run) => run.parameters, (run) => run.parameters?.toLocaleString("en") ?? "–", { isNumeric: true }),
+    column("steps", (run) => run.steps, (run) => run.steps?.toLocaleString("en") ?? "–", { isNumeric: true }),
+    column("fit (s)", (run) => run.seconds, (run) => number(run.seconds), { isNumeric: true }),
+    column("folder", (run) => run.folder, (run) => escaped(run.folder)),
+    column("why it is not counted", (run) => run.why, (run) => escaped(run.why)),
+  ];
+  runsTable = new DataTable(byId("runs"), {
+    data: board.runs,
+    columns,
+    order: [[0, "asc"]],
+    pageLength: 15,
+    lengthMenu: [15, 50, 200, 1000],
+    scrollX: true,
+    autoWidth: false,
+    select: { style: "os" },
+    columnControl: [
+      { target: 0, content: ["order"] },
+      { target: 1, content: ["search"] },
+    ],
+    ordering: { indicators: false, handler: true },
+    language: { emptyTable: "no run", zeroRecords: "no run passes the filters" },
+  });
+  runsTable.on("search.dt select.dt deselect.dt", redrawSoon);
+}
+
+// ---- which runs the plots show
+
+const passing = () => runsTable.rows({ search: "applied" }).data().toArray().sort((a, b) => (a.rank ?? Infinity) - (b.rank ?? Infinity));
+
+function drawnRuns() {
+  const most = byId("most").value;
+  return most === ALL ? passing() : passing().slice(0, Number(most));
+}
+
+const counted = (runs) => runs.filter((run) => run.rank !== null);
+
+function redrawSoon() {
+  clearTimeout(waiting);
+  waiting = setTimeout(redraw, 60);
+}
+
+function redraw() {
+  const all = passing();
+  const runs = drawnRuns();
+  const colours = colouring(all);
+  byId("drawn").textContent =
+    runs.length < all.length
+      ? `The plots draw the best ${runs.length} of the ${all.length} runs that pass.`
+      : `The plots draw all ${all.length} runs that pass${all.length < board.runs.length ? `, of ${board.runs.length}` : ""}.`;
+  drawCurves(runs, colours);
+  drawParallel(counted(runs));
+  drawCosts(counted(runs), colours);
+  drawHeat(counted(all));
+  drawConfusion();
+  drawTexts();
+  document.body.dataset.drawn = String(Number(document.body.dataset.drawn ?? 0) + 1); // for tests
+}
+
+function colouring(runs) {
+  const key = byId("colour").value;
+  const nameOf = (run) => (key === GROUP ? board.groups[run.group].name : run.keys[key]);
+  const names = key === GROUP ? unique(runs.map((run) => run.group)).sort((a, b) => a - b).map((index) => board.groups[index].name) : inOrder(unique(runs.map(nameOf)));
+  const place = new Map(names.map((name, index) => [name, index]));
+  return (run) => {
+    const index = place.get(nameOf(run));
+    const round = Math.floor(index / PALETTE.length);
+    return { name: `${key === GROUP ? "" : `${key} `}${nameOf(run)}`, index, count: names.length, colour: PALETTE[index % PALETTE.length], dash: DASHES[round % DASHES.length], symbol: SYMBOLS[index % SYMBOLS.length] };
+  };
+}
+
+// ---- plots
+
+const titled = (text) => ({ text: plain(board.isSample ? `${text} – ${report.sampleMark}` : text), font: { size: 15 }, x: 0, xref: "paper", xanchor: "left" });
+
+function layout(title, x, y, more = {}) {
+  // The titles of the axes x and y are Plotly's text already, the one of the plot is not.
+  const axis = { gridcolor: "#ececec", zeroline: false, linecolor: INK, ticks: "outside", automargin: true };
+  return {
+    title: titled(title),
+    font: { color: INK, size: 13 },
+    margin: { l: 64, r: 16, t: 40, b: 56 },
+    height: 430,
+    hovermode: "closest",
+    hoverlabel: { align: "left", namelength: -1 },
+    ...more,
+    xaxis: { ...axis, title: { text: x }, ...more.xaxis },
+    yaxis: { ...axis, title: { text: y }, ...more.yaxis },
+  };
+}
+
+function withLegend(names, titleLines = 1) {
+  // Room for a legend below the axis and its title, and the legend there.
+  const shown = names.length > MOST_IN_LEGEND ? 1 : names.length;
+  const columns = Math.max(1, Math.min(4, Math.floor(500 / (60 + 6.6 * Math.max(1, ...names.map((name) => short(name).length))))));
+  const bottom = 40 + 20 * titleLines + 20 * Math.ceil(shown / columns);
+  return {
+    showlegend: true,
+    height: 380 + bottom,
+    margin: { l: 64, r: 16, t: 40, b: bottom },
+    legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 12 } },
+  };
+}
+
+const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"], topojsonURL: "" };
+
+function plot(id, traces, plotLayout, whenEmpty) {
+  const place = byId(id);
+  if (!traces.length) {
+    if (place.data) Plotly.purge(place);
+    place.replaceChildren(element("p", whenEmpty, { class: "empty" }));
+    return;
+  }
+  if (!place.data) place.replaceChildren();
+  Plotly.react(place, traces, plotLayout, config);
+}
+
+function drawCurves(runs, colours) {
+  const metric = byId("curve-metric").value;
+  const seen = new Set();
+  const lines = runs.flatMap((run) => {
+    const curve = run.curves.find((each) => metric in each.values);
+    if (!curve) return [];
+    const { name, index, count, colour, dash } = colours(run);
+    const isFirst = !seen.has(name);
+    seen.add(name);
+    const line = {
+      type: runs.length > MOST_IN_SVG ? "scattergl" : "scatter",
+      mode: curve.steps.length < 30 ? "lines+markers" : "lines",
+      y: curve.values[metric],
+      name: plain(short(name)),
+      legendgroup: name,
+      legendrank: 1000 + index,
+      showlegend: isFirst && count <= MOST_IN_LEGEND,
+      line: { color: colour, dash, width: 1.8 },
+      marker: { size: 5 },
+      text: plain(run.why ? `${run.label} (${run.status}, not counted)` : run.label),
+      hovertemplate: `%{text}<br>%{y:.5g} at %{x:,.6~g}<extra></extra>`,
+    };
+    return [{ line, curve }];
+  });
+  const empty = `No run that is shown has a curve of ${metric || "any metric"}.`;
+  const over = (x) => lines.map(({ line, curve }) => ({ ...line, x: curve[x] }));
+  const below = withLegend([...seen]);
+  plot("curves-steps", over("steps"), layout(`${metric} over steps`, "step", plain(better(metric)), below), empty);
+  plot("curves-seconds", over("seconds"), layout(`${metric} over time`, "time since the fit began (s)", plain(better(metric)), below), empty);
+}
+
+const lastPart = (key) => key.slice(key.lastIndexOf(".") + 1);
+
+function dimension(key, texts) {
+  const values = inOrder(unique(texts));
+  if (values.length > MOST_TICKS && values.every(isNumber)) return { label: lastPart(key), values: texts.map(Number) };
+  const labelled = values.length <= 40;
+  return {
+    label: lastPart(key),
+    values: texts.map((text) => values.indexOf(text)),
+    range: [-0.3, values.length - 0.7],
+    tickvals: labelled ? values.map((_, index) => index) : [],
+    ticktext: labelled ? values.map((text) => short(text, 24)) : [],
+  };
+}
+
+function drawParallel(runs) {
+  const metric = byId("metric").value;
+  const shown = runs.filter((run) => run.metrics[metric] != null);
+  const keys = [...board.swept, "seed"];
+  if (!shown.length) {
+    plot("parallel", [], {}, `No run that is shown has ${metric || "a metric"}.`);
+    return;
+  }
+  const values = shown.map((run) => run.metrics[metric]);
+  const trace = {
+    type: "parcoords",
+    line: { color: values, colorscale: "Cividis", showscale: true, reversescale: falls(metric), colorbar: { title: { text: plain(metric), side: "right" }, thickness: 14 } },
+    dimensions: [...keys.map((key) => dimension(key, shown.map((run) => run.keys[key]))), { label: metric, values }],
+    labelfont: { size: 13, color: INK },
+    tickfont: { size: 12, color: INK },
+  };
+  const more = { height: 440, margin: { l: 90, r: 40, t: 96, b: 30 } };
+  const { xaxis, yaxis, ...withoutAxes } = layout(`${shown.length} runs: ${better(metric)}`, "", "", more);
+  withoutAxes.title = { ...withoutAxes.title, yref: "container", y: 0.96 };
+  plot("parallel", [trace], withoutAxes, "");
+}
+
+function paretoFront(points, isFalling) {
+  // Of points {x, y}: those that no point with less or as much x betters, from left to right.
+  const ordered = [...points].sort((a, b) => a.x - b.x || (isFalling ? a.y - b.y : b.y - a.y));
+  const front = [];
+  for (const point of ordered) {
+    const last = front.at(-1);
+    if (!last || (isFalling ? point.y < last.y : point.y > last.y)) front.push(point);
+  }
+  return front;
+}
+
+function logAxis(values) {
+  // Logarithmic, with ticks that are round numbers; over less than two powers of ten Plotly's own say too little.
+  if (values.some((value) => value <= 0)) return { type: "linear" };
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const room = Math.max(Math.log10(high / low) * 0.07, 0.02);
+  const range = [Math.log10(low) - room, Math.log10(high) + room];
+  if (high / low > 100) return { type: "log", range, exponentformat: "SI", dtick: 1 };
+  const [from, to] = range.map((each) => 10 ** each);
+  const ticks = [];
+  const rough = (to - from) / 6;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const multiples = high / low > 4 ? [1, 2, 3, 5, 7] : null;
+  if (multiples) {
+    for (let decade = 10 ** Math.floor(Math.log10(from)); decade <= to; decade *= 10) ticks.push(...multiples.map((each) => each * decade));
+  } else {
+    const step = power * [1, 2, 5, 10].find((each) => each * power >= rough);
+    for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) ticks.push(tick);
+  }
+  const inside = ticks.filter((tick) => tick >= from && tick <= to).map((tick) => Number(tick.toPrecision(6)));
+  return { type: "log", range, tickvals: inside, ticktext: inside.map(compact) };
+}
+
+function compact(value) {
+  const units = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  const unit = units.find(([size]) => value >= size);
+  return unit ? `${Number((value / unit[0]).toPrecision(3))}${unit[1]}` : String(Number(value.toPrecision(4)));
+}
+
+function drawCost(id, runs, colours, title, xTitle, cost, textOf) {
+  const metric = byId("metric").value;
+  const points = runs
+    .filter((run) => run.metrics[metric] != null && cost(run) > 0)
+    .map((run) => ({ x: cost(run), y: run.metrics[metric], run, ...colours(run) }));
+  const names = unique(points.map((point) => point.name));
+  const traces = names.map((name) => {
+    const own = points.filter((point) => point.name === name);
+    return {
+      mode: "markers",
+      x: own.map((point) => point.x),
+      y: own.map((point) => point.y),
+      name: plain(short(name)),
+      legendrank: 1000 + own[0].index,
+      showlegend: own[0].count <= MOST_IN_LEGEND,
+      marker: { color: own[0].colour, symbol: own.map((point) => (point.run.isBaseline ? "x-open" : own[0].symbol)), size: 9, opacity: 0.85, line: { color: "white", width: 1 } },
+      text: own.map((point) => plain(`${point.run.label}${point.run.isBaseline ? " (baseline)" : ""}${textOf(point.run)}`)),
+      hovertemplate: "%{text}<br>%{y:.5g} at %{x:.4s}<extra></extra>",
+    };
+  });
+  const front = paretoFront(points, falls(metric));
+  if (front.length) {
+    const line = { color: "#000000", width: 1.5, dash: "dash" };
+    traces.push({ mode: "lines", x: front.map((point) => point.x), y: front.map((point) => point.y), name: "Pareto front", legendrank: 1, line, hoverinfo: "skip", meta: "front" });
+  }
+  const yAxis = logAxis(points.map((point) => point.y));
+  const more = { ...withLegend(["Pareto front", ...names], xTitle.split("<br>").length), xaxis: logAxis(points.map((point) => point.x)), yaxis: yAxis };
+  const yTitle = yAxis.type === "linear" ? `${better(metric)}, linear: not all are above 0` : better(metric);
+  const missing = runs.length - points.length;
+  const noted = missing ? `${title} (${some(missing, "run")} without)` : title;
+  plot(id, traces, layout(noted, xTitle, plain(yTitle), more), `No run that is shown has both ${metric || "a metric"} and its ${title.split(" against ")[1]}.`);
+}
+
+function drawCosts(runs, colours) {
+  const metric = byId("metric").value;
+  drawCost("parameters", runs, colours, `${metric} against parameters`, "parameters (trained weights)", (run) => run.parameters, () => "");
+  const kinds = unique(runs.map((run) => run.computeFrom).filter(Boolean));
+  const xTitle = ["compute of the training (floating-point operations)", ...kinds].map(plain).join("<br>");
+  drawCost("compute", runs, colours, `${metric} against compute`, xTitle, (run) => run.compute, (run) => `, compute ${run.computeFrom}`);
+}
+
+function drawHeat(runs) {
+  const [across, down, metric] = [byId("heat-x").value, byId("heat-y").value, byId("metric").value];
+  const shown = runs.filter((run) => run.metrics[metric] != null);
+  if (!across || across === down || !shown.length) {
+    plot("heat", [], {}, !shown.length ? "There is nothing to show." : board.swept.length ? "Choose two different keys." : "A map needs two keys, and the seed is the only one here.");
+    return;
+  }
+  const columns = inOrder(unique(shown.map((run) => run.keys[across])));
+  const rows = inOrder(unique(shown.map((run) => run.keys[down])));
+  const cells = rows.map((row) => columns.map((each) => shown.filter((run) => run.keys[across] === each && run.keys[down] === row).map((run) => run.metrics[metric])));
+  const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
+  const fewCells = columns.length * rows.length <= 200;
+  const trace = {
+    type: "heatmap",
+    z: cells.map((row) => row.map(mean)),
+    x: columns.map((_, index) => index),
+    y: rows.map((_, index) => index),
+    text: cells.map((row) => row.map((values) => (values.length ? `${number(mean(values))}<br>n = ${values.length}` : ""))),
+    texttemplate: fewCells ? "%{text}" : undefined,
+    hovertemplate: "%{z:.5g}<extra></extra>",
+    colorscale: "Cividis",
+    reversescale: falls(metric),
+    hoverongaps: false,
+    xgap: 2,
+    ygap: 2,
+    colorbar: { title: { text: plain(metric), side: "right" }, thickness: 14 },
+  };
+  const axis = (values) => ({ tickvals: values.map((_, index) => index), ticktext: values.map((value) => plain(short(value, 24))), showgrid: false, ticks: "" });
+  const more = { xaxis: axis(columns), yaxis: { ...axis(rows), autorange: "reversed" }, height: Math.min(900, 190 + 62 * rows.length) };
+  plot("heat", [trace], layout(`Mean of ${better(metric)}`, plain(across), plain(down), more), "");
+}
+
+// ---- single runs
+
+function selectedRuns(has) {
+  const selected = runsTable.rows({ selected: true }).data().toArray();
+  const runs = (selected.length ? selected : counted(passing())).filter(has);
+  return { runs: runs.slice(0, selected.length ? 12 : SIDE_BY_SIDE), isSelected: selected.length > 0 };
+}
+
+const named = (run) => `${run.rank === null ? "" : `#${run.rank} · `}${run.label}`;
+
+function lines(text, most = 58) {
+  // Lines of about so many characters, broken where the parts of a name meet.
+  const found = [""];
+  for (const part of text.split(" · ")) {
+    const last = found.at(-1);
+    if (last && last.length + part.length > most) found.push(part);
+    else found[found.length - 1] = last ? `${last} · ${part}` : part;
+  }
+  return found;
+}
+
+function noteOf(runs, isSelected, what) {
+  const which = isSelected ? `The ${runs.length} selected runs that have ${what}.` : `The best ${runs.length} runs that pass the filters and have ${what}; click lines of the table of runs (with Ctrl or Shift for several) to choose others.`;
+  const limit = board.runs.length > report.detailed ? ` The page has those of the best ${report.detailed} runs.` : "";
+  return runs.length ? which + limit : `No run that is shown has ${what}.`;
+}
+
+function drawConfusion() {
+  const { runs, isSelected } = selectedRuns((run) => run.confusion);
+  byId("confusion-note").textContent = noteOf(runs, isSelected, "a confusion matrix");
+  const place = byId("confusion");
+  for (const old of place.children) Plotly.purge(old);
+  place.replaceChildren();
+  for (const run of runs) {
+    const { classes, counts } = run.confusion;
+    const drawn = element("div", "", { class: "plot" });
+    place.append(drawn);
+    const names = classes.map((name) => plain(short(name, 16)));
+    const shares = counts.map((row) => row.map((count) => count / Math.max(1, row.reduce((sum, each) => sum + each, 0))));
+    const trace = {
+      type: "heatmap",
+      z: shares,
+      x: classes.map((_, index) => index),
+      y: classes.map((_, index) => index),
+      zmin: 0,
+      zmax: 1,
+      text: counts.map((row, r) => row.map((count, c) => `${count.toLocaleString("en")}<br>${Math.round(100 * shares[r][c])}%`)),
+      texttemplate: classes.length <= 10 ? "%{text}" : undefined,
+      hovertemplate: "%{text}<extra></extra>",
+      colorscale: [[0, "#ffffff"], [1, PALETTE[0]]],
+      xgap: 1,
+      ygap: 1,
+      colorbar: { title: { text: "share of the true class", side: "right" }, tickformat: ".0%", thickness: 12 },
+    };
+    const axis = { tickvals: trace.x, ticktext: names, showgrid: false, ticks: "" };
+    const more = { xaxis: axis, yaxis: { ...axis, autorange: "reversed" } };
+    const value = run.metrics[board.metric];
+    const title = [...lines(named(run)), ...(value == null ? [] : [`${board.metric} ${number(value)}`])].map((line) => short(line));
+    if (board.isSample) title.push(report.sampleMark);
+    const drawnLayout = layout("", "predicted", "true", { ...more, height: 400 + 17 * title.length, margin: { l: 64, r: 16, t: 30 + 17 * title.length, b: 56 } });
+    drawnLayout.title = { ...titled(""), text: title.map(plain).join("<br>"), font: { size: 13 } };
+    Plotly.newPlot(drawn, [trace], drawnLayout, { ...config, displayModeBar: false });
+  }
+}
+
+function drawTexts() {
+  const { runs, isSelected } = selectedRuns((run) => run.texts);
+  byId("texts-note").textContent = noteOf(runs, isSelected, "texts");
+  const figures = runs.map((run) => {
+    const figure = element("figure");
+    figure.append(element("figcaption", named(run)), element("pre", run.texts));
+    if (run.isSample) figure.firstChild.append(" ", badge());
+    return figure;
+  });
+  byId("texts").replaceChildren(...figures);
+}
+
+// ---- the tabs
+
+function openBoard(index) {
+  board = report.boards[index];
+  [...byId("tabs").children].forEach((tab, each) => tab.setAttribute("aria-selected", String(each === index)));
+  for (const place of document.querySelectorAll("h2 .board")) {
+    place.textContent = board.isSample ? `${board.task}: ${report.sampleMark}` : board.task;
+    place.classList.toggle("sample", board.isSample);
+  }
+  const keys = [...board.swept, "seed"];
+  const curves = unique(board.runs.flatMap((run) => run.curves.flatMap((curve) => Object.keys(curve.values))));
+  const priority = (name) => (name === board.metric ? 0 : name.startsWith("val/") ? 1 : name.startsWith("train/") ? 2 : 3);
+  curves.sort((a, b) => priority(a) - priority(b) || a.localeCompare(b));
+  fillSelect("curve-metric", curves, board.metric);
+  fillSelect("metric", board.metrics, board.metric);
+  const most = [20, CHOSEN_AT_FIRST, 200].filter((each) => each < board.runs.length).map(String);
+  fillSelect("most", [...most, ALL], board.runs.length > CHOSEN_AT_FIRST ? String(CHOSEN_AT_FIRST) : ALL);
+  fillSelect("colour", [GROUP, ...keys], board.groups.length > PALETTE.length ? (board.swept[0] ?? GROUP) : GROUP);
+  fillSelect("heat-x", keys, keys[0]);
+  fillSelect("heat-y", keys, keys[1]);
+  if (byId("heat-x").value === byId("heat-y").value && keys.length > 1) byId("heat-y").value = keys.find((key) => key !== byId("heat-x").value);
+  showGroups();
+  showRuns();
+  redraw();
+}
+
+function start() {
+  showOverview();
+  showLeft();
+  if (!report.boards.length) {
+    for (const part of [byId("tabs"), ...document.querySelectorAll("main section:has(.board)")]) part.remove();
+    return;
+  }
+  report.boards.forEach((each, index) => {
+    const tab = element("button", `${each.name} (${each.runs.length})`, { role: "tab", type: "button" });
+    tab.addEventListener("click", () => openBoard(index));
+    byId("tabs").append(tab);
+  });
+  for (const select of document.querySelectorAll("main select")) select.addEventListener("change", redraw);
+  openBoard(0);
+}
+
+start();

@@ -1,0 +1,186 @@
+"""The report as one HTML page that needs no network: the data as JSON, two libraries and page.js within it."""
+
+import base64
+import html
+import json
+import math
+from collections.abc import Sequence
+from importlib.metadata import distribution
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from firstlight.reports.rows import Curve, Run, shown
+from firstlight.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
+from firstlight.reports.text import SAMPLE_MARK, cells, data_of, direction, headers, other_metrics
+
+MOST_NUMBERS = 1_500_000  # in all curves, which keeps the page of a thousand runs below 20 MB
+FEWEST_POINTS = 20  # of a curve, however many there are
+DETAILED = 60  # runs of a board whose confusion matrix and texts are in the page: the best
+
+
+def page(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> str:
+    """The whole page. Nothing that a run says can become a part of its markup or its code."""
+    return Template(_read("page.html")).substitute(
+        title=html.escape(title),
+        notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
+        style=_read("page.css"),
+        tables_style=bundle("dt_bundle.css"),
+        tables=base64.b64encode(bundle("dt_bundle.js").encode()).decode(),
+        plots=plotly(),
+        data=as_script(content(found, runs, falls)),
+        script=_read("page.js"),
+    )
+
+
+def as_script(data: Any) -> str:
+    """JSON that can stand in a script element: no character of it ends the element or opens another."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> dict[str, Any]:
+    """What page.js draws. Numbers that are none, such as NaN, are null."""
+    most = _points_per_curve(runs)
+    metrics = {name for run in runs for name in [*run.metrics, *run.curves]}
+    return {
+        "boards": [_board(board, most) for board in found],
+        "falls": {name: falls(name) for name in sorted(metrics)},
+        "detailed": DETAILED,
+        "sampleMark": SAMPLE_MARK,
+        "left": [
+            {"folder": run.folder, "task": run.task, "data": data_of([run]), "status": run.status, "why": why}
+            for run, why in not_counted(found, runs)
+        ],
+    }
+
+
+def _board(board: Board, most: int) -> dict[str, Any]:
+    group_of = {id(run): index for index, group in enumerate(board.groups) for run in (*group.counted, *group.others)}
+    in_order = ranked(board)
+    return {
+        "name": board.name,
+        "task": board.task,
+        "isSample": board.is_sample,
+        "metric": board.metric,
+        "direction": direction(board),
+        "swept": board.swept,
+        "metrics": board.metrics,
+        "headers": headers(board),
+        "groups": [_group(group, board) for group in board.groups],
+        "runs": [_run(run, board, place, group_of[id(run)], most) for place, run in enumerate(in_order, start=1)],
+    }
+
+
+def ranked(board: Board) -> list[Run]:
+    """The runs of a board one by one, the best first, those that do not count last."""
+    metric = board.metric
+    counted = [run for run in board.runs if not reason(run, metric)]
+    if metric is not None:
+        counted.sort(key=lambda run: run.metrics[metric], reverse=not board.falls)
+    return counted + [run for run in board.runs if reason(run, metric)]
+
+
+def _group(group: Group, board: Board) -> dict[str, Any]:
+    spread = group.spreads.get(board.metric or "")
+    return {
+        "name": short_name(group.keys),
+        "cells": cells(group, board),
+        "sort": _sort_values(group, board),
+        "mean": _number(spread.mean if spread else None),
+    }
+
+
+def _sort_values(group: Group, board: Board) -> list[Any]:
+    """What the cells of a group are sorted by: numbers where they are numbers."""
+    best = group.best
+    means = {name: _number(spread.mean) for name, spread in group.spreads.items()}
+    return [
+        group.rank,
+        means.get(board.metric or ""),
+        _number(best.metrics[board.metric]) if best and board.metric else None,
+        *(group.keys[key] for key in board.keys),
+        data_of([*group.counted, *group.others]),
+        group.seeds,
+        len(group.counted),
+        *(means.get(name) for name in other_metrics(board)),
+        next(iter(group.parameters), None),
+        _number(group.seconds),
+        best.folder if best else "",
+    ]
+
+
+def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str, Any]:
+    why = reason(run, board.metric)
+    compute, compute_from = run.compute or (None, None)
+    is_detailed = place <= DETAILED
+    return {
+        "rank": None if why else place,
+        "label": label_of(run, board),
+        "folder": run.folder,
+        "group": group,
+        "keys": {key: shown(run.keys.get(key)) for key in (*board.swept, "seed")},
+        "isSample": run.is_sample,
+        "isBaseline": run.is_baseline,
+        "data": data_of([run]),
+        "status": run.status,
+        "why": why,
+        "metrics": {name: _number(value) for name, value in run.metrics.items()},
+        "parameters": run.parameters,
+        "steps": run.steps,
+        "seconds": _number(run.fit_seconds),
+        "compute": _number(compute),
+        "computeFrom": compute_from,
+        "curves": _packed(run.curves, most),
+        "confusion": {"classes": run.confusion.classes, "counts": run.confusion.counts}
+        if run.confusion and is_detailed
+        else None,
+        "texts": run.texts if is_detailed else None,
+    }
+
+
+def _packed(curves: dict[str, Curve], most: int) -> list[dict[str, Any]]:
+    """The curves of a run, those that were logged at the same moments together."""
+    moments: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for name, curve in curves.items():
+        chosen = _chosen(len(curve.values), most)
+        steps = [curve.steps[index] for index in chosen]
+        seconds = [round(curve.seconds[index], 1) for index in chosen]
+        together = moments.setdefault((*steps, *seconds), {"steps": steps, "seconds": seconds, "values": {}})
+        together["values"][name] = [_number(curve.values[index]) for index in chosen]
+    return list(moments.values())
+
+
+def _points_per_curve(runs: Sequence[Run]) -> int:
+    """How many points of each curve fit into the page."""
+    curves = sum(len(run.curves) for run in runs)
+    return max(FEWEST_POINTS, MOST_NUMBERS // (3 * max(curves, 1)))
+
+
+def _chosen(length: int, most: int) -> list[int]:
+    """Which of so many points to keep: evenly spread, the first and the last among them."""
+    if length <= most:
+        return list(range(length))
+    return [round(index * (length - 1) / (most - 1)) for index in range(most)]
+
+
+def _number(value: float | None) -> float | int | None:
+    """Five significant digits; None for what is no number."""
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.5g}")
+
+
+def plotly() -> str:
+    """The library that draws the plots, as the plotly package brings it."""
+    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+
+
+def bundle(name: str) -> str:
+    """A file of DataTables, as the itables package brings it; importing itables itself would import pandas."""
+    return Path(str(distribution("itables").locate_file(f"itables/html/{name}"))).read_text(encoding="utf-8")
+
+
+def _read(name: str) -> str:
+    return (files("firstlight.reports") / name).read_text(encoding="utf-8")

@@ -1,0 +1,173 @@
+"""The report as Markdown and as CSV."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from firstlight.reports.rows import KEYS, Run, shown
+from firstlight.reports.table import Board, Group, Spread, not_counted, reason
+
+SAMPLE_MARK = "GENERATED SAMPLE"
+
+
+def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
+    """The groups of every task, ranked, and what was not counted, with the reasons."""
+    lines = [f"# {_escaped(title)}", "", *(f"{_escaped(note)}  " for note in notes)]
+    for board in found:
+        lines += ["", f"## {_escaped(board.name)}: {_escaped(direction(board))}", ""]
+        header = headers(board)
+        lines += [_line(header), _line(["---"] * len(header))]
+        lines += [_line(cells(group, board)) for group in board.groups]
+    if left := list(not_counted(found, runs)):
+        lines += ["", "## Not counted", "", _line(["run", "task", "data", "status", "why"]), _line(["---"] * 5)]
+        lines += [_line([run.folder, run.task or "unknown", data_of([run]), run.status, why]) for run, why in left]
+    return "\n".join(lines) + "\n"
+
+
+def direction(board: Board) -> str:
+    """`val/loss (lower is better)`."""
+    if board.metric is None:
+        return "nothing to rank by"
+    return f"{board.metric} ({'lower' if board.falls else 'higher'} is better)"
+
+
+def headers(board: Board) -> list[str]:
+    """The columns of the table of groups."""
+    metric = board.metric or "metric"
+    last = [*other_metrics(board), "parameters", "fit time", "best run"]
+    return ["rank", metric, "best", *board.keys, "data", "seeds", "runs", *last]
+
+
+def cells(group: Group, board: Board) -> list[str]:
+    """A group as the cells of its line."""
+    best = group.best
+    value = best.metrics[board.metric] if best and board.metric else None
+    return [
+        "–" if group.rank is None else str(group.rank),
+        spread_text(group.spreads.get(board.metric or "")),
+        "–" if value is None else number(value),
+        *(shown(group.keys[key]) for key in board.keys),
+        data_of([*group.counted, *group.others]),
+        str(group.seeds),
+        f"{len(group.counted)} + {len(group.others)} not counted" if group.others else str(len(group.counted)),
+        *(spread_text(group.spreads.get(name)) for name in other_metrics(board)),
+        " to ".join(f"{count:,}" for count in dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])) or "–",
+        duration(group.seconds),
+        best.folder if best else "–",
+    ]
+
+
+def other_metrics(board: Board) -> list[str]:
+    """Those of test: shown where there are, never ranked by."""
+    return [name for name in board.metrics if name.startswith("test/")]
+
+
+def data_of(runs: Sequence[Run]) -> str:
+    """Where the data of some runs is from."""
+    sources = sorted({run.source for run in runs if run.source is not None})
+    return ", ".join(SAMPLE_MARK if source == "sample" else source for source in sources) or "–"
+
+
+def spread_text(spread: Spread | None) -> str:
+    """`0.475 ± 0.003`; without a deviation the mean alone."""
+    if spread is None:
+        return "–"
+    if spread.deviation is None:
+        return number(spread.mean)
+    return f"{number(spread.mean)} ± {spread.deviation:.2g}"
+
+
+def number(value: float) -> str:
+    """Four significant digits."""
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, minutes or hours."""
+    if seconds is None:
+        return "–"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def table(found: Sequence[Board], runs: Sequence[Run]) -> str:
+    """The report as CSV: a line for each run, with the numbers of its group beside its own; best first."""
+    rows = list(_rows(found, runs))
+    columns = dict.fromkeys(FIRST_COLUMNS) | dict.fromkeys(sorted({key for run in runs for key in run.keys}))
+    columns |= dict.fromkeys(MIDDLE_COLUMNS) | dict.fromkeys(sorted({name for run in runs for name in run.metrics}))
+    columns |= dict.fromkeys(LAST_COLUMNS)
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+FIRST_COLUMNS = ("rank", *KEYS)
+MIDDLE_COLUMNS = (
+    *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
+    *("group_seeds", "group_runs", "best_of_group"),
+)
+LAST_COLUMNS = (
+    *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
+)
+
+
+def _rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    for board in found:
+        for group in board.groups:
+            spread = group.spreads.get(board.metric or "")
+            of_group = {
+                "rank": group.rank,
+                "group_mean": spread.mean if spread else None,
+                "group_sd": spread.deviation if spread else None,
+                "group_seeds": group.seeds,
+                "group_runs": len(group.counted),
+            }
+            for run in group.counted:
+                yield of_group | _row(run, board.metric, "") | {"best_of_group": _word(run is group.best)}
+    for board in found:
+        for group in board.groups:
+            yield from (_row(run, board.metric, reason(run, board.metric)) for run in group.others)
+    yield from (_row(run, None, run.why) for run in runs if run.task is None)
+
+
+def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:
+    compute, compute_from = run.compute or (None, None)
+    return {
+        **{key: value if not isinstance(value, bool) else _word(value) for key, value in run.keys.items()},
+        **run.metrics,
+        "data_source": run.source,
+        "generated_sample": _word(run.is_sample),
+        "kind": "baseline" if run.is_baseline else "run",
+        "status": run.status,
+        "reason": why,
+        "metric": metric,
+        "value": run.metrics.get(metric or ""),
+        "best_of_group": _word(False),
+        "parameters": run.parameters,
+        "steps": run.steps,
+        "tokens": run.tokens,
+        "fit_seconds": run.fit_seconds,
+        "tokens_per_second": run.tokens_per_second,
+        "compute_flops": compute,
+        "compute_from": compute_from,
+        "folder": run.folder,
+    }
+
+
+def _word(value: bool) -> str:
+    return str(value).lower()
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_escaped, texts)) + " |"
+
+
+def _escaped(text: str) -> str:
+    """As it is: no character of it is Markdown or HTML, and it stays on its line."""
+    line = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
+    return re.sub(r"([\\`*|\[])", r"\\\1", line)

@@ -1,0 +1,357 @@
+"""The runs below a folder as rows of a report, the damaged ones too. Imports nothing heavy."""
+
+import csv
+import importlib
+import io
+import json
+import logging
+import math
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
+from firstlight.runs.folder import RunFolder
+
+log = logging.getLogger(__name__)
+
+POINTS_PER_CURVE = 200
+POINTS_OF_ALL_RUNS = 60_000  # in the curves of one metric, so that a thousand runs are read in seconds
+IN_NUMBERS = b"0123456789+-.eE"
+LONGEST_TEXT = 4_000  # characters
+PARTS_OF_A_RUN = ("checkpoints", "evaluate", "samples", "confusion_matrix", "wandb")  # no other run lies in these
+INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
+NOT_PART_OF_A_RUN = (  # overrides that change where, how fast or how loudly it runs; resume.py has the first ones too
+    *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
+    *("optimized_metric", "optimized_mode", "dry_run", "threads", "trainer", "local"),
+)
+PART_OF_A_RUN = (  # but these parts of the trainer change what is computed
+    *("trainer.max_epochs", "trainer.max_steps", "trainer.accumulate_grad_batches", "trainer.gradient_clip_val"),
+    *("trainer.gradient_clip_algorithm", "trainer.precision", "trainer.limit_train_batches", "trainer.devices"),
+    *("trainer.num_nodes", "trainer.val_check_interval", "trainer.check_val_every_n_epoch"),
+    *("trainer.limit_val_batches", "trainer.max_time", "trainer.overfit_batches"),
+)
+NOT_PART_OF_DATA = ("source", "cache_dir", "num_workers", "evaluation_batch_size", "device_resident")
+
+
+class Damaged(Exception):  # noqa: N818 (of the run, not of the report)
+    """A file of a run is not whole. The message says which and how."""
+
+
+def gather(folder: Path) -> list[Run]:
+    """Every run below a folder, single or of a sweep, and the baselines; in the order of their folders' names."""
+    folders = sorted(run_folders(folder))
+    most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
+    runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
+    return with_defaults(folder, runs)
+
+
+def run_folders(folder: Path) -> Iterator[Path]:
+    """The folders that hold a run, or what is left of one."""
+    for where, names, files in os.walk(folder, onerror=lambda error: log.warning("passed over: %s", error)):
+        is_run = "metrics.json" in files or ".hydra" in names
+        if is_run:
+            yield Path(where)
+        names[:] = [name for name in names if not name.startswith(".") and not (is_run and name in PARTS_OF_A_RUN)]
+
+
+def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
+    """What a report knows of a run, its curves of at most so many points.
+
+    Raises nothing for what a folder holds: a damaged run says what is damaged.
+    """
+    try:
+        record = read_record(folder)
+        run = run_of(name, record)
+    except Damaged as error:
+        return Run(name, UNREADABLE, why=str(error))
+    damages: list[str] = []
+    curves, damage = read_curves(folder.history_file, most, must_have_lines=bool(run.steps))
+    damages += [damage] if damage else []
+    texts, confusion = None, None
+    try:
+        texts = newest_texts(folder.path / "samples")
+    except OSError as error:
+        damages.append(f"samples/ cannot be read ({error})")
+    try:
+        confusion = read_confusion(folder.path / "confusion_matrix" / "validation.csv")
+    except Damaged as error:
+        damages.append(str(error))
+    status, why = judged(folder, record, damages)
+    return replace(run, status=status, why=why, curves=curves, texts=texts, confusion=confusion)
+
+
+def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tuple[str, str]:
+    """How a run ended, and why it is not counted; "" for one that is whole."""
+    match record["status"]:
+        case "finished":
+            return (INCOMPLETE, "; ".join(damages)) if damages else (COUNTED, "")
+        case "failed":
+            return "failed", " ".join(str(record.get("reason") or "it failed and gives no reason").split())
+        case "interrupted":
+            return "interrupted", f"it was interrupted after {record.get('steps') or 0} steps"
+        case "running" if is_trained_now(folder):
+            return "running", "it is still running"
+        case "running":
+            return INCOMPLETE, "it was killed while it ran: its record says running, and no process trains it"
+    return UNREADABLE, f"metrics.json: status={record['status']!r} is no status of a run"
+
+
+def is_trained_now(folder: RunFolder) -> bool:
+    """Whether a process holds the folder; a disk that cannot tell, as some of a network, counts as no."""
+    try:
+        return folder.is_locked()
+    except OSError as error:
+        log.warning("%s: whether it still runs cannot be told (%s)", folder.path, error)
+        return False
+
+
+def read_record(folder: RunFolder) -> dict[str, Any]:
+    """metrics.json. Raises Damaged, too for a file that is another program's."""
+    try:
+        text = folder.metrics_file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Damaged("there is no metrics.json: it ended before its record began") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Damaged(f"metrics.json cannot be read ({error})") from error
+    if not text.strip():
+        raise Damaged("metrics.json is empty")
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"metrics.json is cut short or broken ({error})") from error
+    if not isinstance(record, dict) or not record.get("task") or "status" not in record:
+        raise Damaged("metrics.json is no record of a run: it has no task and status")
+    return record
+
+
+def run_of(name: str, record: dict[str, Any]) -> Run:
+    """The row of a record, before anyone asked how the run ended. Raises Damaged for a part of another type."""
+    overrides = _part(record, "overrides", list) or []
+    data, seconds = _part(record, "data", dict) or {}, _part(record, "seconds", dict) or {}
+    typed = dict(filter(None, (key_and_value(str(override)) for override in overrides)))
+    source = data.get("source") or _source_typed(overrides)
+    return Run(
+        name,
+        str(record["status"]),
+        keys=typed | {key: plain_value(record.get(key)) for key in KEYS},
+        is_baseline="chosen" in record,
+        source=None if source is None else str(source),
+        optimized_metric=_part(record, "optimized_metric", str),
+        metrics=_numbers(_part(record, "metrics", dict) or {}),
+        parameters=_part(record, "parameters", int),
+        steps=_part(record, "steps", int),
+        tokens=_part(record, "tokens", int),
+        flops=_part(record, "flops", int, float),
+        tokens_per_second=_part(record, "tokens_per_second", int, float),
+        fit_seconds=_part(seconds, "fit", int, float),
+    )
+
+
+def _part(record: dict[str, Any], key: str, *kinds: type) -> Any:
+    value = record.get(key)
+    if value is None or (isinstance(value, kinds) and not isinstance(value, bool)):
+        return value
+    raise Damaged(f"metrics.json: {key} is {str(value)[:40]!r}, of type {type(value).__name__}")
+
+
+def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
+    for name, value in metrics.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            raise Damaged(f"metrics.json: {name} is {str(value)[:40]!r}, which is no number")
+    return {name: float(value) for name, value in metrics.items() if value is not None}
+
+
+def _source_typed(overrides: list[Any]) -> str | None:
+    """What the command line of a run forced its data to be from; None where it left that open."""
+    forced = [str(each).partition("=")[2] for each in overrides if str(each).lstrip("+").startswith("data.source=")]
+    return forced[-1] if forced and forced[-1] != "auto" else None
+
+
+def key_and_value(override: str) -> tuple[str, Value] | None:
+    """What an override says of the computation: `optimizer.lr`, 0.001; None for one that does not change it."""
+    is_removal = override.startswith("~")
+    key, _, text = override.lstrip("+~").partition("=")
+    group = re.split(r"[./@]", key)[0]
+    if group in NOT_PART_OF_A_RUN and key not in PART_OF_A_RUN:
+        return None
+    if group == "data" and key.partition(".")[2] in NOT_PART_OF_DATA:
+        return None
+    return key, "removed" if is_removal else plain_value(text)
+
+
+def plain_value(value: Any) -> Value:
+    """A value as a number or a word, so that 1e-3 and 0.001 are equal, and 'a' and a."""
+    if isinstance(value, bool | int | float | None):
+        return value
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    text = value.strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text.lower() in ("", "null", "~"):
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, flags=re.IGNORECASE):
+        return float(text)
+    return text
+
+
+def with_defaults(folder: Path, runs: list[Run]) -> list[Run]:
+    """The runs, with what the configuration of each says of a key that only others of its task were given."""
+    known: dict[str | None, set[str]] = {}
+    for run in runs:
+        known.setdefault(run.task, set()).update(run.keys)
+    filled = []
+    for run in runs:
+        missing = known[run.task] - run.keys.keys()
+        if missing and not run.is_baseline and run.task is not None:
+            config = Configuration(folder / run.folder)
+            run = replace(run, keys=run.keys | {key: config.value(key) for key in sorted(missing)})
+        filled.append(run)
+    return filled
+
+
+@dataclass
+class Configuration:
+    """What a run's configuration says, read when it is asked."""
+
+    folder: Path
+    files: dict[str, Any] = field(default_factory=dict)
+
+    def value(self, key: str) -> Value:
+        """The value of a key, or the choice of a group; None where there is none, or no configuration."""
+        choices = self._read(".hydra/hydra.yaml", "hydra", "runtime", "choices")
+        if isinstance(choices, dict) and key in choices:
+            return plain_value(choices[key])
+        value = self._read("config.yaml", *key.split("."))
+        return None if isinstance(value, dict | list) else plain_value(value)
+
+    def _read(self, name: str, *path: str) -> Any:
+        yaml: Any = importlib.import_module("yaml")  # only where a key is asked for
+        if name not in self.files:
+            try:
+                text = (self.folder / name).read_text(encoding="utf-8")
+                self.files[name] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            except FileNotFoundError:
+                self.files[name] = None
+            except (OSError, ValueError, yaml.YAMLError) as error:
+                log.warning("%s cannot be read (%s)", self.folder / name, " ".join(str(error).split()))
+                self.files[name] = None
+        node = self.files[name]
+        for part in path:
+            node = node.get(part) if isinstance(node, dict) else None
+        return node
+
+
+def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], str | None]:
+    """The curves of a history, thinned, and what is wrong with the file; its whole lines are read all the same."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}, None  # its numbers are whole without
+    except OSError as error:
+        return {}, f"{path.name} cannot be read ({error})"
+    if not content.strip():
+        return {}, f"{path.name} is empty" if must_have_lines else None
+    lines, damage = _whole_lines(content)
+    try:
+        return curves_of(_parsed(lines, most), most), damage and f"{path.name}: {damage}"
+    except (TypeError, KeyError, ValueError) as error:
+        broken = next((number for number, line in enumerate(lines, start=1) if not _is_moment(line)), None)
+        where = f"line {broken} is broken" if broken else f"a metric is no number ({error})"
+        return {}, f"{path.name}: {where}"
+
+
+def _whole_lines(content: bytes) -> tuple[list[bytes], str | None]:
+    """The lines before the first that is cut short, and which that is."""
+    lines = content.splitlines()
+    if not content.endswith(b"\n"):
+        return lines[:-1], f"line {len(lines)}, the last, is cut short"
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not (line.startswith(b"{") and line.endswith(b"}")):
+            return lines[: number - 1], f"line {number} is cut short"
+    return lines, None
+
+
+def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
+    """At most so many of the lines that have the same metrics, parsed; to parse all of a long history takes seconds."""
+    alike: dict[bytes, list[bytes]] = {}
+    for line in filter(bytes.strip, lines):
+        alike.setdefault(line.translate(None, IN_NUMBERS), []).append(line)
+    return [line for same in alike.values() for line in json.loads(b"[" + b",".join(thinned(same, most)) + b"]")]
+
+
+def _is_moment(line: bytes) -> bool:
+    try:
+        _moment(json.loads(line))
+    except (TypeError, KeyError, ValueError):
+        return False
+    return True
+
+
+def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
+    """A curve of at most so many points for each metric. Raises TypeError, KeyError or ValueError for other lines."""
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for line in lines:
+        alike.setdefault(tuple(line), []).append(line)
+    holding: dict[str, list[dict[str, Any]]] = {}
+    for names, same in alike.items():
+        for name in names:
+            if name not in ("step", "seconds", "epoch"):
+                holding[name] = sorted([*holding[name], *same], key=_moment) if name in holding else same
+    return {name: _curve(name, thinned(where, most)) for name, where in holding.items()}
+
+
+def _moment(line: dict[str, Any]) -> tuple[int, float]:
+    return int(line["step"]), float(line["seconds"])
+
+
+def _curve(name: str, lines: list[dict[str, Any]]) -> Curve:
+    steps, seconds = [int(line["step"]) for line in lines], [float(line["seconds"]) for line in lines]
+    return Curve(steps, seconds, [math.nan if line[name] is None else float(line[name]) for line in lines])
+
+
+def thinned(values: list[Any], most: int) -> list[Any]:
+    """At most so many of the values, evenly spread, the first and the last among them."""
+    if len(values) <= most:
+        return values
+    return [values[round(index * (len(values) - 1) / (most - 1))] for index in range(most)]
+
+
+def read_confusion(path: Path) -> Confusion | None:
+    """The table of callbacks/confusion_matrix.py; None where there is none. Raises Damaged."""
+    name = f"{path.parent.name}/{path.name}"
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Damaged(f"{name} cannot be read ({error})") from error
+    if not text.strip():
+        raise Damaged(f"{name} is empty")
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+        counts = {(row["true"], row["predicted"]): int(row["count"]) for row in rows}
+    except (csv.Error, KeyError, TypeError, ValueError) as error:
+        raise Damaged(f"{name} is cut short or broken ({type(error).__name__}: {error})") from error
+    classes = list(dict.fromkeys(true for true, _ in counts))
+    is_square = classes and counts.keys() == {(true, predicted) for true in classes for predicted in classes}
+    if not is_square or not text.endswith("\n"):
+        raise Damaged(f"{name} is cut short: it has {len(counts)} whole cells of {len(classes)} true classes")
+    return Confusion(classes, [[counts[true, predicted] for predicted in classes] for true in classes])
+
+
+def newest_texts(folder: Path) -> str | None:
+    """What a generator or translator wrote last, or its beginning; None where there is nothing."""
+    files = sorted(folder.glob("[0-9]*.txt"))  # by their step
+    if not files:
+        return None
+    text = files[-1].read_text(encoding="utf-8", errors="replace").strip("\n")
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"

@@ -1,0 +1,191 @@
+"""The jobs of a sweep: what each is given, where it lies, and whether it can be run, all known before the first."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.data.options import SourceKind
+from firstlight.errors import UserError
+from firstlight.runs import resume
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.launch import check
+
+LONGEST_NAME = 120  # characters of a job's folder
+SAYS_WHERE = (  # the options of data that a source depends on
+    *("_target_", "source", "path", "name", "hub", "url", "sample", "preparation"),
+    *("source_column", "target_column"),
+)
+LEFT_OUT_OF_THE_NAME = (  # what does not change the jobs
+    *("resume", "dry_run", "sweep.name", "sweep.any_code", "paths.log_dir"),
+    *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs"),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a sweep. overrides: what Hydra is given; varied: what differs between the jobs, `key=value`."""
+
+    overrides: tuple[str, ...]
+    varied: tuple[str, ...]
+    folder: RunFolder
+    config: DictConfig
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.varied) or self.folder.path.name
+
+    def record(self) -> dict[str, Any]:
+        """What its folder says: {} before there is anything."""
+        return self.folder.read() if self.folder.is_run() else {}
+
+    @property
+    def status(self) -> str:
+        return status_of(self.record())
+
+
+class Composer:
+    """Makes jobs of a command line. overrides: all that is typed, and what the sweeper's params add."""
+
+    def __init__(self, arguments: list[str], params: dict[str, str], config: DictConfig, loader: ConfigLoader) -> None:
+        self.config, self._loader = config, loader
+        typed = {resume.key_of(argument) for argument in arguments}
+        given = [f"{key}={value}" for key, value in params.items() if key not in typed]
+        self.overrides = OverridesParser.create(config_loader=loader).parse_overrides(given + arguments)
+        self.sweep_name = config.sweep.name or name_of_sweep(self.overrides)
+
+    def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
+        """The job of some values, in the folder subdir of the sweep. Raises UserError if it cannot be run."""
+        own = (*overrides, f"sweep.name={self.sweep_name}", f"hydra.sweep.subdir={subdir}")
+        config = self._loader.load_sweep_config(self.config, list(own))
+        HydraConfig.instance().set_config(config)
+        try:
+            check(config)
+            refuse_processes(config)
+        except UserError as error:
+            raise UserError(f"{' '.join(varied)}: {error}") from error
+        return Job(own, tuple(varied), RunFolder(Path(config.hydra.sweep.dir) / subdir), config)
+
+    def grid(self) -> list[Job]:
+        """A job for every choice of all values. Raises UserError for one that cannot be run."""
+        jobs = []
+        for choice in product(*map(choices, self.overrides)):
+            pairs = zip(choice, self.overrides, strict=True)
+            varied = tuple(value for value, override in pairs if override.is_sweep_override())
+            jobs.append(self.job(choice, varied, folder_name(varied)))
+        repeated = [path for path, count in Counter(job.folder.path for job in jobs).items() if count > 1]
+        if repeated:
+            raise UserError(
+                f"two jobs of the sweep are the same, {repeated[0].name}; remove one of the repeated values"
+            )
+        return jobs
+
+
+def choices(override: Override) -> list[str]:
+    """What an override may be in a job: all values of a comma list, else the one value. Raises UserError."""
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return [f"{key}={override.get_value_element_as_str()}"]
+    if not override.is_discrete_sweep():
+        raise UserError(
+            f"{override.input_line}: a grid takes lists, such as {key}=1,2; an interval is for hparams_search=optuna"
+        )
+    return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def name_of_sweep(overrides: Sequence[Override]) -> str:
+    """A name that the same command finds again, whatever the order of what was typed."""
+    typed = sorted(
+        str(override.input_line)
+        for override in overrides
+        if override.get_key_element().lstrip("+~") not in LEFT_OUT_OF_THE_NAME
+    )
+    return "s" + hashlib.sha256("\n".join(typed).encode()).hexdigest()[:10]  # a letter first: 1234e567 is a number
+
+
+def folder_name(varied: Sequence[str]) -> str:
+    """`model-tiny_seed-1` of seed=1 model=tiny; of a very long one, its beginning and a hash of it."""
+    plain = sorted(re.sub(r"[^A-Za-z0-9_.+-]+", "-", value.lstrip("+~")).strip("-") for value in varied)
+    name = "_".join(plain) or "job"
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def refuse_processes(config: DictConfig) -> None:
+    """Raise UserError for a strategy that starts the whole command again in each process."""
+    strategy = str(config.trainer.get("strategy", "auto"))
+    if not strategy.startswith(("ddp", "fsdp", "deepspeed")) or re.search("spawn|fork|notebook", strategy):
+        return
+    if "Slurm" in str(config.hydra.launcher.get("_target_")):  # which starts a job's processes itself
+        return
+    raise UserError(
+        f"trainer.strategy={strategy} would start the whole sweep again in each process; use trainer=ddp_sim or "
+        f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=submitit_slurm with "
+        f"hydra.launcher.tasks_per_node={config.trainer.get('devices')}"
+    )
+
+
+def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
+    """Raise UserError if the job's folder holds a run of another configuration, other code or other data.
+
+    code, fingerprint: of what would be run now.
+    """
+    record = job.record()
+    if not record:
+        return
+    where = job.folder.path
+    if record.get("run_key") != resume.run_key(job.config):
+        difference = "another configuration"
+        if job.folder.config_file.is_file():
+            trained = OmegaConf.to_container(OmegaConf.load(job.folder.config_file))
+            difference = resume.first_difference(job.config, trained) or difference  # type: ignore[arg-type]
+        raise UserError(f"{where} holds a run of {difference}; give this sweep another sweep.name, or move that one")
+    trained_on = (record.get("data") or {}).get("fingerprint", fingerprint)
+    if trained_on != fingerprint:
+        raise UserError(
+            f"{where} holds a run on other data (fingerprint {trained_on}, and {fingerprint} here); "
+            f"give this sweep another sweep.name, or restore the data"
+        )
+    if record.get("code", code) != code and not job.config.sweep.any_code:
+        raise UserError(
+            f"{where} holds a run of other code ({record['code']}, and {code} here); give this sweep another "
+            f"sweep.name, or say sweep.any_code=true if the change makes no difference to what is finished"
+        )
+
+
+class Sources:
+    """Where the jobs' data is: looked for once for all jobs that want the same."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[SourceKind, str]] = {}
+
+    def settle(self, job: Job) -> tuple[Job, str]:
+        """The job, told where its data is if it would look for it itself; and the fingerprint of that data."""
+        data = job.config.data
+        wanted = str([data.get(key) for key in SAYS_WHERE])
+        if wanted not in self._found:
+            from hydra.utils import instantiate
+
+            source = instantiate(data, _convert_="object").source
+            self._found[wanted] = source.kind, source.fingerprint
+        kind, fingerprint = self._found[wanted]
+        if data.source is SourceKind.auto and data.get("path") is None:
+            data.source = kind
+            job = replace(job, overrides=(*job.overrides, f"data.source={kind.value}"))
+        return job, fingerprint
+
+
+def status_of(record: dict[str, Any]) -> str:
+    """finished, failed, interrupted, running, or waiting for a job without a record."""
+    return str(record.get("status", "waiting"))

@@ -1,0 +1,49 @@
+"""A real browser for tests: the one that is installed, driven by Playwright, and what it asked of the network."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass
+class Opened:
+    """A page in the browser. requests: every address that it asked for; errors: what its scripts threw or logged."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def foreign(self) -> list[str]:
+        """The requests that are for no file of this machine and for nothing within the page."""
+        return [address for address in self.requests if not address.startswith(("file:", "data:", "blob:"))]
+
+
+@contextmanager
+def a_browser() -> Iterator[Any]:
+    """A headless browser. Skips the test, with the reason, where there is none."""
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(NAMES)}")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def open_file(browser: Any, file: Path, width: int = 1200) -> Opened:
+    """A file of this machine in a new window of the browser."""
+    opened = Opened(browser.new_page(viewport={"width": width, "height": 900}))
+    opened.page.on("request", lambda request: opened.requests.append(request.url))
+    opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
+    opened.page.on("console", lambda message: opened.errors.append(message.text) if message.type == "error" else None)
+    opened.page.goto(file.absolute().as_uri())
+    return opened

@@ -1,0 +1,93 @@
+"""Run folders as a training leaves them, made in a moment."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+CLASSES = ("bad", "so-so", "good")
+
+
+def make_run(folder: Path, name: str, *overrides: str, **changes: Any) -> Path:
+    """A finished run below a folder: what metrics.json says, with changes; returns where it is.
+
+    lines: of the history; counts: of the confusion matrix; texts: what it wrote.
+    """
+    lines, counts, texts = changes.pop("lines", None), changes.pop("counts", None), changes.pop("texts", None)
+    path = folder / name
+    (path / ".hydra").mkdir(parents=True)
+    record = a_record(*overrides, **changes)
+    (path / "metrics.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_history(path, a_history() if lines is None else lines)
+    if counts is not None:
+        write_confusion(path, counts)
+    if texts is not None:
+        (path / "samples").mkdir()
+        (path / "samples" / "00000010.txt").write_text(texts, encoding="utf-8")
+    return path
+
+
+def make_baseline(folder: Path, name: str, **changes: Any) -> Path:
+    """A baseline's folder: no .hydra, and a record with less in it."""
+    path = folder / name
+    path.mkdir(parents=True)
+    less = {"model": "tfidf", "dropout": None, "context_length": None, "run_key": None, "steps": None}
+    record = a_record(**(less | {"tokens_per_second": None} | changes)) | {"chosen": {"C": 1.0}, "tried": {}}
+    (path / "metrics.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    return path
+
+
+def a_record(*overrides: str, **changes: Any) -> dict[str, Any]:
+    """What metrics.json says of a finished run; source: where its data was from."""
+    source = changes.pop("source", "local")
+    record = {
+        "task": "stars",
+        "model": "tiny",
+        "experiment": None,
+        "dropout": 0.1,
+        "context_length": 23,
+        "seed": 1,
+        "tags": [],
+        "overrides": list(overrides),
+        "status": "finished",
+        "reason": None,
+        "optimized_metric": "val/accuracy",
+        "data": {"source": source, "path": "somewhere", "fingerprint": "f"},
+        "parameters": 1009,
+        "steps": 31,
+        "seconds": {"start_up": 0.5, "fit": 7.0, "test": 0.3},
+        "tokens_per_second": 211.0,
+        "threads": 1,
+        "checkpoint": "checkpoints/best.ckpt",
+        "metrics": {"val/accuracy": 0.5, "val/loss": 1.25},
+        "run_key": "k",
+    }
+    return record | changes
+
+
+def a_history(count: int = 7, scale: float = 1.0) -> list[dict[str, Any]]:
+    """Lines of a history: the losses fall."""
+    lines: list[dict[str, Any]] = []
+    for index in range(count):
+        moment = {"step": 5 * index + 4, "seconds": 0.5 * index + 0.25, "epoch": 0}
+        lines.append(moment | {"train/loss": scale / (index + 1)})
+        lines.append(moment | {"val/loss": 1.1 * scale / (index + 1), "val/accuracy": 1 - 0.5 / (index + 1)})
+    return lines
+
+
+def write_history(run: Path, lines: Sequence[dict[str, Any]]) -> None:
+    (run / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def write_confusion(run: Path, counts: Sequence[Sequence[int]], classes: Sequence[str] = CLASSES) -> Path:
+    """The table that callbacks/confusion_matrix.py writes."""
+    path = run / "confusion_matrix" / "validation.csv"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["true", "predicted", "count", "share_of_true"])
+        for true, row in zip(classes, counts, strict=True):
+            for predicted, count in zip(classes, row, strict=True):
+                writer.writerow([true, predicted, count, count / max(1, sum(row))])
+    return path

@@ -1,0 +1,101 @@
+"""What tests of loggers share: one sweep over a task of every kind, told to every logger."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from firstlight.data.options import Preparation
+from firstlight.data.samples import pairs
+from firstlight.data.text_sources import sample_text
+from tests_support import ROOT, environment
+from wandb_files import Run, no_key, runs_below
+
+TASKS = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
+EDITION = """*** START OF THE PROJECT GUTENBERG EBOOK 0 ***
+
+THE LOST LAMP
+
+Dramatis Personæ
+
+MIRO, a lampmaker.
+
+ACT I
+
+SCENE I. A street.
+
+{speeches}
+
+*** END OF THE PROJECT GUTENBERG EBOOK 0 ***
+"""
+OWN_LOGGER = '''
+"""A logger that somebody has written: a line for each thing that it is told."""
+
+import json
+from pathlib import Path
+
+from lightning.pytorch.loggers import Logger
+
+
+class Lines(Logger):
+    def __init__(self, folder):
+        super().__init__()
+        self.path = Path(folder) / "own.jsonl"
+
+    name, version = "lines", ""
+
+    def log_metrics(self, metrics, step=None):
+        self.write({"step": step, **metrics})
+
+    def log_hyperparams(self, params):
+        self.write({"told": params})
+
+    def write(self, line):
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\\n")
+'''
+
+
+@pytest.fixture(scope="session")
+def data_folder(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> Path:
+    """A folder for $FIRSTLIGHT_DATA with a little of every data set."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "amazon_reviews").symlink_to(reviews_folder)
+    for name in ("names", "shakespeare", "multi30k"):
+        (folder / name).mkdir()
+    names = sample_text(Preparation.lines).split()[:1500]
+    (folder / "names" / "names.txt").write_text("\n".join(names), encoding="utf-8")
+    edition = EDITION.format(speeches=sample_text(Preparation.text)[:30_000])
+    (folder / "shakespeare" / "works.txt").write_text(edition, encoding="utf-8")
+    for split, rows in pairs.splits().items():
+        lines = (json.dumps(row) + "\n" for row in rows[:300])
+        (folder / "multi30k" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def logged(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Callable[[str], Run]:
+    """The run of a task, of one sweep over TASKS that was told to every logger there is, and to one of somebody's."""
+    folder = tmp_path_factory.mktemp("logged")
+    (folder / "my_logger.py").write_text(OWN_LOGGER, encoding="utf-8")
+    overrides = [
+        *(f"task={','.join(TASKS)}", "model=tiny", "context_length=61", "logger=many", "test=true"),
+        *("+logger.own._target_=my_logger.Lines", "+logger.own.folder=${paths.output_dir}"),
+        *("trainer.max_epochs=2", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=2"),
+        *("trainer.limit_val_batches=2", "trainer.limit_test_batches=2", "trainer.accelerator=cpu"),
+    ]
+    done = subprocess.run(
+        [sys.executable, ROOT / "src" / "train.py", "-m", *overrides],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment() | no_key(folder) | {"FIRSTLIGHT_DATA": str(data_folder), "PYTHONPATH": str(folder)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = {run.folder.name.removeprefix("task-"): run for run in runs_below(folder / "logs" / "sweeps")}
+    assert set(runs) == set(TASKS)
+    return runs.__getitem__

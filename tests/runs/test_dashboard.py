@@ -1,0 +1,305 @@
+"""The W&B workspace: what is written offline, held against what real runs have told W&B."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wandb
+import wandb_workspaces.workspaces as ws
+from omegaconf import OmegaConf
+
+from firstlight.runs import dashboard
+from tests_support import ROOT, Done, Scripts
+from wandb_files import Run
+
+EVERY_TASK = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
+TASKS_OF = {
+    "Comparison": EVERY_TASK,
+    "All runs": EVERY_TASK,
+    "Classifiers": ("sentiment", "stars"),
+    "Ordered classes": ("stars",),
+    "Generators": ("names", "shakespeare", "review_text"),
+    "Generators of characters": ("names", "shakespeare"),
+    "Translators": ("translation",),
+}
+COMPARED = ("task", "model_name", "dropout", "context_length")
+
+Panel = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> dict[str, Any]:
+    """What `python src/dashboard.py` writes."""
+    scripts = Scripts(tmp_path_factory.mktemp("dashboard"))
+    done = scripts.run("dashboard")
+    assert done.returncode == 0, done.stderr
+    written = json.loads((scripts.folder / "logs" / "dashboard.json").read_text(encoding="utf-8"))
+    said = f"wrote logs/dashboard.json: {len(TASKS_OF)} sections, {len(list(panels_of(written)))} panels"
+    assert done.stdout.splitlines() == [said, "--push puts it on W&B"]
+    return written
+
+
+def panels_of(workspace: dict[str, Any], view: str | None = None) -> Iterator[tuple[str, Panel]]:
+    """(section, panel), of one kind or of all."""
+    for section in workspace["spec"]["section"]["panelBankConfig"]["sections"]:
+        for panel in section["panels"]:
+            if view in (None, panel["viewType"]):
+                yield section["name"], panel
+
+
+def shown_by(panel: Panel) -> dict[str, list[str]]:
+    """What a panel reads of a run: the names of metrics, media, tables, summaries and config, and patterns of names."""
+    config = panel["config"]
+    match panel["viewType"]:
+        case "Run History Line Plot":
+            assert config["xAxis"] == "trainer/global_step"
+            pattern = config.get("metricRegex")
+            return {"metric": config["metrics"]} | ({"pattern": [pattern]} if pattern else {})
+        case "Bar Chart":
+            return {"metric": config["metrics"]}
+        case "Media Browser":
+            return {"image": config["mediaKeys"]}
+        case "Vega2":
+            return {"table": [argument["value"] for argument in arguments_of(panel) if argument["name"] == "tableKey"]}
+        case "Weave":
+            return {"table": [config["panel2Config"]["exp"]["fromOp"]["inputs"]["key"]["val"]]}
+        case "Parallel Coordinates Plot":
+            return by_place(column["accessor"] for column in config["columns"])
+        case "Parameter Importance":
+            return {"summary": [config["targetKey"]]}
+        case "Scatter Plot":
+            return by_place([config["xAxis"], config["yAxis"]])
+        case "Run Comparer":
+            return {}
+    pytest.fail(f"a panel of a new kind: {panel['viewType']}")
+
+
+def arguments_of(panel: Panel) -> Iterator[dict[str, Any]]:
+    (runs,) = panel["config"]["userQuery"]["queryFields"]
+    for field in runs["fields"]:
+        yield from field.get("args") or []
+
+
+def by_place(accessors: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for accessor in accessors:
+        place, _, name = accessor.partition(":")
+        found.setdefault(place, []).append(name)
+    return found
+
+
+def names_in(run: Run) -> dict[str, set[str]]:
+    """What a run has told W&B, by kind."""
+    items = [line["item"] for line in run.all("history")]
+    keys = {key for item in items for key in item}
+    kinds = {key.removesuffix("._type"): item[key] for item in items for key in item if key.endswith("._type")}
+    media = tuple(f"{key}." for key in kinds)
+    return {
+        "metric": {key for key in keys if not key.startswith(("_", *media))},
+        "image": {key for key, kind in kinds.items() if kind == "image-file"},
+        "table": {key for key, kind in kinds.items() if kind == "table-file"},
+        "summary": {key for key, value in run.summary.items() if isinstance(value, int | float)},
+        "config": {f"{key}.value" for key, value in run.config.items() if isinstance(value, int | float | str)},
+    }
+
+
+@pytest.mark.parametrize("task", EVERY_TASK)
+def test_everything_that_a_panel_shows_is_in_real_runs(workspace, logged: Callable[[str], Run], task: str) -> None:
+    run = logged(task)
+    there = names_in(run)
+    has_test = task != "shakespeare"  # whose plays are split in two
+    checked = 0
+    for section, panel in panels_of(workspace):
+        if task not in TASKS_OF[section]:
+            continue
+        for kind, names in shown_by(panel).items():
+            if kind == "pattern":
+                assert all(any(re.search(pattern, name) for name in there["metric"]) for pattern in names), names
+                continue
+            wanted = {name for name in names if has_test or not name.startswith("test/")}
+            assert wanted <= there[kind], (section, panel["viewType"], kind, wanted - there[kind])
+            checked += len(wanted)
+    assert checked > 20
+
+
+def test_a_task_is_shown_in_no_section_of_another_kind(workspace, logged: Callable[[str], Run]) -> None:
+    """What tells the kinds apart: else one section would do."""
+    for section, tasks in TASKS_OF.items():
+        shown = [shown_by(panel) for name, panel in panels_of(workspace) if name == section]
+        wanted = {(kind, name) for each in shown for kind, names in each.items() if kind != "pattern" for name in names}
+        for task in set(EVERY_TASK) - set(tasks):
+            there = names_in(logged(task))
+            assert any(name not in there[kind] for kind, name in wanted), (section, task)
+
+
+def test_the_four_things_that_everyone_sweeps_are_compared(workspace) -> None:
+    ((_, parallel),) = panels_of(workspace, "Parallel Coordinates Plot")
+    assert shown_by(parallel)["config"] == [f"{name}.value" for name in COMPARED]
+    assert [column.get("displayName") for column in parallel["config"]["columns"]] == [
+        *("task", "model", "dropout", "context length", None, None)
+    ]
+    assert shown_by(parallel)["summary"] == ["val/accuracy", "val/loss"]
+    targets = [panel["config"]["targetKey"] for _, panel in panels_of(workspace, "Parameter Importance")]
+    assert targets == ["val/loss", "val/accuracy"]
+    assert len(list(panels_of(workspace, "Run Comparer"))) == 1
+    pinned = workspace["spec"]["section"]["runSets"][0]["runFeed"]["columnPinned"]
+    assert set(pinned) == {
+        "run:displayName",
+        *(f"config:{name}.value" for name in COMPARED),
+        *("summary:val/loss", "summary:val/accuracy"),
+    }
+
+
+@pytest.mark.parametrize("task", EVERY_TASK)
+def test_the_columns_of_the_comparison_hold_what_was_typed(logged: Callable[[str], Run], task: str) -> None:
+    run = logged(task)
+    values = [run.config[name] for name in COMPARED]
+    assert values == [task, "tiny", run.metrics["dropout"], 61]
+    best = {name: value for name, value in run.metrics["metrics"].items() if name.startswith("val/")}
+    assert {name: run.summary[name] for name in best} == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("metric", "section"),
+    [
+        *((f"{stage}/{name}", "All runs") for stage in ("train", "val") for name in ("loss", "accuracy")),
+        ("val/macro_f1", "Classifiers"),
+        *((f"{stage}/perplexity", kind) for stage in ("train", "val") for kind in ("Generators", "Translators")),
+        *((f"val/{name}", "Translators") for name in ("bleu", "chrf")),
+    ],
+)
+def test_the_curves_are_there(workspace, metric: str, section: str) -> None:
+    curves = [(name, *shown_by(panel)["metric"]) for name, panel in panels_of(workspace, "Run History Line Plot")]
+    assert curves.count((section, metric)) == 1
+
+
+def test_confusion_matrices_and_samples_are_there(workspace) -> None:
+    tables = {name for _, panel in panels_of(workspace, "Weave") for name in shown_by(panel)["table"]}
+    assert tables == {
+        *("val/samples", "val/translations", "test/translations", "test/reviews"),
+        *("val/confusion_matrix_table", "test/confusion_matrix_table"),
+    }
+    images = {name for _, panel in panels_of(workspace, "Media Browser") for name in shown_by(panel)["image"]}
+    assert images == {"val/confusion_matrix", "test/confusion_matrix"}
+
+
+@pytest.mark.parametrize("stage", ["val", "test"])
+def test_the_interactive_confusion_matrix_is_the_one_that_a_run_logs(workspace, logged, stage: str) -> None:
+    logs = logged("stars").config[f"_wandb.visualize.{stage}/confusion_matrix_chart"]
+    config = logs["panel_config"]
+    key = f"{stage}/confusion_matrix_chart_table"
+    (ours,) = (panel["config"] for _, panel in panels_of(workspace, "Vega2") if shown_by(panel)["table"] == [key])
+    assert logs["panel_type"] == "Vega2"
+    for name in ("panelDefId", "fieldSettings", "stringSettings", "transform"):
+        assert ours[name] == config[name], name
+
+
+def test_no_panel_is_drawn_by_chance(workspace) -> None:
+    """W&B's own panels of everything would hide ours."""
+    assert workspace["spec"]["section"]["settings"]["shouldAutoGeneratePanels"] is False
+    assert workspace["spec"]["section"]["settings"]["xAxis"] == "trainer/global_step"
+    ids = [panel["__id__"] for _, panel in panels_of(workspace)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_same_command_writes_the_same_bytes(scripts: Scripts) -> None:
+    files = [scripts.folder / f"{name}.json" for name in ("here", "alone")]
+    for file, run in zip(files, (scripts.run, scripts.run_alone), strict=True):
+        done = run("dashboard", "--output", file.name, "--project", "mine", "--entity", "us")
+        assert done.returncode == 0, done.stderr
+    assert files[0].read_bytes() == files[1].read_bytes()
+    written = json.loads(files[0].read_text())
+    assert (written["project"], written["entity"]) == ("mine", "us")
+    assert not (scripts.folder / "logs").exists()
+
+
+def test_the_project_is_the_one_that_runs_are_logged_to(workspace) -> None:
+    assert workspace["project"] == OmegaConf.load(ROOT / "conf" / "logger" / "wandb.yaml").wandb.project
+
+
+# --- pushing ---
+
+
+class Server:
+    """Takes what is sent to W&B."""
+
+    default_entity = "somebody"
+    app_url = "https://wandb.test"
+
+    def __init__(self, **_: Any) -> None:
+        self._service_api = self
+        self.sent: list[dict[str, Any]] = []
+
+    def execute_graphql(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+        assert "upsertView" in query
+        self.sent.append(variables)
+        return {"upsertView": {"view": {"id": "17", "name": "nw-abcdefghijk-v"}}}
+
+
+@pytest.fixture
+def server(monkeypatch) -> Server:
+    """A W&B that answers, and a key for it."""
+    server = Server()
+    monkeypatch.setattr(dashboard, "has_key", lambda: True)
+    monkeypatch.setattr(wandb, "Api", lambda **options: server)
+    return server
+
+
+@pytest.mark.parametrize(("arguments", "entity"), [((), "somebody"), (("--entity", "us"), "us")])
+def test_what_is_pushed_is_what_is_written(scripts: Scripts, server: Server, arguments, entity: str) -> None:
+    done = scripts.run("dashboard", "--push", "--project", "mine", *arguments)
+    assert done.returncode == 0, done.stderr
+    (sent,) = server.sent
+    written = json.loads((scripts.folder / "logs" / "dashboard.json").read_text())
+    assert json.loads(sent["spec"]) == written["spec"]
+    assert (sent["entityName"], sent["projectName"], sent["displayName"]) == (entity, "mine", "firstlight")
+    assert sent["type"] == "project-view"
+    assert f"W&B: pushed to https://wandb.test/{entity}/mine?nw=abcdefghijk" in done.stdout
+
+
+def refused(done: Done, code: int, message: str) -> None:
+    assert done.returncode == code
+    assert re.fullmatch(f"error: {message}\n", done.stderr), done.stderr
+
+
+def test_without_a_key_the_file_is_written_and_nothing_pushed(scripts: Scripts, server: Server, monkeypatch) -> None:
+    monkeypatch.setattr(dashboard, "has_key", lambda: False)
+    refused(scripts.run("dashboard", "--push"), 2, "--push needs a key: run `wandb login`, or set WANDB_API_KEY")
+    assert server.sent == []
+    assert (scripts.folder / "logs" / "dashboard.json").is_file()
+
+
+def test_a_push_that_fails_is_one_line(scripts: Scripts, server: Server, monkeypatch) -> None:
+    def save(_: Any) -> None:
+        raise ConnectionError("no route\nto host")
+
+    monkeypatch.setattr(ws.Workspace, "save", save)
+    done = scripts.run("dashboard", "--push")
+    refused(done, 1, r"--push: W&B did not take it \(ConnectionError: no route to host\)")
+
+
+def test_without_the_extra_the_remedy_is_named(scripts: Scripts, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb_workspaces.workspaces", None)
+    extra = re.escape("pip install -c constraints.txt -e '.[dashboard]'")
+    refused(scripts.run("dashboard"), 2, f"the dashboard needs wandb-workspaces: {extra}")
+    assert not (scripts.folder / "logs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--project", ""), "--project is empty; name the project that the runs are logged to"),
+        (("--output", "."), r"--output \. is a folder; name a file"),
+    ],
+)
+def test_mistakes_are_one_line(scripts: Scripts, arguments: tuple[str, ...], message: str) -> None:
+    refused(scripts.run("dashboard", *arguments), 2, message)
+
+
+def test_make_writes_it() -> None:
+    makefile = Path(ROOT / "Makefile").read_text()
+    assert re.search(r"^dashboard: setup  ## .+\n\t\$\(BIN\)/python src/dashboard\.py$", makefile, re.MULTILINE)

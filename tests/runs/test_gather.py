@@ -1,0 +1,345 @@
+"""Reading runs for a report: whatever state a folder is in, and whatever was typed."""
+
+import fcntl
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstlight.reports.rows import Run
+from firstlight.runs import gather as module
+from firstlight.runs import resume
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.gather import gather, key_and_value, plain_value, read_run, thinned
+from run_folders import CLASSES, a_history, a_record, make_baseline, make_run, write_confusion, write_history
+
+COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
+
+
+def read(path: Path) -> Run:
+    return read_run(RunFolder(path), path.name)
+
+
+def test_runs_sweeps_and_baselines_are_found_wherever_they_lie(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "stars/runs/now")
+    make_run(tmp_path, "sweeps/grid/seed-1")
+    make_baseline(tmp_path, "stars/baseline/then")
+    (run / "evaluate" / "test").mkdir(parents=True)
+    (run / "evaluate" / "test" / "metrics.json").write_text("{}")
+    (tmp_path / "cache").mkdir()
+    runs = gather(tmp_path)
+    assert [run.folder for run in runs] == ["stars/baseline/then", "stars/runs/now", "sweeps/grid/seed-1"]
+    assert [run.is_baseline for run in runs] == [True, False, False]
+    assert all(run.is_counted for run in runs)
+    assert [run.folder for run in gather(run)] == ["."]
+
+
+def test_a_run_has_what_its_record_says(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", "model=tiny", "optimizer.lr=1e-3", tokens=997, flops=10**12, source="sample")
+    run = read(path)
+    assert run.keys == {
+        "task": "stars",
+        "model": "tiny",
+        "experiment": None,
+        "dropout": 0.1,
+        "context_length": 23,
+        "seed": 1,
+        "optimizer.lr": 0.001,
+    }
+    assert (run.parameters, run.steps, run.tokens, run.flops, run.fit_seconds) == (1009, 31, 997, 10**12, 7.0)
+    assert (run.source, run.is_sample, run.optimized_metric) == ("sample", True, "val/accuracy")
+    assert run.metrics == {"val/accuracy": 0.5, "val/loss": 1.25}
+    assert (run.status, run.why) == ("finished", "")
+
+
+def test_a_record_of_an_old_version_is_enough(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a")
+    record = {key: a_record()[key] for key in ("task", "status", "metrics")}
+    (path / "metrics.json").write_text(json.dumps(record))
+    run = read(path)
+    assert run.is_counted
+    assert (run.tokens, run.compute, run.source) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("optimizer.lr=1e-3", ("optimizer.lr", 0.001)),
+        ("+model.num_layers=3", ("model.num_layers", 3)),
+        ("++a.b=c=d", ("a.b", "c=d")),
+        ("~schedule", ("schedule", "removed")),
+        ("data.path='a b.csv'", ("data.path", "a b.csv")),
+        ("trainer.max_epochs=2", ("trainer.max_epochs", 2)),
+        ("experiment=post/stars", ("experiment", "post/stars")),
+        ("ladder=null", ("ladder", None)),
+        ("callbacks/metrics@callbacks=classification", None),
+        ("hydra/launcher=joblib", None),
+        ("hydra.sweep.subdir=x", None),
+        ("sweep.name=x", None),
+        ("data.source=local", None),
+        ("data.cache_dir=x", None),
+        ("resume=auto", None),
+        ("paths.log_dir=x", None),
+        ("logger=none", None),
+        ("logger.wandb.project=x", None),
+        ("tags=[a]", None),
+        ("threads=1", None),
+        ("trainer.log_every_n_steps=5", None),
+        ("trainer=cpu", None),
+        ("~callbacks.early_stopping", None),
+    ],
+)
+def test_an_override_is_a_key_if_it_changes_the_computation(override: str, expected: Any) -> None:
+    assert key_and_value(override) == expected
+
+
+def test_whatever_is_no_part_of_a_run_for_a_resume_is_none_here() -> None:
+    assert set(resume.NOT_PART_OF_A_RUN) <= set(module.NOT_PART_OF_A_RUN)
+    assert {f"trainer.{key}" for key in resume.FIXED_OF_TRAINER} <= set(module.PART_OF_A_RUN)
+    assert set(resume.FREE_OF_DATA) <= set(module.NOT_PART_OF_DATA)
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        *[
+            ("1e-3", 0.001),
+            (".5", 0.5),
+            ("-7", -7),
+            ("2.", 2.0),
+            (0.5, 0.5),
+            ("true", True),
+            ("Null", None),
+            ("", None),
+        ],
+        *[
+            ("'1'", "1"),
+            ('"a"', "a"),
+            ("1_000", "1_000"),
+            ("nan", "nan"),
+            ("1e", "1e"),
+            ([1, "ä"], '[1, "ä"]'),
+            ("'", "'"),
+        ],
+    ],
+)
+def test_a_value_is_a_number_where_it_looks_like_one(typed: Any, value: Any) -> None:
+    assert plain_value(typed) == value
+    assert type(plain_value(typed)) is type(value)
+
+
+def test_a_key_that_only_others_were_given_has_its_value_from_the_configuration(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", "optimizer.lr=1e-2", "optimizer=adam", "nowhere.at.all=1")
+    path = make_run(tmp_path, "b")
+    (path / "config.yaml").write_text("optimizer:\n  lr: 1e-3\n  betas: [0.9, 0.99]\n")
+    (path / ".hydra" / "hydra.yaml").write_text("hydra:\n  runtime:\n    choices:\n      optimizer: adamw\n")
+    make_run(tmp_path, "c", task="names", optimized_metric="val/loss")
+    a, b, c = gather(tmp_path)
+    assert (a.keys["optimizer.lr"], a.keys["optimizer"], a.keys["nowhere.at.all"]) == (0.01, "adam", 1)
+    assert (b.keys["optimizer.lr"], b.keys["optimizer"], b.keys["nowhere.at.all"]) == (0.001, "adamw", None)
+    assert "optimizer.lr" not in c.keys
+
+
+def test_a_configuration_that_is_broken_does_not_stop_the_others(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", "optimizer.lr=1e-2")
+    path = make_run(tmp_path, "b")
+    (path / "config.yaml").write_text("a: [")
+    (path / ".hydra" / "hydra.yaml").write_bytes(b"\xff\xfe\x00")
+    assert [run.keys["optimizer.lr"] for run in gather(tmp_path)] == [0.01, None]
+
+
+def cut(name: str, keep: int) -> Callable[[Path], object]:
+    """What leaves a file of the folder with its beginning alone; a negative number: without its last bytes."""
+
+    def change(path: Path) -> None:
+        file = path / name
+        file.write_bytes(file.read_bytes()[:keep])
+
+    return change
+
+
+def record(**changes: Any) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        (path / "metrics.json").write_text(json.dumps(a_record(**changes)))
+
+    return change
+
+
+def text(name: str, content: str) -> Callable[[Path], object]:
+    return lambda path: (path / name).write_text(content)
+
+
+CSV = "confusion_matrix/validation.csv"
+DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "no record": (lambda path: (path / "metrics.json").unlink(), "unreadable", "there is no metrics.json"),
+    "empty record": (cut("metrics.json", 0), "unreadable", "metrics.json is empty"),
+    "cut record": (cut("metrics.json", 101), "unreadable", "metrics.json is cut short or broken"),
+    "bytes": (
+        lambda path: (path / "metrics.json").write_bytes(b"\xff\x00"),
+        "unreadable",
+        "metrics.json cannot be read",
+    ),
+    "a list": (text("metrics.json", "[1]"), "unreadable", "metrics.json is no record of a run"),
+    "another's": (text("metrics.json", '{"accuracy": 1}'), "unreadable", "metrics.json is no record of a run"),
+    "metrics of another type": (record(metrics=[1]), "unreadable", "metrics is '[1]', of type list"),
+    "a metric of another type": (record(metrics={"val/loss": "low"}), "unreadable", "val/loss is 'low'"),
+    "parameters of another type": (record(parameters="many"), "unreadable", "parameters is 'many', of type str"),
+    "unknown status": (record(status="odd"), "unreadable", "status='odd' is no status of a run"),
+    "failed": (record(status="failed", reason="RunError: the\n loss"), "failed", "RunError: the loss"),
+    "failed without reason": (record(status="failed"), "failed", "it failed and gives no reason"),
+    "interrupted": (record(status="interrupted", steps=13), "interrupted", "it was interrupted after 13 steps"),
+    "killed": (record(status="running"), "incomplete", "killed while it ran"),
+    "empty history": (cut("history.jsonl", 0), "incomplete", "history.jsonl is empty"),
+    "cut history": (cut("history.jsonl", -9), "incomplete", "history.jsonl: line 14, the last, is cut short"),
+    "history cut within": (text("history.jsonl", '{"step": 1, "sec\n{}\n'), "incomplete", "line 1 is cut short"),
+    "history that is none": (text("history.jsonl", '{"a": 1}\n'), "incomplete", "history.jsonl: line 1 is broken"),
+    "broken line": (text("history.jsonl", '{"step": 1, "seconds": 1.0}\n{,}\n'), "incomplete", "line 2 is broken"),
+    "word in history": (
+        text("history.jsonl", '{"step": 1, "seconds": 1.0, "val/loss": "low"}\n'),
+        "incomplete",
+        "history.jsonl: a metric is no number",
+    ),
+    "empty matrix": (cut(CSV, 0), "incomplete", f"{CSV} is empty"),
+    "matrix without rows": (text(CSV, "true,predicted,count,share_of_true\n"), "incomplete", CSV),
+    "cut matrix": (cut(CSV, 80), "incomplete", CSV),
+    "matrix cut in its last number": (cut(CSV, -3), "incomplete", CSV),
+    "matrix of words": (text(CSV, "true,predicted,count\na,a,many\n"), "incomplete", f"{CSV} is cut short or broken"),
+    "another table": (text(CSV, "a,b\n1,2\n"), "incomplete", f"{CSV} is cut short or broken"),
+    "texts that are a folder": (
+        lambda path: (path / "samples" / "1.txt").mkdir(parents=True),
+        "incomplete",
+        "samples/ cannot be read",
+    ),
+    "matrix that is no square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run_says_what_is_damaged_and_does_not_count(damage: str, tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", counts=COUNTS)
+    assert read(path).is_counted
+    change, status, why = DAMAGES[damage]
+    change(path)
+    run = read(path)
+    assert (run.status, run.is_counted) == (status, False)
+    assert why in run.why
+    assert "\n" not in run.why
+
+
+def test_every_damage_is_told_and_the_whole_lines_of_a_cut_history_are_kept(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", counts=COUNTS)
+    cut("history.jsonl", -9)(path)
+    cut(CSV, 0)(path)
+    run = read(path)
+    assert run.why == "history.jsonl: line 14, the last, is cut short; confusion_matrix/validation.csv is empty"
+    assert len(run.curves["train/loss"].values) == 7
+    assert len(run.curves["val/loss"].values) == 6
+
+
+def test_a_run_that_trains_now_is_running_and_not_killed(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", status="running")
+    with (path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run = read(path)
+        assert (run.status, run.why, run.is_counted) == ("running", "it is still running", False)
+    assert read(path).status == "incomplete"
+
+
+def test_a_disk_that_knows_no_locks_does_not_stop_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_run(tmp_path, "a", status="running")
+
+    def no_lock(*_: object) -> bool:
+        raise OSError("no locks here")
+
+    monkeypatch.setattr(RunFolder, "is_locked", no_lock)
+    assert read(path).status == "incomplete"
+
+
+def test_a_run_without_history_counts_where_it_has_none_to_have(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a")
+    (path / "history.jsonl").unlink()
+    assert read(path).is_counted
+    assert read(make_run(tmp_path, "b", steps=0, lines=[])).is_counted  # train=false
+    assert read(make_baseline(tmp_path, "c")).is_counted
+
+
+def test_a_curve_has_the_moments_of_its_metric_alone(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {"step": 1, "seconds": 0.5, "epoch": 0, "train/loss": 3.0},
+        {"step": 2, "seconds": 0.7, "epoch": 0, "train/loss": 2.0, "val/loss": 5.0},
+        {"step": 3, "seconds": 1.1, "epoch": 0, "train/loss": math.nan},
+        {"step": 4, "seconds": 1.3, "epoch": None, "train/loss": None},
+    ]
+    curves = read(make_run(tmp_path, "a", lines=lines)).curves
+    assert curves.keys() == {"train/loss", "val/loss"}
+    assert (curves["val/loss"].steps, curves["val/loss"].seconds, curves["val/loss"].values) == ([2], [0.7], [5.0])
+    assert curves["train/loss"].steps == [1, 2, 3, 4]
+    assert curves["train/loss"].values[:2] == [3.0, 2.0]
+    assert all(map(math.isnan, curves["train/loss"].values[2:]))
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
+    run = read(make_run(tmp_path, "a", lines=a_history(1009)))
+    for name in ("train/loss", "val/loss"):
+        curve = run.curves[name]
+        assert len(curve.steps) == len(curve.values) == len(curve.seconds) == 200
+        assert (curve.steps[0], curve.steps[-1]) == (4, 5 * 1008 + 4)
+        assert list(curve.steps) == sorted(set(curve.steps))
+        for step, second, value in zip(curve.steps, curve.seconds, curve.values, strict=True):
+            index = (step - 4) // 5
+            scale = 1.0 if name == "train/loss" else 1.1
+            assert (second, value) == (pytest.approx(0.5 * index + 0.25), pytest.approx(scale / (index + 1)))
+
+
+def test_thinning_keeps_short_lists_as_they_are() -> None:
+    assert thinned([1, 2, 3], 3) == [1, 2, 3]
+    assert thinned(list(range(7)), 3) == [0, 3, 6]
+
+
+def test_many_runs_have_fewer_points_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POINTS_OF_ALL_RUNS", 90)
+    for name in "abc":
+        make_run(tmp_path, name, lines=a_history(50))
+    assert {len(run.curves["val/loss"].steps) for run in gather(tmp_path)} == {30}
+
+
+def test_a_confusion_matrix_has_its_true_classes_down(tmp_path: Path) -> None:
+    confusion = read(make_run(tmp_path, "a", counts=COUNTS)).confusion
+    assert confusion is not None
+    assert (tuple(confusion.classes), confusion.counts) == (CLASSES, COUNTS)
+
+
+def test_a_class_may_have_any_name(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a")
+    (path / "confusion_matrix").mkdir(exist_ok=True)
+    names = ['a "b",\nc', "</script>", ""]
+    write_confusion(path, COUNTS, names)
+    confusion = read(path).confusion
+    assert confusion is not None
+    assert list(confusion.classes) == names
+
+
+def test_the_newest_texts_are_shown_and_long_ones_cut(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", texts="old")
+    assert read(path).texts == "old"
+    (path / "samples" / "00000200.txt").write_bytes("né \n\nb\n".encode() + b"\xff")
+    assert (read(path).texts or "").startswith("né \n\nb\n")
+    (path / "samples" / "00000300.txt").write_text("x" * 9_999)
+    assert len(read(path).texts or "") < 4_010
+
+
+def test_where_data_is_from_is_taken_from_the_command_line_of_a_run_that_ended_early(tmp_path: Path) -> None:
+    early = {"status": "failed", "reason": "x", "data": None}
+    sources = {"data.source=sample": "sample", "data.source=auto": None, "seed=1": None, "+data.source=hub": "hub"}
+    for number, (override, expected) in enumerate(sources.items()):
+        assert read(make_run(tmp_path, str(number), override, **early)).source == expected
+
+
+def test_the_history_of_a_running_run_is_drawn_as_far_as_it_is(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", status="running")
+    write_history(path, a_history(5))
+    cut("history.jsonl", -4)(path)
+    assert len(read(path).curves["train/loss"].steps) == 5

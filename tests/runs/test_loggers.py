@@ -1,0 +1,193 @@
+"""Every logger is told the same: history.jsonl, CSV, TensorBoard, W&B and one that somebody has written."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from wandb_files import Run
+
+EVERY_TASK = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
+NO_METRICS = {"step", "epoch", "seconds", "told"}
+CONFUSION_FILES = {
+    f"{stage}/confusion_matrix{suffix}": f"confusion_matrix/{name}.{ending}"
+    for stage, name in (("val", "validation"), ("test", "test"))
+    for suffix, ending in (("", "png"), ("_table", "csv"))
+}
+FILES = {  # of every figure and table: where it lies in the run's folder
+    "sentiment": CONFUSION_FILES | {"test/reviews": "reviews/test.csv"},
+    "stars": CONFUSION_FILES | {"test/reviews": "reviews/test.csv"},
+    "names": {"val/samples": "samples/00000006.txt"},
+    "shakespeare": {"val/samples": "samples/00000006.txt"},
+    "review_text": {"val/samples": "samples/00000006.txt"},
+    "translation": {"val/translations": "samples/00000006.txt", "test/translations": "samples/test.txt"},
+}
+OF_EVERY_TASK = pytest.mark.parametrize("task", EVERY_TASK)
+
+Curves = dict[str, list[tuple[int, float]]]
+
+
+def curves(lines: list[dict[str, Any]]) -> Curves:
+    """(step, value) of every metric, in lines of a metric each or of many."""
+    found: Curves = {}
+    for line in lines:
+        for name in line.keys() - NO_METRICS:
+            found.setdefault(name, []).append((line["step"], line[name]))
+    return found
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def in_history(run: Run) -> Curves:
+    return curves(json_lines(run.folder / "history.jsonl"))
+
+
+def in_csv(run: Run) -> Curves:
+    (path,) = run.folder.glob("csv/version_*/metrics.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [{name: value for name, value in row.items() if value} for row in csv.DictReader(file)]
+    return curves([{name: float(value) for name, value in row.items()} | {"step": int(row["step"])} for row in rows])
+
+
+def in_tensorboard(run: Run) -> Curves:
+    events = events_of(run)
+    names = set(events.Tags()["scalars"]) - NO_METRICS
+    return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in names}
+
+
+def in_wandb(run: Run) -> Curves:
+    items = [line["item"] for line in run.all("history")]
+    media = tuple(f"{key.removesuffix('._type')}." for item in items for key in item if key.endswith("._type"))
+    metrics = (
+        {name: value for name, value in item.items() if not name.startswith(("_", "trainer/", *media))}
+        | {"step": item["trainer/global_step"]}
+        for item in items
+    )
+    return curves(list(metrics))
+
+
+def in_own(run: Run) -> Curves:
+    return curves(json_lines(run.folder / "own.jsonl"))
+
+
+def events_of(run: Run) -> EventAccumulator:
+    sizes = {"scalars": 0, "images": 0, "tensors": 0}
+    return EventAccumulator(str(run.folder / "tensorboard"), size_guidance=sizes).Reload()
+
+
+# --- metrics ---
+
+
+@OF_EVERY_TASK
+@pytest.mark.parametrize("told", [in_csv, in_tensorboard, in_wandb, in_own])
+def test_every_logger_has_the_metrics_steps_and_values_of_the_history(
+    logged: Callable[[str], Run], task: str, told: Callable[[Run], Curves]
+) -> None:
+    expected, found = in_history(logged(task)), told(logged(task))
+    assert found.keys() == expected.keys()
+    for name, points in expected.items():
+        assert [step for step, _ in found[name]] == [step for step, _ in points], name
+        values = [value for _, value in points]
+        assert [value for _, value in found[name]] == pytest.approx(values, rel=1e-6, abs=1e-12), name
+
+
+@OF_EVERY_TASK
+def test_the_history_has_curves_of_training_and_validation(logged: Callable[[str], Run], task: str) -> None:
+    """Else the loggers could agree on nothing."""
+    found = in_history(logged(task))
+    for name in ("train/loss", "train/accuracy", "train/tokens_per_second", "lr-AdamW/pg1"):
+        assert [step for step, _ in found[name]] == [1, 3, 5], name
+    for name in ("val/loss", "val/accuracy"):
+        assert [step for step, _ in found[name]] == [2, 5], name
+    if task != "shakespeare":  # whose plays are split in two
+        assert [step for step, _ in found["test/loss"]] == [6]
+
+
+@OF_EVERY_TASK
+def test_every_logger_is_told_the_configuration_and_what_it_is_composed_of(
+    logged: Callable[[str], Run], task: str
+) -> None:
+    run = logged(task)
+    (csv_file,) = run.folder.glob("csv/version_*/hparams.yaml")
+    told = {
+        "csv": yaml.safe_load(csv_file.read_text()),
+        "tensorboard": yaml.safe_load((run.folder / "tensorboard" / "hparams.yaml").read_text()),
+        "wandb": {name: value for name, value in run.config.items() if not name.startswith("_wandb")},
+        "own": json_lines(run.folder / "own.jsonl")[0]["told"],
+    }
+    networks = {"sentiment": "classifier", "stars": "classifier", "translation": "encoder_decoder"}
+    for name, config in told.items():
+        assert config == told["own"], name
+        assert (config["task"], config["model_name"], config["experiment"]) == (task, "tiny", None)
+        assert config["network"] == networks.get(task, "generator")
+        assert config["data_source"] == "local"
+        assert config["context_length"] == config["model"]["context_length"] == 61
+        assert config["sweep"]["name"] == run.folder.parent.name
+
+
+# --- figures and tables ---
+
+
+def media_in_wandb(run: Run) -> dict[str, list[int]]:
+    """The steps of every figure and table, without those that W&B's own chart is made of."""
+    items = [line["item"] for line in run.all("history")]
+    names = {key.removesuffix("._type") for item in items for key in item if key.endswith("._type")}
+    return {
+        name: [step for step, _ in run.history(f"{name}._type")] for name in names if not name.endswith("_chart_table")
+    }
+
+
+@OF_EVERY_TASK
+def test_tensorboard_has_the_figures_and_tables_that_wandb_has(logged: Callable[[str], Run], task: str) -> None:
+    events = events_of(logged(task))
+    found = {name: [event.step for event in events.Images(name)] for name in events.Tags()["images"]}
+    for name in events.Tags()["tensors"]:
+        if not name.startswith("_hparams_"):
+            found[name.removesuffix("/text_summary")] = [event.step for event in events.Tensors(name)]
+    assert found == media_in_wandb(logged(task))
+    assert found.keys() == FILES[task].keys()
+
+
+@OF_EVERY_TASK
+def test_every_figure_and_table_is_a_file_of_the_run_too(logged: Callable[[str], Run], task: str) -> None:
+    """CSV can show none of them."""
+    run = logged(task)
+    for name, file in FILES[task].items():
+        path = run.folder / file
+        if path.suffix == ".png":
+            with Image.open(path) as picture:
+                picture.load()
+        elif path.suffix == ".txt":
+            text = " ".join(path.read_text(encoding="utf-8").split())
+            for row in run.table(name)["data"]:
+                assert all(" ".join(cell.split()) in text for cell in row if isinstance(cell, str)), name
+        elif name != "val/confusion_matrix_table":  # the file is that of the best checkpoint, after the training
+            table = run.table(name)
+            with path.open(encoding="utf-8", newline="") as read:
+                header, *rows = csv.reader(read)
+            assert header == table["columns"]
+            assert [row[:2] for row in rows] == [row[:2] for row in table["data"]]
+            for row, expected in zip(rows, table["data"], strict=True):
+                shown = [(cell, value) for cell, value in zip(row, expected, strict=True) if not isinstance(value, str)]
+                assert [float(cell) for cell, _ in shown] == pytest.approx([value for _, value in shown])
+
+
+@pytest.mark.parametrize("task", ["sentiment", "stars"])
+def test_the_confusion_matrix_in_the_folder_is_that_of_the_best_checkpoint(logged, task: str) -> None:
+    run = logged(task)
+    steps = dict(media_in_wandb(run))["val/confusion_matrix_table"]
+    points = in_history(run)["val/accuracy"]
+    assert steps == [step for step, _ in points]
+    with (run.folder / "confusion_matrix" / "validation.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    right = sum(int(row["count"]) for row in rows if row["true"] == row["predicted"])
+    share = right / sum(int(row["count"]) for row in rows)
+    assert share == pytest.approx(run.metrics["metrics"]["val/accuracy"]) == pytest.approx(max(v for _, v in points))

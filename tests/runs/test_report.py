@@ -1,0 +1,533 @@
+"""`python src/report.py`: what it writes and prints, what it refuses, and the page in a real browser."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import Opened, a_browser, open_file
+from firstlight.runs import report as module
+from run_folders import a_history, make_baseline, make_run, write_confusion
+from tests_support import ROOT, Done, Scripts
+
+METRIC = "val/accuracy"
+FILES = ("report.html", "report.md", "report.csv")
+NASTY = "</script><img src=x onerror=\"document.title='broken'\"><b>bold</b>"
+COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
+
+
+def fill(folder: Path) -> Path:
+    """Two tasks, one on generated data; eight runs of stars in four groups; a failed job, a damaged run, a baseline."""
+    value = {("tiny", 0): 0.31, ("tiny", 0.2): 0.37, ("small", 0): 0.53, ("small", 0.2): 0.47}
+    for (model, dropout), mean in value.items():
+        for seed in (1, 2):
+            accuracy = mean + 0.01 * (2 * seed - 3)
+            make_run(
+                folder,
+                f"sweeps/grid/dropout-{dropout}_model-{model}_seed-{seed}",
+                *(f"model={model}", f"dropout={dropout}", f"seed={seed}", "optimizer.lr=1e-3"),
+                model=model,
+                dropout=dropout,
+                seed=seed,
+                counts=COUNTS,
+                metrics={METRIC: accuracy, "val/loss": 1.7 - accuracy, "test/accuracy": accuracy - 0.1},
+                parameters=1009 if model == "tiny" else 20_011,
+                flops=int((1e9 if model == "tiny" else 3e10) * (1 + seed)),
+                lines=a_history(11, scale=1 + mean),
+            )
+    make_run(folder, "sweeps/grid/seed-3", "optimizer.lr=1e30", seed=3, status="failed", reason=NASTY, metrics={})
+    broken = make_run(folder, "stars/runs/now")
+    (broken / "metrics.json").write_text("")
+    make_baseline(folder, "stars/baseline/then", metrics={METRIC: 0.43, "val/loss": 1.3}, parameters=503)
+    names = {"task": "names", "optimized_metric": "val/loss", "metrics": {"val/loss": 2.25}, "source": "sample"}
+    make_run(folder, "names/runs/one", "data.source=sample", texts=f"né\n\n{NASTY}", **names)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of fill, with its report."""
+    home = tmp_path_factory.mktemp("home")
+    fill(home / "logs")
+    done = Scripts(home).run("report", "logs")
+    assert done.returncode == 0, done.stderr
+    (home / "stdout").write_text(done.stdout)
+    (home / "stderr").write_text(done.stderr)
+    return home / "logs"
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    with (folder / "report.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def data_of(folder: Path) -> dict[str, Any]:
+    """The JSON within the page."""
+    html = (folder / "report.html").read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, flags=re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def report(home: Path, *arguments: str) -> Done:
+    return Scripts(home).run("report", *arguments)
+
+
+def test_every_run_is_in_every_file(logs: Path) -> None:
+    rows = rows_of(logs)
+    assert len(rows) == 12
+    assert {row["folder"] for row in rows} == {
+        str(path.parent.relative_to(logs)) for path in logs.glob("**/metrics.json")
+    }
+    written = [run["folder"] for board in data_of(logs)["boards"] for run in board["runs"]]
+    assert {*written, "stars/runs/now"} == {row["folder"] for row in rows}
+    markdown = (logs / "report.md").read_text(encoding="utf-8")
+    assert "## names (GENERATED SAMPLE): val/loss (lower is better)" in markdown
+    assert "## stars: val/accuracy (higher is better)" in markdown
+    assert "10 of 12 runs are counted, 2 are not" in markdown
+
+
+def test_the_table_has_the_mean_and_deviation_over_seeds_ranked_by_validation(logs: Path) -> None:
+    rows = [row for row in rows_of(logs) if row["task"] == "stars" and row["best_of_group"] == "true"]
+    found = [(row["rank"], row["model"], row["dropout"], float(row["group_mean"]), row["group_seeds"]) for row in rows]
+    assert found == [
+        ("1", "small", "0", pytest.approx(0.53), "2"),
+        ("2", "small", "0.2", pytest.approx(0.47), "2"),
+        ("3", "tfidf", "", pytest.approx(0.43), "1"),
+        ("4", "tiny", "0.2", pytest.approx(0.37), "2"),
+        ("5", "tiny", "0", pytest.approx(0.31), "2"),
+    ]
+    assert [row["seed"] for row in rows] == ["2", "2", "1", "2", "2"]
+    assert float(rows[0]["group_sd"]) == pytest.approx(0.0141421, rel=1e-4)
+    assert rows[0]["value"] == "0.54"
+
+
+def test_what_is_not_counted_is_told_with_its_reason_in_every_file_and_on_stderr(logs: Path) -> None:
+    stderr = (logs.parent / "stderr").read_text()
+    assert f"not counted: logs/sweeps/grid/seed-3 (failed): {NASTY}" in stderr
+    assert "not counted: logs/stars/runs/now (unreadable): metrics.json is empty" in stderr
+    left = {run["folder"]: run["why"] for run in data_of(logs)["left"]}
+    assert left == {"sweeps/grid/seed-3": NASTY, "stars/runs/now": "metrics.json is empty"}
+    assert {row["folder"]: row["reason"] for row in rows_of(logs) if row["reason"]} == left
+    assert "metrics.json is empty" in (logs / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_terminal_has_the_best_groups_and_where_the_files_are(logs: Path) -> None:
+    stdout = (logs.parent / "stdout").read_text()
+    for part in ("stars: val/accuracy (higher is better)", "small · dropout 0", "0.53 ± 0.014", "logs/report.html"):
+        assert part in stdout
+    assert stdout.index("small · dropout 0 ") < stdout.index("tfidf")
+    assert "names (GENERATED SAMPLE)" in stdout
+    assert "the numbers say nothing about real data" in stdout
+
+
+def test_more_groups_than_the_terminal_shows_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path)
+    monkeypatch.setattr(module, "GROUPS_ON_TERMINAL", 2)
+    done = report(tmp_path, ".")
+    assert "… and 4 more groups in the files" in done.stdout
+    assert "small" in done.stdout
+    assert "tfidf" not in done.stdout
+
+
+def test_group_by_and_metric_choose_what_is_grouped_and_what_ranks(tmp_path: Path) -> None:
+    fill(tmp_path / "logs")
+    done = report(tmp_path, "logs", "--group-by", "model", "--metric", "val/loss")
+    assert done.returncode == 0, done.stderr
+    best = [row for row in rows_of(tmp_path / "logs") if row["best_of_group"] == "true" and row["task"] == "stars"]
+    assert [(row["model"], row["group_runs"], row["group_seeds"]) for row in best] == [
+        ("small", "4", "2"),
+        ("tfidf", "1", "1"),
+        ("tiny", "4", "2"),
+    ]
+    assert float(best[0]["group_mean"]) == pytest.approx(1.2)
+    assert {row["metric"] for row in best} == {"val/loss"}
+    markdown = (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
+    assert "Grouped by model." in markdown
+    assert "## stars: val/loss (lower is better)" in markdown
+
+
+MISTAKES = {
+    "logs --metric val/acuracy": "no run that counts has this validation metric; there are val/accuracy, val/loss",
+    "logs --metric test/accuracy": "--metric test/accuracy: choices are made on validation",
+    "logs --metric train/loss": "--metric train/loss: no run that counts has this",
+    "logs --group-by model droput": "--group-by droput: no run has this key; there are context_length, dropout,",
+    "logs --group-by": "--group-by names no key; there are",
+    "nowhere": "nowhere: there is no such folder",
+    "a_file": "a_file is a file; name the folder",
+    "empty": "empty: there is no run below this folder",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_is_one_line_exit_code_2_and_nothing_is_written(arguments: str, tmp_path: Path) -> None:
+    fill(tmp_path / "logs")
+    (tmp_path / "empty" / "deep").mkdir(parents=True)
+    (tmp_path / "a_file").write_text("")
+    for folder in ("logs", "empty"):
+        for name in FILES:
+            (tmp_path / folder / name).write_text("before")
+    done = report(tmp_path, *arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert MISTAKES[arguments] in done.stderr
+    assert done.stderr.count("\n") == 1
+    for folder in ("logs", "empty"):
+        assert {(tmp_path / folder / name).read_text() for name in FILES} == {"before"}
+
+
+def test_a_metric_where_nothing_has_finished_is_a_mistake_but_the_report_is_none(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", status="failed", reason="it broke", metrics={}, data=None)
+    done = report(tmp_path, ".", "--metric", METRIC)
+    assert done.returncode == 2
+    assert "no run has finished" in done.stderr
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    assert [row["reason"] for row in rows_of(tmp_path)] == ["it broke"]
+
+
+def test_a_report_of_nothing_but_damaged_runs_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a" / ".hydra").mkdir(parents=True)
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    assert "there is no metrics.json" in done.stderr
+    assert "there is no metrics.json" in (tmp_path / "report.md").read_text()
+
+
+def test_half_a_character_in_a_record_does_not_stop_the_report(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", status="failed", metrics={})
+    record = json.loads((path / "metrics.json").read_text()) | {"reason": "it \ud83d broke"}
+    (path / "metrics.json").write_text(json.dumps(record))
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    assert [row["reason"] for row in rows_of(tmp_path)] == ["it ? broke"]
+
+
+def test_a_second_report_replaces_the_first(tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    assert report(tmp_path, ".").returncode == 0
+    make_run(tmp_path, "b", seed=2)
+    assert report(tmp_path, ".").returncode == 0
+    assert len(rows_of(tmp_path)) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", *sorted(FILES)]
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['report.py', {str(tmp_path)!r}]\n"
+        f"runpy.run_path({str(ROOT / 'src' / 'report.py')!r}, run_name='__main__')\n"
+        "print(sorted({'torch', 'lightning', 'matplotlib', 'pandas', 'numpy', 'hydra', 'itables'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_real_sweep_and_a_failed_job_are_reported(scripts: Scripts, tiny_training: list[str]) -> None:
+    grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "seed=1,2", "trainer.max_steps=6", "logger=none"]
+    assert scripts.run("train", *grid, "trainer.val_check_interval=3").returncode == 1
+    done = scripts.run("report", "logs")
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(scripts.folder / "logs")
+    assert [(row["rank"], row["status"], row["group_seeds"]) for row in rows] == [
+        *[("1", "finished", "2")] * 2,
+        *[("", "failed", "")] * 2,
+    ]
+    assert {row["optimizer.lr"] for row in rows} == {"0.001", "1e+30"}
+    assert all("loss" in row["reason"] for row in rows[2:])
+    metrics = {}
+    for file in (scripts.folder / "logs").glob("**/metrics.json"):
+        record = json.loads(file.read_text())
+        metrics[str(file.parent.relative_to(scripts.folder / "logs"))] = record["metrics"].get(METRIC)
+    assert all(float(row["value"]) == metrics[row["folder"]] for row in rows[:2])
+    (board,) = data_of(scripts.folder / "logs")["boards"]
+    assert board["swept"] == ["optimizer.lr"]
+    assert {name for curve in board["runs"][0]["curves"] for name in curve["values"]} >= {METRIC, "train/loss"}
+    assert board["runs"][0]["confusion"] is not None
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with a_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any, logs: Path) -> Opened:
+    found = open_file(browser, logs / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    return found
+
+
+@pytest.fixture
+def stars(opened: Opened) -> Any:
+    """The page, with the task of eleven runs in view and nothing filtered."""
+    opened.page.locator("#tabs button", has_text="names").click()
+    opened.page.locator("#tabs button", has_text="stars").click()
+    return opened.page
+
+
+def texts(page: Any, selector: str) -> list[str]:
+    return [text.strip() for text in page.locator(selector).all_inner_texts()]
+
+
+def column(page: Any, table: str, header: str) -> list[str]:
+    """The cells below a heading of a table, as they stand."""
+    headers = page.eval_on_selector_all(
+        f"#{table}_wrapper .dt-scroll-head thead tr:first-child > *", "all => all.map(each => each.innerText.trim())"
+    )
+    return texts(page, f"#{table} tbody tr td:nth-child({headers.index(header) + 1})")
+
+
+def traces(page: Any, plot: str) -> list[dict[str, Any]]:
+    """What a plot draws."""
+    return page.evaluate(f"document.getElementById('{plot}').data ?? []")
+
+
+def redrawn(page: Any, change: Any) -> None:
+    """Do what redraws the plots, and wait until they are."""
+    before = page.evaluate("document.body.dataset.drawn")
+    change()
+    page.wait_for_function(f"document.body.dataset.drawn !== '{before}'")
+
+
+def sort_by(page: Any, table: str, header: str) -> None:
+    page.locator(f"#{table}_wrapper .dt-scroll-head thead tr:first-child > *", has_text=header).first.click()
+
+
+def filter_field(page: Any, header: str) -> Any:
+    headers = page.eval_on_selector_all(
+        "#runs_wrapper .dt-scroll-head thead tr:first-child > *", "all => all.map(each => each.innerText.trim())"
+    )
+    return (
+        page.locator("#runs_wrapper .dt-scroll-head thead tr:nth-child(2) > *")
+        .nth(headers.index(header))
+        .locator("input")
+    )
+
+
+def test_the_page_opens_without_an_error_or_a_request(opened: Opened) -> None:
+    assert opened.errors == []
+    assert opened.foreign == []
+    assert len([address for address in opened.requests if address.startswith("file:")]) == 1
+    assert opened.page.title() == "logs: 12 runs"
+    assert texts(opened.page, "#tabs button") == ["names (GENERATED SAMPLE) (1)", "stars (10)"]
+
+
+def test_the_header_says_what_is_compared(stars: Any) -> None:
+    header = stars.locator("header").inner_text()
+    assert "10 of 12 runs are counted, 2 are not" in header
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", header)
+    assert "stars by val/accuracy (higher is better)" in header
+    overview = texts(stars, "#overview tbody tr")
+    assert re.findall("names|stars|GENERATED SAMPLE", " ".join(overview)) == ["names", "GENERATED SAMPLE", "stars"]
+    assert "0.53 ± 0.014" in overview[1]
+
+
+def test_the_groups_are_ranked_and_sort_by_a_click(stars: Any) -> None:
+    assert column(stars, "groups", "rank") == ["1", "2", "3", "4", "5", "–"]
+    assert column(stars, "groups", METRIC)[0] == "0.53 ± 0.014"
+    sort_by(stars, "groups", "parameters")
+    assert column(stars, "groups", "parameters")[:3] == ["503", "1,009", "1,009"]
+    sort_by(stars, "groups", "parameters")
+    assert next(count for count in column(stars, "groups", "parameters") if count != "–") == "20,011"
+
+
+def test_the_runs_sort_by_numbers_and_not_by_digits(stars: Any) -> None:
+    assert column(stars, "runs", METRIC)[:3] == ["0.54", "0.52", "0.48"]
+    sort_by(stars, "runs", "parameters")
+    assert column(stars, "runs", "parameters")[0] == "503"
+    sort_by(stars, "runs", "parameters")
+    counts = [count for count in column(stars, "runs", "parameters") if count != "–"]
+    assert counts[0] == "20,011"
+    assert counts[-1] == "503"
+
+
+def test_a_filter_leaves_the_runs_that_pass_in_the_table_and_in_every_plot(stars: Any) -> None:
+    assert len(traces(stars, "curves-steps")) == 9
+    redrawn(stars, lambda: filter_field(stars, "model").fill("small"))
+    assert column(stars, "runs", "model") == ["small"] * 4
+    assert "all 4 runs that pass, of 10" in stars.locator("#drawn").inner_text()
+    assert len(traces(stars, "curves-steps")) == len(traces(stars, "curves-seconds")) == 4
+    points = [count for trace in traces(stars, "parameters") if trace["mode"] == "markers" for count in trace["x"]]
+    assert points == [20_011] * 4
+    assert len(traces(stars, "parallel")[0]["line"]["color"]) == 4
+    redrawn(stars, lambda: filter_field(stars, "dropout").fill("0.2"))
+    assert column(stars, "runs", METRIC) == ["0.48", "0.46"]
+    redrawn(stars, lambda: filter_field(stars, "model").fill("nothing"))
+    assert "no run passes the filters" in stars.locator("#runs").inner_text()
+    assert "No run that is shown" in stars.locator("#curves-steps").inner_text()
+    assert traces(stars, "heat") == []
+
+
+def test_the_search_field_filters_too(stars: Any) -> None:
+    redrawn(stars, lambda: stars.locator("#runs_wrapper input[type=search]").first.fill("tfidf"))
+    assert column(stars, "runs", "model") == ["tfidf"]
+
+
+def test_every_plot_is_seen(stars: Any) -> None:
+    for plot in ("curves-steps", "curves-seconds", "parameters", "compute", "heat"):
+        box = stars.locator(f"#{plot} .main-svg").first.bounding_box()
+        assert box is not None
+        assert box["width"] > 400
+        assert box["height"] > 150
+    assert stars.locator("#curves-steps .scatterlayer .js-line").count() == 9
+    assert stars.locator("#parameters .scatterlayer .point").count() == 9
+    assert stars.locator("#heat .heatmaplayer image").count() == 1
+    assert stars.locator("#parallel .axis-title, #parallel .axis-heading").count() >= 3
+    assert stars.locator("#confusion .heatmaplayer image").count() == 4
+    assert "step" in stars.locator("#curves-steps").inner_text()
+    assert "time since the fit began (s)" in stars.locator("#curves-seconds").inner_text()
+
+
+def test_curves_are_over_steps_and_over_seconds_and_their_metric_can_be_chosen(stars: Any) -> None:
+    over_steps, over_seconds = traces(stars, "curves-steps")[0], traces(stars, "curves-seconds")[0]
+    assert over_steps["x"] == [5 * index + 4 for index in range(11)]
+    assert over_seconds["x"] == pytest.approx([0.5 * index + 0.25 for index in range(11)], abs=0.06)
+    assert over_steps["y"][1] == pytest.approx(0.75)
+    redrawn(stars, lambda: stars.locator("#curve-metric").select_option("train/loss"))
+    assert traces(stars, "curves-steps")[0]["y"][0] == pytest.approx(1.53)
+
+
+def test_size_and_compute_are_drawn_on_logarithms_with_the_pareto_front(stars: Any) -> None:
+    for plot, front in {"parameters": [503, 20_011], "compute": [2e9, 3e9, 6e10, 9e10]}.items():
+        layout = stars.evaluate(
+            f"(({{xaxis, yaxis}}) => [xaxis.type, yaxis.type])(document.getElementById('{plot}').layout)"
+        )
+        assert layout == ["log", "log"]
+        (line,) = (trace for trace in traces(stars, plot) if trace.get("meta") == "front")
+        assert line["x"] == front
+        assert line["y"] == sorted(line["y"])
+        assert line["y"][-1] == pytest.approx(0.54)
+    assert "counted by the run" in stars.locator("#compute").inner_text()
+    redrawn(stars, lambda: stars.locator("#metric").select_option("val/loss"))
+    (line,) = (trace for trace in traces(stars, "parameters") if trace.get("meta") == "front")
+    assert line["y"] == sorted(line["y"], reverse=True)
+    assert line["x"] == [503, 20_011]
+
+
+def test_the_heat_map_has_the_means_of_any_two_keys(stars: Any) -> None:
+    stars.locator("#heat-x").select_option("dropout")
+    redrawn(stars, lambda: stars.locator("#heat-y").select_option("seed"))
+    redrawn(stars, lambda: stars.locator("#heat-x").select_option("model"))
+    redrawn(stars, lambda: stars.locator("#heat-y").select_option("dropout"))
+    (trace,) = traces(stars, "heat")
+    ticks = stars.evaluate(
+        "(({xaxis, yaxis}) => [xaxis.ticktext, yaxis.ticktext])(document.getElementById('heat').layout)"
+    )
+    assert ticks == [["small", "tfidf", "tiny"], ["0", "0.2", "–"]]
+    expected = [[0.53, None, 0.31], [0.47, None, 0.37], [None, 0.43, None]]
+    for row, means in zip(trace["z"], expected, strict=True):
+        assert [None if value is None else pytest.approx(value) for value in row] == means
+    redrawn(stars, lambda: stars.locator("#heat-y").select_option("model"))
+    assert "Choose two different keys" in stars.locator("#heat").inner_text()
+
+
+def test_the_parallel_coordinates_have_the_swept_keys_and_the_metric(stars: Any) -> None:
+    (trace,) = traces(stars, "parallel")
+    assert [dimension["label"] for dimension in trace["dimensions"]] == ["model", "dropout", "lr", "seed", METRIC]
+    assert trace["dimensions"][0]["ticktext"] == ["small", "tfidf", "tiny"]
+    assert len(trace["dimensions"][-1]["values"]) == 9
+
+
+def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars: Any) -> None:
+    assert "best 4 runs" in stars.locator("#confusion-note").inner_text()
+    matrix = stars.evaluate("document.querySelector('#confusion .plot').data[0]")
+    assert matrix["z"][1] == pytest.approx([2 / 9, 3 / 9, 4 / 9])
+    assert matrix["text"][2] == ["0<br>0%", "7<br>39%", "11<br>61%"]
+    redrawn(stars, lambda: stars.locator("#runs tbody tr", has_text="dropout-0_model-tiny_seed-1").first.click())
+    assert stars.locator("#confusion .plot").count() == 1
+    assert "#9 · tiny · dropout 0 · lr 0.001 · seed 1" in stars.locator("#confusion").inner_text()
+
+
+def test_the_colours_can_be_those_of_a_key(stars: Any) -> None:
+    redrawn(stars, lambda: stars.locator("#colour").select_option("model"))
+    lines = traces(stars, "curves-steps")
+    assert len({line["line"]["color"] for line in lines if line["legendgroup"] == "model tiny"}) == 1
+    assert len({line["line"]["color"] for line in lines}) == 2
+    assert sum(line["showlegend"] for line in lines) == 2
+
+
+def test_generated_data_is_marked_in_every_view(opened: Opened) -> None:
+    page = opened.page
+    page.locator("#tabs button", has_text="names").click()
+    assert page.locator("#groups .badge").count() == 1
+    assert page.locator("#runs .badge").count() == 1
+    assert page.locator("#texts .badge").count() == 1
+    assert "[generated sample]" in page.locator("#texts figcaption").inner_text()
+    for plot in ("curves-steps", "curves-seconds", "parallel", "parameters", "compute", "heat"):
+        found = page.locator(f"#{plot}")
+        assert "GENERATED SAMPLE" in found.inner_text() or not traces(page, plot)
+    assert traces(page, "parameters")
+    assert traces(page, "curves-steps")[0]["text"].startswith("[generated sample]")
+    assert set(texts(page, "h2 .board")) == {"names: GENERATED SAMPLE"}
+
+
+def test_what_a_run_says_is_shown_as_text(opened: Opened) -> None:
+    page = opened.page
+    page.locator("#tabs button", has_text="names").click()
+    assert page.locator("#texts pre").inner_text() == f"né\n\n{NASTY}"
+    assert NASTY in page.locator("#left").inner_text()
+    page.locator("#tabs button", has_text="stars").click()
+    assert NASTY in page.locator("#runs").inner_text()
+    assert page.locator("main b, main img").count() == 0
+    assert page.title() == "logs: 12 runs"
+    assert opened.errors == []
+
+
+def test_names_of_folders_keys_and_classes_are_text_too(browser: Any, tmp_path: Path) -> None:
+    tag = "<img src=x onerror=alert(1)>"
+    for seed, value in ((1, "<b>x<b>"), (2, "$&'\"")):
+        path = make_run(tmp_path, f"{tag}-{seed}", f"+a.{tag}={value}", seed=seed, model=value, task=f"<i>{tag}")
+        write_confusion(path, [[1, 2], [3, 4]], ["<u>c</u>", "&amp;"])
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    assert found.page.locator("main img, main b, main i, main u").count() == 0
+    assert f"{tag}-1" in found.page.locator("#runs").inner_text()
+    assert "<u>c</u>" in found.page.locator("#confusion").inner_text()
+    assert "<b>x<b>" in found.page.locator("#curves-steps").inner_text()
+    assert "<b>x<b>" in found.page.locator("#heat").inner_text()
+    assert (found.errors, found.foreign) == ([], [])
+    found.page.close()
+
+
+def test_of_many_runs_the_best_are_drawn_and_the_page_says_so(browser: Any, tmp_path: Path) -> None:
+    for seed in range(71):
+        make_run(tmp_path, f"seed-{seed}", seed=seed, metrics={METRIC: 0.2 + 0.01 * seed}, lines=a_history(3))
+    assert report(tmp_path, ".").returncode == 0
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    assert "The plots draw the best 60 of the 71 runs that pass." in found.page.locator("#drawn").inner_text()
+    lines = traces(found.page, "curves-steps")
+    assert len(lines) == 60
+    assert len(traces(found.page, "parallel")[0]["line"]["color"]) == 60
+    assert sum(len(trace["x"]) for trace in traces(found.page, "compute") if trace["mode"] == "markers") == 60
+    assert not any(line["text"] == "seed 10" for line in lines)
+    redrawn(found.page, lambda: found.page.locator("#most").select_option("all"))
+    assert len(traces(found.page, "curves-steps")) == 71
+    assert len(traces(found.page, "heat")) == 0  # one key alone, the seed
+    found.page.close()
+
+
+def test_a_page_without_a_readable_run_says_why(browser: Any, tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    (tmp_path / "a" / "metrics.json").write_text("{")
+    assert report(tmp_path, ".").returncode == 0
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("#left table")
+    assert "cut short or broken" in found.page.locator("#left").inner_text()
+    assert found.page.locator("#runs").count() == 0
+    assert found.errors == []
+    found.page.close()

@@ -1,0 +1,71 @@
+"""What W&B was told of a run, read back from the file that an offline run leaves."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Run:
+    """What W&B was told of a run, read back from its file."""
+
+    folder: Path
+    files: Path
+    records: list[dict[str, Any]]
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        return [record[kind] for record in self.records if record["type"] == kind]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        told = [run["config"] for run in self.all("run")] + self.all("config")  # first what an agent has told
+        return {key: value for config in told for key, value in config["update"].items()}
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return {key: value for summary in self.all("summary") for key, value in summary.get("update", {}).items()}
+
+    def history(self, key: str) -> list[tuple[int, Any]]:
+        """(step, value) of every line that has the key."""
+        items = [line["item"] for line in self.all("history")]
+        return [(item["trainer/global_step"], item[key]) for item in items if key in item]
+
+    def table(self, key: str) -> dict[str, Any]:
+        """The last table of that name: columns and data."""
+        (path,) = {value for _, value in self.history(f"{key}.path")[-1:]}
+        return json.loads((self.files / path).read_text(encoding="utf-8"))
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return json.loads((self.folder / "metrics.json").read_text(encoding="utf-8"))
+
+
+def read_run(file: Path) -> Run:
+    wandb = Path(sys.executable).with_name("wandb")
+    environment = os.environ | {"WANDB_MODE": "offline", "WANDB_ERROR_REPORTING": "false"}
+    done = subprocess.run(
+        [wandb, "leet", "inspect", "--json", file],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    records = [json.loads(line) for line in done.stdout.splitlines() if line]
+    return Run(file.parents[2], file.parent / "files", records)
+
+
+def runs_below(folder: Path) -> list[Run]:
+    """Every run of the folder and those below it, in the order of their folders."""
+    files = folder.rglob("wandb/offline-run-*/run-*.wandb")
+    return sorted(map(read_run, files), key=lambda run: str(run.folder))
+
+
+def no_key(folder: Path) -> dict[str, str]:
+    """The environment of a machine where nobody has logged in; W&B keeps what it keeps in the folder."""
+    directories = {f"WANDB_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "CACHE", "DATA")}
+    return {"NETRC": str(folder / "none"), "WANDB_ERROR_REPORTING": "false"} | directories
