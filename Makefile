@@ -28,10 +28,10 @@ dashboard: setup  ## The W&B workspace as logs/dashboard.json; src/dashboard.py 
 	$(BIN)/python src/dashboard.py
 
 test: setup  ## The tests, without those marked slow
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 test-all: setup  ## All tests, minutes more
-	$(BIN)/python -m pytest -q -m 'slow or not slow'
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile -m 'slow or not slow'
 
 lint: setup  ## Style, types and the direction of the imports
 	$(BIN)/ruff check .

@@ -1,16 +1,23 @@
 """The entry scripts, run as a user runs them."""
 
 import contextlib
+import errno
+import fcntl
 import io
+import json
 import os
+import pty
 import runpy
+import struct
 import subprocess
 import sys
+import termios
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +71,26 @@ class Scripts:
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
 
+    def run_in_terminal(self, name: str, *arguments: str) -> Done:
+        """Run a script as a process of its own on a terminal; stdout has everything that was shown there."""
+        terminal, inside = pty.openpty()
+        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 110, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "src" / f"{name}.py"), *arguments],
+            **dict.fromkeys(("stdin", "stdout", "stderr"), inside),
+            cwd=self.folder,
+            env=environment() | {"COLUMNS": "110", "LINES": "24", "TERM": "xterm-256color"},
+        )
+        os.close(inside)
+        shown = b""
+        with open(terminal, "rb", buffering=0) as file:
+            try:
+                while part := file.read(65536):
+                    shown += part
+            except OSError as error:  # how Linux says that nobody writes there any more
+                assert error.errno == errno.EIO
+        return Done(process.wait(timeout=300), shown.decode(), "")
+
     def train(self, *arguments: str) -> Path:
         """Train to the end; returns the run's folder."""
         done = self.run("train", *arguments)
@@ -73,6 +100,16 @@ class Scripts:
     def newest_run(self) -> Path:
         files = (self.folder / "logs").glob("*/runs/*/metrics.json")
         return max(files, key=lambda file: file.stat().st_mtime_ns).parent
+
+
+def records(folder: Path) -> dict[str, dict[str, Any]]:
+    """metrics.json of every run in a folder, such as a sweep's, by the run's name."""
+    return {file.parent.name: json.loads(file.read_text()) for file in sorted(folder.glob("*/metrics.json"))}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """What every file below a folder holds, to see that nothing was written."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 def environment() -> dict[str, str]:

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
+from figures_support import check_readable
 from firstlight.figures import style
-from firstlight.figures.attention import attention_heads
+from firstlight.figures.attention import attention_grid, attention_heads, recent_bars, recent_share
 
 WRITTEN = ["Ein", "Hund", "spielt", ".", "[END]"]
 SOURCE = ["A", "dog", "plays"]
@@ -145,3 +146,82 @@ def test_of_very_many_tokens_those_that_are_named_stand_at_their_place() -> None
 def test_a_figure_can_be_saved(tmp_path: Path) -> None:
     path = style.save(draw(8), tmp_path / "heads.png")
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_scale_of_one_head_can_end_at_its_highest_weight() -> None:
+    figure = attention_heads(shares(1, 5, 3), WRITTEN, SOURCE, highest=0.6)
+    assert panels(figure)[0].images[0].get_clim() == (0, 0.6)
+
+
+def test_the_grid_has_a_row_for_each_block_and_a_column_for_each_head() -> None:
+    maps = {"encoder block 1": shares(3, 7, 7), "decoder block 1, cross-attention": shares(2, 5, 7)}
+    figure = attention_grid(maps)
+    check_readable(figure)
+    found = panels(figure)
+    assert [axes.get_title() for axes in found] == ["head 1", "head 2", "head 3", "head 1", "head 2"]
+    for axes, weights in zip(found, [*maps["encoder block 1"], *shares(2, 5, 7)], strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), weights)
+        assert axes.images[0].norm.vmax == max(weights.max() for weights in maps.values())
+    assert found[0].get_ylabel() == "encoder block 1\nposition that looks"
+    assert found[3].get_ylabel() == "decoder block 1\ncross-attention\nposition that looks"
+    assert found[3].get_xlabel() == "position looked at"
+    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "share of the attention"]
+    assert bar.get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("num_blocks", "num_heads", "queries", "keys"),
+    [(1, 1, 5, 5), (1, 4, 50, 50), (3, 8, 61, 61), (2, 2, 40, 3), (3, 4, 2, 60)],
+)
+def test_a_grid_of_any_shape_can_be_read_and_leaves_no_empty_space(
+    num_blocks: int, num_heads: int, queries: int, keys: int
+) -> None:
+    figure = attention_grid({f"block {i}": shares(num_heads, queries, keys) for i in range(num_blocks)})
+    check_readable(figure)
+    boxes = [axes.get_tightbbox() for axes in figure.axes if axes.axison]
+    content = max(box.y1 for box in boxes) - min(box.y0 for box in boxes)
+    assert content > figure.bbox.height - 130  # pixels: the heading and a margin
+
+
+def test_a_grid_of_nothing_is_an_error() -> None:
+    for maps in ({}, {"block 1": np.zeros((0, 3, 3))}, {"block 1": np.zeros((3, 3))}):
+        with pytest.raises(ValueError, match="the maps have shapes"):
+            attention_grid(maps)
+
+
+def test_the_recent_share_is_that_of_the_last_tokens_and_itself() -> None:
+    weights = np.tril(np.ones((2, 7, 7)))
+    weights[1] = np.eye(7)
+    weights /= weights.sum(axis=2, keepdims=True)
+    even, itself = recent_share(weights, last=2)
+    assert itself == 1
+    assert even == pytest.approx(np.mean([2 / 3, 2 / 4, 2 / 5, 2 / 6, 2 / 7]))
+    shifted = np.zeros((1, 7, 7))
+    shifted[0, range(2, 7), range(5)] = 1  # always two before
+    assert recent_share(shifted, last=2).tolist() == [0]
+    assert recent_share(shifted, last=3).tolist() == [1]
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 4), (2, 7, 5), (7, 7)])
+def test_a_recent_share_of_too_few_tokens_is_an_error(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="with n above 4"):
+        recent_share(np.zeros(shape))
+
+
+@pytest.mark.parametrize(("num_blocks", "num_heads"), [(1, 1), (3, 4), (6, 8)])
+def test_every_head_has_a_bar_beside_those_of_its_block(num_blocks: int, num_heads: int) -> None:
+    values = {f"block {i + 1}": np.linspace(0.1, 1, num_heads) for i in range(num_blocks)}
+    figure = recent_bars(values, 0.3)
+    check_readable(figure)
+    (axes,) = figure.axes
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([*np.concatenate([*values.values()])])
+    assert axes.lines[0].get_ydata()[0] == 0.3
+    assert axes.get_ylabel() == "share of the attention on the last 4 tokens"
+    assert axes.get_xlabel() == "head"
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["all tokens alike: 30%", *values]
+
+
+def test_no_bars_are_an_error() -> None:
+    with pytest.raises(ValueError, match="shares is empty"):
+        recent_bars({}, 0.5)

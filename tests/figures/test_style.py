@@ -68,6 +68,16 @@ def test_a_long_name_is_shortened_and_a_short_one_is_kept() -> None:
     assert style.shorten("somewhat but not wholly positive", limit=11) == "somewhat b…"
 
 
+@pytest.mark.parametrize("heading", ["Short", "A heading that is as long as headings can be " * 3])
+def test_a_figure_of_generated_data_says_so_in_its_heading(heading: str) -> None:
+    figure = style.new_figure()
+    style.heading(figure, heading)
+    style.mark_sample(figure)
+    assert figure.get_suptitle().startswith(heading[:50].rstrip())
+    assert figure.get_suptitle().endswith(" – GENERATED SAMPLE")
+    assert len(figure.get_suptitle()) <= 80
+
+
 def test_a_dollar_in_a_heading_is_no_mathematics() -> None:
     figure = style.new_figure()
     style.heading(figure, "from $5 to $6_{}^")

@@ -12,7 +12,7 @@ import torch
 
 from firstlight.errors import UserError
 from firstlight.runs.checkpoint import CARD, FORMAT, read_checkpoint
-from firstlight.runs.checkpoint_io import AtomicCheckpointIO
+from firstlight.runs.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
 
 RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
 
@@ -56,6 +56,22 @@ def test_lightning_reads_it_through_the_same_door(saved, checkpoint_io) -> None:
         found = checkpoint_io.load_checkpoint(saved, weights_only=weights_only)
         assert found[CARD]["task"] == "stars"
     assert checkpoint_io.load_checkpoint(str(saved), map_location=lambda storage, _: storage)["global_step"] == 17
+
+
+def test_what_a_forked_process_hands_back_are_bare_weights(checkpoint_io, tmp_path) -> None:
+    weights = {"network.weight": torch.arange(7.0), "network.bias": torch.arange(3)}
+    checkpoint_io.save_checkpoint(weights, tmp_path / WEIGHTS_OF_A_PROCESS)
+    with pytest.raises(UserError, match=r"temp\.ckpt"):  # which no other command takes for a run's checkpoint
+        read_checkpoint(tmp_path / WEIGHTS_OF_A_PROCESS)
+    found = checkpoint_io.load_checkpoint(tmp_path / WEIGHTS_OF_A_PROCESS)
+    assert found.keys() == weights.keys()
+    assert all(torch.equal(found[name], weight) for name, weight in weights.items())
+
+
+def test_what_a_forked_process_hands_back_is_not_run_either(checkpoint_io, tmp_path) -> None:
+    torch.save({"network.weight": random.Random()}, tmp_path / WEIGHTS_OF_A_PROCESS)
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        checkpoint_io.load_checkpoint(tmp_path / WEIGHTS_OF_A_PROCESS, weights_only=False)
 
 
 def test_saving_changes_nothing_in_what_was_given(checkpoint_io, tmp_path) -> None:

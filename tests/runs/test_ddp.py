@@ -1,36 +1,114 @@
 """Two processes on the CPU: one output tree, and the numbers of one process with twice the batch."""
 
 import json
+from pathlib import Path
 
+import hydra
 import numpy as np
 import pytest
+from lightning.pytorch.strategies import StrategyRegistry
 
+from firstlight.config import register_schemas
 from firstlight.data.options import Preparation
 from firstlight.data.text_sources import sample_text
-from tests_support import Scripts
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
+from tests_support import Scripts, records
 
 
-@pytest.mark.slow
-def test_two_processes_measure_what_one_does_with_twice_the_batch(scripts: Scripts, tiny_training: list[str]) -> None:
-    common = [*tiny_training, "task=stars", "dropout=0", "model.token_dropout=0", "data.bucket_by_length=false"]
-    one = scripts.run_alone("train", *common, "data.batch_size=40", "hydra.run.dir=one")
-    assert one.returncode == 0, one.stderr
-    two = scripts.run_alone(
-        *("train", *common, "data.batch_size=20", "hydra.run.dir=two"),
-        *("trainer.devices=2", "trainer.strategy=ddp"),
-    )
-    assert two.returncode == 0, two.stderr
-    records = [json.loads((scripts.folder / run / "metrics.json").read_text()) for run in ("one", "two")]
-    assert records[1]["steps"] == records[0]["steps"] == 30
+@pytest.fixture(scope="module")
+def as_one_and_two(tiny_training: list[str]) -> list[str]:
+    """A training of which two processes should make what one makes with twice the batch."""
+    return [*tiny_training, "task=stars", "dropout=0", "model.token_dropout=0", "data.bucket_by_length=false"]
+
+
+@pytest.fixture(scope="module")
+def by_one(tmp_path_factory: pytest.TempPathFactory, as_one_and_two: list[str]) -> Path:
+    """The run of one process."""
+    return Scripts(tmp_path_factory.mktemp("one")).train(*as_one_and_two, "data.batch_size=40")
+
+
+@pytest.mark.parametrize("trainer", [["trainer.devices=2", "trainer.strategy=ddp"], ["trainer=ddp_sim"]])
+def test_two_processes_measure_what_one_does_with_twice_the_batch(
+    trainer: list[str], scripts: Scripts, as_one_and_two: list[str], by_one: Path
+) -> None:
+    done = scripts.run_alone("train", *as_one_and_two, "data.batch_size=20", "hydra.run.dir=two", *trainer)
+    assert done.returncode == 0, done.stderr
+    runs = (by_one, scripts.folder / "two")
+    one, two = (json.loads((run / "metrics.json").read_text()) for run in runs)
+    assert two["steps"] == one["steps"] == 30
+    assert two["status"] == "finished"
+    # The first process counts its own tokens, as many times as there are processes.
+    assert two["tokens"] == pytest.approx(one["tokens"], rel=0.03)
+    assert two["flops"] / two["tokens"] == pytest.approx(one["flops"] / one["tokens"])
+    assert two["tokens_per_second"] > 0
     for name in ("val/loss", "val/accuracy", "val/macro_f1", "val/mean_absolute_error", "test/loss", "test/accuracy"):
-        assert records[1]["metrics"][name] == pytest.approx(records[0]["metrics"][name], abs=1e-5), name
-    curves = [
-        [json.loads(line) for line in (scripts.folder / run / "history.jsonl").read_text().splitlines()]
-        for run in ("one", "two")
-    ]
+        assert two["metrics"][name] == pytest.approx(one["metrics"][name], abs=1e-5), name
+    curves = [[json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()] for run in runs]
     losses = [[line["train/loss"] for line in curve if "train/loss" in line] for curve in curves]
     assert losses[1] == pytest.approx(losses[0], abs=1e-5)
-    assert sorted(path.name for path in scripts.folder.iterdir()) == ["logs", "one", "two"]
+    assert len(losses[1]) == 6
+    moments = [[(line["step"], line.keys()) for line in curve] for curve in curves]
+    assert moments[1] == moments[0]
+    columns = [next(run.glob("csv/version_0/metrics.csv")).read_text().splitlines()[0] for run in runs]
+    assert columns[1] == columns[0]
+    assert sorted(path.name for path in scripts.folder.iterdir()) == ["logs", "two"]
+    assert sorted(path.name for path in (scripts.folder / "logs").iterdir()) == ["cache"]
+    assert {path.name for path in (scripts.folder / "two" / "checkpoints").iterdir()} == {"best.ckpt", "last.ckpt"}
+
+
+def test_jobs_of_a_sweep_have_two_processes_each(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = ["logger=none", "trainer.max_steps=2", "sweep.name=mine"]
+    done = scripts.run_alone("train", "-m", *tiny_training, *quick, "trainer=ddp_sim", "seed=1,2")
+    assert done.returncode == 0, done.stderr
+    found = records(scripts.folder / "logs" / "sweeps" / "mine")
+    assert [(name, record["status"], record["steps"]) for name, record in found.items()] == [
+        ("seed-1", "finished", 2),
+        ("seed-2", "finished", 2),
+    ]
+    assert found["seed-1"]["metrics"] != found["seed-2"]["metrics"]
+    assert "2 jobs: 2 finished, 0 failed, 0 to go" in done.stdout + done.stderr
+
+
+def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_starts_them(
+    scripts: Scripts, tiny_training: list[str]
+) -> None:
+    sweep = ["-m", *tiny_training[:-1], "trainer=ddp", "trainer.devices=2", "seed=1,2", "dry_run=true"]
+    done = scripts.run("train", *sweep)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: seed=1: trainer.strategy=ddp would start the whole sweep again in each process; use trainer=ddp_sim or "
+        "trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=submitit_slurm with "
+        "hydra.launcher.tasks_per_node=2\n"
+    )
+    done = scripts.run("train", *sweep, "hydra/launcher=submitit_slurm", "hydra.launcher.tasks_per_node=2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("waiting") == 2
+
+
+def test_parameters_may_be_divided_among_machines() -> None:
+    register_schemas()
+    overrides = ["trainer=fsdp", "trainer.num_nodes=2", "trainer.precision=bf16-mixed"]
+    overrides += ["trainer.accumulate_grad_batches=2", "task=names"]
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=overrides)
+    check(config)
+    names = ("accelerator", "devices", "num_nodes", "precision", "strategy", "accumulate_grad_batches")
+    assert [config.trainer[name] for name in names] == ["gpu", -1, 2, "bf16-mixed", "fsdp", 2]
+    for group in ("fsdp", "ddp", "ddp_sim"):
+        with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+            strategy = hydra.compose(CONFIG_NAME, overrides=[f"trainer={group}"]).trainer.strategy
+        assert strategy in StrategyRegistry.available_strategies()
+
+
+def test_submitit_runs_a_job(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = ["logger=none", "trainer.max_steps=2", "sweep.name=mine", "hydra/launcher=submitit_local"]
+    done = scripts.run_alone("train", "-m", *tiny_training, *quick, "seed=3")
+    assert done.returncode == 0, done.stderr
+    folder = scripts.folder / "logs" / "sweeps" / "mine"
+    ((name, record),) = records(folder).items()
+    assert (name, record["status"], record["steps"], record["seed"]) == ("job", "finished", 2, 3)
+    assert list((folder / ".submitit").glob("*/*_log.out"))
+    assert "1 jobs: 1 finished, 0 failed, 0 to go" in done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -1,16 +1,26 @@
 """A sweep goes on with what is not finished, whatever happened to it."""
 
+import io
 import json
+import re
+import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
+import joblib
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+from rich.console import Console
 
 from firstlight.data import sources
-from firstlight.runs.jobs import folder_name, name_of_sweep
-from tests_support import Scripts, wait_until
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.jobs import Job, folder_name, name_of_sweep
+from firstlight.runs.progress import Progress
+from run_folders import make_run
+from tests_support import ROOT, Scripts, contents, environment, records, wait_until
 
 JOBS = {"dropout-0_seed-1", "dropout-0_seed-2", "dropout-0.1_seed-1", "dropout-0.1_seed-2"}
 
@@ -20,8 +30,25 @@ def grid(tiny_training: list[str]) -> list[str]:
     return ["-m", *tiny_training, "dropout=0,0.1", "seed=1,2", "trainer.max_steps=4", "logger=none"]
 
 
-def records(folder: Path) -> dict[str, dict[str, Any]]:
-    return {file.parent.name: json.loads(file.read_text()) for file in sorted(folder.glob("*/metrics.json"))}
+@pytest.fixture(scope="module")
+def one_finished(
+    tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path, tiny_training: list[str]
+) -> tuple[Path, list[str]]:
+    """Where a sweep of two jobs is finished, on data of its own, and its command line."""
+    folder = tmp_path_factory.mktemp("finished")
+    shutil.copytree(reviews_folder, folder / "reviews")
+    grid = ["-m", *tiny_training[1:], "data.path=reviews", "seed=1,2", "trainer.max_steps=2", "logger=none"]
+    done = Scripts(folder).run("train", *grid)
+    assert done.returncode == 0, done.stderr
+    return folder, grid
+
+
+@pytest.fixture
+def finished(one_finished: tuple[Path, list[str]], scripts: Scripts) -> list[str]:
+    """The command line of a sweep that is finished in the test's own folder."""
+    folder, grid = one_finished
+    shutil.copytree(folder, scripts.folder, dirs_exist_ok=True)
+    return grid
 
 
 def sweep_folder(scripts: Scripts) -> Path:
@@ -73,6 +100,9 @@ def test_a_killed_sweep_goes_on_where_it_was(scripts: Scripts, tiny_training: li
     process.communicate(timeout=120)
     before = records(sweep_folder(scripts))
     assert [record["status"] for record in before.values()] == ["finished", "running"]
+    plan = scripts.run("train", *grid, quick, "dry_run=true").stdout  # which names what nobody runs any more as it is
+    assert [row.split("│")[3].strip() for row in plan.splitlines() if "seed=" in row] == ["finished", "interrupted"]
+    assert records(sweep_folder(scripts)) == before
     assert scripts.run("train", *grid, quick).returncode == 0
     after = records(sweep_folder(scripts))
     assert after["seed-1"] == before["seed-1"]
@@ -106,6 +136,11 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
         (("dropout=0,1.5",), "dropout=1.5: dropout=1.5 must be at least 0 and below 1"),
         (("trainer.strategy=ddp", "seed=1,2"), "trainer.strategy=ddp would start the whole sweep again"),
         (("dropout=interval(0,1)",), "a grid takes lists"),
+        (
+            ("optimized_metric=val/bleu", "seed=1,2"),
+            "seed=1: optimized_metric=val/bleu is not measured in validation, by which runs are compared; "
+            "there are val/accuracy, val/loss, val/macro_f1",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_said_before_the_first_job(
@@ -131,7 +166,8 @@ def test_another_configuration_under_the_same_name_is_refused(scripts: Scripts, 
 def test_the_name_of_a_sweep_does_not_depend_on_the_order_of_what_is_typed() -> None:
     parse = OverridesParser.create().parse_overrides
     name = name_of_sweep(parse(["seed=1,2", "dropout=0.1"]))
-    assert name == name_of_sweep(parse(["dropout=0.1", "seed=1,2", "dry_run=true", "paths.log_dir=x"]))
+    no_jobs = ["dry_run=true", "paths.log_dir=x", "hydra.sweeper.n_trials=3"]
+    assert name == name_of_sweep(parse(["dropout=0.1", "seed=1,2", *no_jobs]))
     assert name != name_of_sweep(parse(["seed=1,2,3", "dropout=0.1"]))
     assert name[0].isalpha()
 
@@ -172,3 +208,150 @@ def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
     assert both.keys() == each.keys() == {"seed-1", "seed-2"}
     for job in both:
         assert both[job]["metrics"] == each[job]["metrics"]
+
+
+def test_jobs_of_other_code_are_refused_until_it_is_said_to_make_no_difference(
+    scripts: Scripts, finished: list[str]
+) -> None:
+    file = sweep_folder(scripts) / "seed-1" / "metrics.json"
+    record = json.loads(file.read_text())
+    now = record["code"]
+    file.write_text(json.dumps(record | {"code": "c0"}))
+    before = contents(sweep_folder(scripts))
+    done = scripts.run("train", *finished)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        rf"error: \S+/seed-1 holds a run of other code \(c0, and {now} here\); give this sweep another sweep.name, "
+        rf"or say sweep.any_code=true if the change makes no difference to what is finished\n",
+        done.stderr,
+    )
+    assert contents(sweep_folder(scripts)) == before
+    shutil.rmtree(sweep_folder(scripts) / "seed-2")
+    assert scripts.run("train", *finished, "sweep.any_code=true").returncode == 0
+    found = records(sweep_folder(scripts))
+    assert found["seed-1"] == record | {"code": "c0"}
+    assert (found["seed-2"]["status"], found["seed-2"]["code"]) == ("finished", now)
+
+
+def test_jobs_of_other_data_under_the_same_name_are_refused(scripts: Scripts, finished: list[str]) -> None:
+    folder, trained_on = sweep_folder(scripts), records(sweep_folder(scripts))["seed-2"]["data"]["fingerprint"]
+    shutil.rmtree(folder / "seed-1")  # that there is another job to run does not save the one that is finished
+    before = contents(folder)
+    with (scripts.folder / "reviews" / "train.jsonl").open("a") as file:
+        file.write(json.dumps({"text": "it broke on the third day", "label": 0}) + "\n")
+    done = scripts.run("train", *finished)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        rf"error: \S+/seed-2 holds a run on other data \(fingerprint {trained_on}, and \S+ here\); "
+        rf"give this sweep another sweep.name, or restore the data\n",
+        done.stderr,
+    )
+    assert contents(folder) == before
+
+
+def test_the_lines_of_a_sweep_name_the_best_job_of_each_task(scripts: Scripts, tiny_training: list[str]) -> None:
+    grid = ["-m", *tiny_training, "task=sentiment,stars", "seed=1,2", "trainer.max_steps=3", "logger=none"]
+    done = scripts.run("train", *grid, "optimized_metric=val/loss", "optimizer.lr=0.05")
+    assert done.returncode == 0, done.stderr
+    losses = {name: record["metrics"]["val/loss"] for name, record in records(sweep_folder(scripts)).items()}
+    assert len(set(losses.values())) == len(losses) == 4
+    best = []
+    for task in ("sentiment", "stars"):
+        loss, name = min((loss, name) for name, loss in losses.items() if f"task-{task}" in name)
+        best.append(f"best val/loss {loss:.4f} (task={task} seed={name[5]})")
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("4 jobs: ")]
+    counts = [f"4 jobs: {count} finished, 0 failed, {4 - count} to go" for count in range(5)]
+    assert [line.partition(", best")[0] for line in lines] == counts
+    assert lines[-1] == ", ".join([counts[-1], *best])
+    assert [("about" in line and line.endswith(" left")) for line in lines] == [False, True, True, True, False]
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_a_table_shows_on_a_terminal_what_runs_and_ends_without_a_traceback(
+    scripts: Scripts, tiny_training: list[str]
+) -> None:
+    grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "trainer.max_epochs=11", "logger=none"]
+    done = scripts.run_in_terminal("train", *grid)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout)
+    lines = [[cell.strip() for cell in line.split("│")] for line in plain.splitlines()]
+    rows = {(cells[1], cells[2]) for cells in lines if len(cells) == 7}  # not those of the results, which are shorter
+    first, second = "optimizer.lr=0.001", "optimizer.lr=1e+30"
+    assert rows >= {(first, "running"), (second, "waiting"), (first, "finished"), (second, "failed")}
+    assert "2 jobs: 1 finished, 1 failed, 0 to go, best val/accuracy" in plain
+    assert "Epoch 0/" not in plain  # Lightning's bar would draw over the table
+    assert plain.splitlines()[-1].startswith("error: 1 of 2 jobs failed, the first in ")
+
+
+def test_workers_share_the_cores_and_write_into_their_own_folders(scripts: Scripts, tiny_training: list[str]) -> None:
+    grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "trainer.max_epochs=1", "logger=none"]
+    at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    done = subprocess.run(
+        [sys.executable, ROOT / "src" / "train.py", *grid, *at_once],
+        capture_output=True,
+        text=True,
+        cwd=scripts.folder,
+        env={name: value for name, value in environment().items() if name != "OMP_NUM_THREADS"},
+    )
+    assert done.returncode == 1
+    assert "1 of 2 jobs failed, the first in" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stdout + done.stderr
+    folder = sweep_folder(scripts)
+    found = records(folder)
+    good, bad = found["optimizer.lr-0.001"], found["optimizer.lr-1e+30"]
+    assert (good["status"], bad["status"]) == ("finished", "failed")
+    assert bad["reason"].removeprefix("RunError: ") in done.stderr
+    assert good["threads"] == bad["threads"] == max(1, joblib.cpu_count() // 2)
+    written = (folder / "optimizer.lr-0.001" / "output.txt").read_text()
+    for line in ("Confusion matrix, validation:", "sentiment, tiny, ", "epoch 1  step 12"):
+        assert line in written
+        assert line not in done.stdout + done.stderr
+    assert "optimizer.lr=0.001" in done.stdout  # in the table of the results
+
+
+def jobs_in(folder: Path, *names: str) -> list[Job]:
+    config = OmegaConf.create({"optimized_metric": "val/accuracy"})
+    return [Job((), (name,), RunFolder(folder / name), config) for name in names]
+
+
+def rows_of(progress: Progress) -> list[list[str]]:
+    """The cells of the table, row by row."""
+    console = Console(width=150, file=io.StringIO())
+    with console.capture() as shown:
+        console.print(progress.table())
+    lines = (line for line in shown.get().splitlines() if "│" in line)
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
+
+
+def test_what_a_killed_sweep_left_running_is_interrupted_until_it_runs_again(tmp_path: Path) -> None:
+    make_run(tmp_path, "done")
+    make_run(tmp_path, "killed", status="running")
+    make_run(tmp_path, "wrong")
+    jobs = jobs_in(tmp_path, "later", "done", "wrong", "killed")
+    progress = Progress(jobs, 4, {jobs[2].folder.path: "it went wrong"})
+    assert rows_of(progress) == [
+        ["wrong", "failed", "31", "0.5000", "7 s"],
+        ["killed", "interrupted", "34", "0.9286", "3 s"],  # by its history
+        ["done", "finished", "31", "0.5000", "7 s"],
+        ["later", "waiting", "", "", ""],
+    ]
+    record = json.loads((tmp_path / "killed" / "metrics.json").read_text())
+    (tmp_path / "killed" / "metrics.json").write_text(json.dumps(record | {"parameters": 1013}))
+    assert rows_of(progress)[0] == ["killed", "running", "34", "0.9286", "3 s"]
+
+
+def test_a_table_that_is_too_long_for_the_terminal_says_how_much_it_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINES", "13")
+    make_run(tmp_path, "job7", status="running")
+    progress = Progress(jobs_in(tmp_path, *(f"job{number}" for number in range(11))), 11, {})
+    make_run(tmp_path, "job9", status="running")
+    console = Console(width=100, file=io.StringIO())
+    with console.capture() as shown:
+        console.print(progress.table())
+    rows = rows_of(progress)
+    assert [row[:2] for row in rows[:2]] == [["job9", "running"], ["job7", "interrupted"]]
+    assert len(rows) == 5
+    assert shown.get().splitlines()[-1].strip() == "and 6 more"

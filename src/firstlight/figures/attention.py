@@ -1,12 +1,15 @@
 """What attends to what: attention weights as figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -21,14 +24,23 @@ GOOD_CELL, LARGEST_CELL = 0.19, 0.5  # inches: where more panels go side by side
 TALLEST_PANEL = 9.0  # inches
 BAR_LENGTH, BAR_WIDTH, BAR_SPACE = 2.0, 0.14, 0.9  # inches, the space with its label
 TITLE_SPACE, PANEL_GAP = 0.35, 0.2  # inches
+LOWEST, HIGHEST = 0.35, 2.0  # a panel by its width; beyond, cells are not square
+LOWEST_ROW = 1.4  # inches; a label does not stand upright beside a lower one
+MOST_NUMBERED = 24  # bars; more have no room for their numbers
 
 
 def attention_heads(
-    weights: NDArray[np.floating], queries: Sequence[str], keys: Sequence[str], title: str = "Attention"
+    weights: NDArray[np.floating],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    title: str = "Attention",
+    *,
+    highest: float = 1.0,
 ) -> Figure:
     """Draw one map for each head: a row for each token that looks, a column for each token that is looked at.
 
-    weights: (heads, queries, keys), rows summing to 1. Cells are square; of very many tokens only some are named.
+    weights: (heads, queries, keys), rows summing to 1; highest: the end of the scale. Cells are square; of very many
+    tokens only some are named.
     Raises ValueError if the tokens are not as many as the weights, or if there is nothing to draw.
     """
     weights = np.asarray(weights)
@@ -46,7 +58,7 @@ def attention_heads(
     style.heading(figure, title)
     panels = figure.subplots(num_rows, num_columns, squeeze=False)
     images = [
-        _draw(axes, head_weights, query_names, key_names, cell, f"Head {head}")
+        _draw(axes, head_weights, query_names, key_names, cell, f"Head {head}", highest)
         for head, (axes, head_weights) in enumerate(zip(panels.flat, weights, strict=False), start=1)
     ]
     for axes in panels.flat[len(weights) :]:
@@ -89,11 +101,17 @@ def _grid(num_heads: int, queries: Sequence[str], keys: Sequence[str]) -> tuple[
 
 
 def _draw(
-    axes: Axes, weights: NDArray[np.floating], queries: Sequence[str], keys: Sequence[str], cell: float, title: str
+    axes: Axes,
+    weights: NDArray[np.floating],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    cell: float,
+    title: str,
+    highest: float,
 ) -> AxesImage:
     """One map of (queries, keys) weights, on the same scale as all others."""
     style.tidy(axes)
-    image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=1, aspect="equal")
+    image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=highest, aspect="equal")
     axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK)
     size = min(max(cell * 72 / LINE, SMALLEST_TEXT), LARGEST_TEXT)
     step = int(np.ceil(size * LINE / 72 / cell - 1e-6))  # where all names would lie on each other, every second, third…
@@ -103,3 +121,105 @@ def _draw(
             label.set(fontsize=size, parse_math=False)
     axes.tick_params(axis="x", rotation=90)
     return image
+
+
+def attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str = "Attention") -> Figure:
+    """Draw the maps of all blocks and heads: a row for each block, a column for each head.
+
+    maps: the block's name -> (heads, queries, keys), rows summing to 1. The scale is that of the square root, up to the
+    highest weight, so that what is small is seen. Raises ValueError if there is nothing to draw.
+    """
+    if not maps or any(np.ndim(weights) != 3 or not np.size(weights) for weights in maps.values()):
+        raise ValueError(f"the maps have shapes {[np.shape(weights) for weights in maps.values()]}")
+    num_columns = max(len(weights) for weights in maps.values())
+    side = min((style.WIDTH - 1.6) / num_columns, 2.6)
+    shapes = [np.shape(weights)[1] / np.shape(weights)[2] for weights in maps.values()]
+    figure = style.new_figure(height=1.1 + sum(side * part + 0.45 for part in np.clip(shapes, LOWEST, HIGHEST)))
+    figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=0.5 * style.MARGIN)
+    style.heading(figure, title)
+    highest = max(float(np.max(weights)) for weights in maps.values())
+    grid = figure.subplots(
+        len(maps), num_columns, squeeze=False, height_ratios=np.clip(shapes, LOWEST, HIGHEST).tolist()
+    )
+    for row, (name, weights), shape in zip(grid, maps.items(), shapes, strict=True):
+        for head, axes in enumerate(row):
+            if head >= len(weights):
+                axes.set_axis_off()
+                continue
+            style.tidy(axes)
+            image = axes.imshow(weights[head], cmap=COLORS, norm=PowerNorm(0.5, 0, highest), interpolation="nearest")
+            axes.set_aspect("equal" if LOWEST <= shape <= HIGHEST else "auto")
+            axes.set_title(f"head {head + 1}", fontsize=style.TICK_SIZE, color=style.INK)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(MaxNLocator(3, integer=True))
+                axis.set_tick_params(labelsize=style.TICK_SIZE - 2)
+        label: dict[str, Any] = {"fontsize": style.TICK_SIZE - 1}
+        is_low = side * shape < LOWEST_ROW
+        if is_low:
+            label |= {"rotation": 0, "ha": "right", "va": "center"}
+        row[0].set_ylabel("\n".join((*name.split(", "), "looks" if is_low else "position that looks")), **label)
+    for axes in grid[-1]:
+        axes.set_xlabel("looked at" if num_columns > MOST_IN_A_ROW else "position looked at", fontsize=style.TICK_SIZE)
+    bar = figure.colorbar(image, ax=list(grid.flat), shrink=min(1.0, 3 / figure.get_figheight()), aspect=18)
+    bar.set_label("share of the attention")
+    bar.outline.set_linewidth(style.THIN)
+    style.tidy(bar.ax)
+    _trim(figure)
+    return figure
+
+
+def _trim(figure: Figure) -> None:
+    """Make a figure as high as what is in it: panels of a given shape leave some of it empty."""
+    figure.draw_without_rendering()
+    boxes = [box for axes in figure.axes if axes.axison and (box := axes.get_tightbbox()) is not None]
+    content = (max(box.y1 for box in boxes) - min(box.y0 for box in boxes)) / figure.dpi
+    figure.set_figheight(content + TITLE_SPACE + 2 * PANEL_GAP)
+
+
+def recent_share(weights: NDArray[np.floating], last: int = 4) -> NDArray[np.float64]:
+    """The mean share that each head gives to the last tokens that a query can see, itself among them: (heads,).
+
+    weights: (heads, queries, keys) of an attention that looks back; only queries that see more than `last` tokens
+    count. Raises ValueError if there is none.
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.ndim != 3 or weights.shape[1] != weights.shape[2] or weights.shape[1] <= last:
+        raise ValueError(f"weights has shape {weights.shape}; pass (heads, n, n) with n above {last}")
+    rows = range(last, weights.shape[1])
+    return np.mean([weights[:, row, row - last + 1 : row + 1].sum(axis=1) for row in rows], axis=0)
+
+
+def recent_bars(
+    shares: Mapping[str, NDArray[np.floating]],
+    even: float,
+    *,
+    last: int = 4,
+    title: str = "Attention to the last four tokens",
+) -> Figure:
+    """Draw the share of the attention that goes to the last tokens, head by head, a group of bars for each block.
+
+    shares: the block's name -> (heads,); even: the share if all tokens were looked at alike.
+    Raises ValueError if there is nothing to draw.
+    """
+    if not shares:
+        raise ValueError("shares is empty; pass the shares of at least one block")
+    figure = style.new_figure(height=4.4)
+    style.heading(figure, title)
+    axes = figure.subplots()
+    style.label_axes(axes, "head", f"share of the attention on the last {last} tokens")
+    places, names, start = [], [], 0.0
+    for number, (name, values) in enumerate(shares.items()):
+        here = start + np.arange(len(values))
+        axes.bar(here, values, color=style.PALETTE[number % len(style.PALETTE)], width=0.8, label=name)
+        for place, value in zip(here, values, strict=True):
+            if sum(map(len, shares.values())) <= MOST_NUMBERED:
+                axes.text(place, value + 0.01, f"{value:.0%}", ha="center", fontsize=style.TICK_SIZE - 2)
+        places += here.tolist()
+        names += [f"{head + 1}" for head in range(len(values))]
+        start += len(values) + 0.7
+    axes.axhline(even, color=style.INK, linewidth=1, linestyle="--", label=f"all tokens alike: {even:.0%}")
+    axes.set_xticks(places, names, fontsize=style.TICK_SIZE - (0 if len(places) <= MOST_NUMBERED else 3))
+    axes.set_ylim(0, 1.08)
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=style.TICK_SIZE)
+    return figure

@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.typing import ColorType
@@ -18,11 +18,13 @@ MARGIN = 0.1  # inches
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE, YELLOW, BLACK = "#56B4E9", "#CC79A7", "#F0E442", "#000000"
 PALETTE = (BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, YELLOW, BLACK)
+DIVERGING = LinearSegmentedColormap.from_list("against and for", [VERMILION, "#EDA97D", "white", "#7FB8D8", BLUE])
 INK, GREY, PALE = "#222222", "#8A8A8A", "#ECECEC"  # text and lines; what is neutral; what is empty
 
 HEADING_SIZE, TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 13.0, 11.0, 11.0, 10.0  # points
 THIN = 0.6  # points, of a line
 ELLIPSIS = "…"
+SAMPLE_MARK = " – GENERATED SAMPLE"
 
 
 def new_figure(width: float = WIDTH, height: float = 5.0) -> Figure:
@@ -45,6 +47,15 @@ def tidy(axes: Axes) -> None:
         label.set(fontsize=LABEL_SIZE, color=INK)
 
 
+def label_axes(axes: Axes, x: str, y: str, title: str = "") -> None:
+    """Tidy axes and write what they show, with the unit."""
+    tidy(axes)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if title:
+        axes.set_title(title, fontsize=TITLE_SIZE, color=INK, parse_math=False)
+
+
 def readable_on(background: ColorType) -> str:
     """The colour of text, dark or white, that stands out more from a background."""
     luminance = _luminance(background)
@@ -57,6 +68,17 @@ def _luminance(color: ColorType) -> float:
     """The relative luminance of a colour, 0 to 1, as the web's accessibility guidelines define it."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(color)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def mark_sample(figure: Figure) -> None:
+    """Say in a figure's heading that it is about generated data, not real ones."""
+    figure.suptitle(
+        f"{shorten(figure.get_suptitle(), limit=80 - len(SAMPLE_MARK))}{SAMPLE_MARK}",
+        fontsize=HEADING_SIZE,
+        fontweight="bold",
+        color=INK,
+        parse_math=False,
+    )
 
 
 def shorten(name: str, limit: int = 22) -> str:

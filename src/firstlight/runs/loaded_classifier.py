@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.options import Truncation
-from firstlight.data.tables import TokenTable
+from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.lit.losses import probabilities
 from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.runs.folder import RunFolder
@@ -64,16 +64,24 @@ class LoadedClassifier:
 
     def logits(self, ids: RaggedIds, rows: NDArray[np.int64]) -> Tensor:
         """The network's outputs for some rows of encoded texts: (rows, outputs)."""
-        context_length = self.config["context_length"]
-        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
-        lengths = ids.lengths.clip(max=context_length)
-        lookup = Rows(lengths)
-        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lengths[rows]))
+        table, lookup = self._reader(ids)
+        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lookup.lengths[rows]))
         with torch.inference_mode():
             tables = (table(lookup[chosen]) for chosen in batches)
             logits = torch.cat([self.network(batch.token_ids, batch.padding_mask) for batch in tables])
         place = np.argsort(np.concatenate(batches), kind="stable")  # back from length order, by row number
         return logits[torch.from_numpy(place)][torch.from_numpy(np.argsort(np.argsort(rows, kind="stable")))]
+
+    def batch(self, ids: RaggedIds, rows: NDArray[np.int64]) -> ReviewBatch:
+        """Some rows of encoded texts as the network is given them: cut as in training, padded to the longest."""
+        table, lookup = self._reader(ids)
+        return table(lookup[rows])
+
+    def _reader(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
+        """What cuts and pads encoded texts, and what makes its batches of row numbers."""
+        context_length = self.config["context_length"]
+        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
+        return table, Rows(ids.lengths.clip(max=context_length))
 
     @property
     def truncation(self) -> Truncation:

@@ -2,7 +2,8 @@
 
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.config import MODEL_NODES
+from firstlight.config import MODEL_NODES, CharacterDataNode
+from firstlight.data.options import Labels
 from firstlight.errors import UserError
 
 ALWAYS = {  # by the network, whatever callbacks there are
@@ -28,8 +29,10 @@ def known_metrics(config: DictConfig) -> list[str] | None:
     if kind is None:
         return None
     names = {*ALWAYS[kind], *(name for target in targets for name in MEASURED_BY.get(target, ()))}
-    if kind == "classifier" and config.data.get("labels") != "stars":
+    if kind == "classifier" and config.data.get("labels") is not Labels.stars:
         names.discard("mean_absolute_error")
+    if OmegaConf.get_type(config.data) is not CharacterDataNode:  # among words, [UNK] stands for no certain characters
+        names.discard("bits_per_character")
     return sorted(f"val/{name}" for name in names)
 
 

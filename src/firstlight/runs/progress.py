@@ -104,7 +104,7 @@ class Progress:
         return ", ".join(parts)
 
     def table(self) -> Group:
-        """The summary, then the jobs that run first, then those that failed, and as many of the others as the terminal has lines for."""
+        """The summary, then the jobs that run, those that failed, and as many others as the terminal has lines for."""
         rows = [(self.status(job, record), job, record) for job, record in self.records()]
         rows.sort(key=lambda row: ORDER.index(row[0]) if row[0] in ORDER else len(ORDER))
         room = max(3, Console().height - LINES_AROUND_THE_TABLE)

@@ -199,6 +199,8 @@ def distribution(override: Override) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     value: Any = override.value()
+    if isinstance(value, RangeSweep) and not [*value.range()]:
+        raise UserError(f"{override.input_line}: there is nothing in this range")
     is_log = "log" in getattr(value, "tags", ())
     try:
         if isinstance(value, IntervalSweep):
@@ -206,8 +208,6 @@ def distribution(override: Override) -> Any:
             return kind(value.start, value.end, log=is_log)
         if isinstance(value, RangeSweep):
             values = list(value.range())
-            if not values:
-                raise ValueError("there is nothing in this range")
             kind = IntDistribution if isinstance(values[0], int) else FloatDistribution
             return kind(values[0], values[-1], step=value.step, log=is_log)
         return CategoricalDistribution([text.partition("=")[2] for text in choices(override)])

@@ -42,7 +42,10 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
 
 
 def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
-    """The jobs, told where their data is, which sources remembers. Raises UserError if a folder holds what is no part of this sweep."""
+    """The jobs, told where their data is. Raises UserError if a folder holds what is no part of this sweep.
+
+    sources: what is known of that already; it learns more.
+    """
     from firstlight.runs.record import hash_of_code
 
     for job in jobs:

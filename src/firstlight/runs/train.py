@@ -1,5 +1,6 @@
 """One training run, from a checked config to a folder that every other command can use."""
 
+import csv
 import logging
 import signal
 import threading
@@ -13,6 +14,7 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
 from omegaconf import DictConfig, OmegaConf
@@ -200,7 +202,20 @@ def recover_counts(trainer: Trainer) -> int:
     for callback in trainer.callbacks:  # type: ignore[attr-defined]
         if isinstance(callback, Throughput) and callback.state_key in checkpoint["callbacks"]:
             callback.load_state_dict(checkpoint["callbacks"][callback.state_key])
-    return int(checkpoint["global_step"])
+    recover_columns(trainer)
+    steps = int(checkpoint["global_step"])
+    trainer.fit_loop.epoch_loop._batches_that_stepped = steps  # at which the test is logged
+    return steps
+
+
+def recover_columns(trainer: Trainer) -> None:
+    """Tell Lightning's CSV loggers the columns that those processes have written: it adds to none that it forgot."""
+    for logger in trainer.loggers:
+        if isinstance(logger, CSVLogger) and is_rank_zero():
+            file = Path(logger.experiment.metrics_file_path)
+            if file.is_file():
+                with file.open(encoding="utf-8", newline="") as lines:
+                    logger.experiment.metrics_keys = next(csv.reader(lines), [])
 
 
 def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:

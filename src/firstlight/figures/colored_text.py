@@ -1,0 +1,159 @@
+"""A text whose words or characters are coloured by a number each."""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+SURPRISE = colormaps["Oranges"]
+COLUMNS = 90  # characters of a line
+CHARACTER_WIDTH = 0.602  # of the font size, of the monospaced font
+LARGEST_TEXT = 12.0  # points
+LINE_HEIGHT = 2.1  # of the width of a character
+NUMBER_HEIGHT = 1.7  # likewise, of a line of numbers below the words
+BAR_HEIGHT, TOP = 0.9, 0.5  # inches
+SHOWN_NEW_LINE = "⏎"
+
+
+class _Placed(NamedTuple):
+    """Where a piece stands, in characters and lines."""
+
+    text: str
+    value: float
+    column: int
+    line: int
+    width: int
+
+
+def colored_words(
+    words: Sequence[str], scores: NDArray[Any], *, title: str = "What each word says", label: str = "score"
+) -> Figure:
+    """Draw words with their scores below them: blue for above zero, red for below, deeper for more.
+
+    scores: (words,). Raises ValueError for other lengths, or for no words.
+    """
+    scores = _checked(words, scores)
+    decimals = int(np.clip(1 - np.floor(np.log10(np.abs(scores).max() or 1)), 1, 4))  # two digits of the largest
+    written = [_signed(score, decimals) for score in scores]
+    widths = [max(_width(word), len(number)) for word, number in zip(words, written, strict=True)]
+    placed = _flow(words, scores, [width + 1 for width in widths])
+    limit = max(float(np.abs(scores).max()), 1e-6)
+    return _draw(placed, style.DIVERGING, Normalize(-limit, limit), title=title, label=label, numbers=written, gap=0.35)
+
+
+def surprising_text(
+    pieces: Sequence[str],
+    bits: NDArray[Any],
+    *,
+    title: str = "How surprising each character is",
+    label: str = "surprise (bits per character)",
+    top: float = 8.0,
+) -> Figure:
+    """Draw a text, each piece on a ground that is darker the more bits it is worth; new lines are shown and obeyed.
+
+    bits: (pieces,), at least 0; whatever is above `top` has the colour of it.
+    Raises ValueError for other lengths, or for no text.
+    """
+    bits = _checked(pieces, bits)
+    placed = _flow(pieces, bits, [_width(piece) for piece in pieces])
+    return _draw(placed, SURPRISE, Normalize(0, top), title=title, label=label)
+
+
+def _checked(pieces: Sequence[str], values: NDArray[Any]) -> NDArray[np.float64]:
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (len(pieces),) or not len(pieces):
+        raise ValueError(f"there are {len(pieces)} pieces of text and values of shape {values.shape}")
+    return values
+
+
+def _signed(score: float, decimals: int) -> str:
+    """A number with a sign unless it is zero."""
+    text = f"{score:+.{decimals}f}".replace("-", "−")
+    return text[1:] if float(text[1:]) == 0 else text
+
+
+def _width(text: str) -> int:
+    """How many columns a text takes: two for a character of East Asian width, none for a mark on another one."""
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def _flow(pieces: Sequence[str], values: NDArray[np.float64], widths: Sequence[int]) -> list[_Placed]:
+    """Place pieces one after the other, on a new line where one is full or a piece ends in a new line."""
+    placed, column, line = [], 0, 0
+    for piece, value, width in zip(pieces, values, widths, strict=True):
+        shown = piece.replace("\n", SHOWN_NEW_LINE).replace("\t", " ")
+        if column and column + width > COLUMNS:
+            column, line = 0, line + 1
+        if width > COLUMNS:
+            shown, width = shown[: COLUMNS - 1] + style.ELLIPSIS, COLUMNS
+        placed.append(_Placed(shown, float(value), column, line, width))
+        column += width
+        if piece.endswith("\n"):
+            column, line = 0, line + 1
+    return placed
+
+
+def _draw(
+    placed: Sequence[_Placed],
+    colors: Any,
+    norm: Normalize,
+    *,
+    title: str,
+    label: str,
+    numbers: Sequence[str] = (),
+    gap: float = 0.0,
+) -> Figure:
+    """Draw placed pieces and a colour bar. numbers: what stands below each; gap: between two pieces, in characters."""
+    columns = max(max(piece.column + piece.width for piece in placed), 40)
+    num_lines = placed[-1].line + 1
+    character = min((style.WIDTH - 2 * style.MARGIN) / columns, LARGEST_TEXT * CHARACTER_WIDTH / 72)  # inches
+    line_height = character * (LINE_HEIGHT + (NUMBER_HEIGHT if numbers else 0))
+    height = TOP + num_lines * line_height + BAR_HEIGHT
+    figure = style.new_figure(height=height)
+    figure.set_layout_engine("none")
+    style.heading(figure, title)
+    axes = figure.add_axes((0, BAR_HEIGHT / height, 1, num_lines * line_height / height))
+    axes.set_axis_off()
+    axes.set_xlim(-style.MARGIN / character, (style.WIDTH - style.MARGIN) / character)
+    axes.set_ylim(num_lines, 0)
+    boxes = [Rectangle((piece.column, piece.line + 0.04), piece.width - gap, 0.92) for piece in placed]
+    grounds = [colors(norm(piece.value)) for piece in placed]
+    axes.add_collection(PatchCollection(boxes, facecolors=grounds, edgecolors="none"))
+    size = character * 72 / CHARACTER_WIDTH
+    for i, (piece, ground) in enumerate(zip(placed, grounds, strict=True)):
+        color = style.readable_on(ground)
+        middle = piece.column + (piece.width - gap) / 2
+        if piece.text.strip():
+            axes.text(
+                middle,
+                piece.line + (0.3 if numbers else 0.5),
+                piece.text,
+                color=color,
+                fontsize=0.96 * size,
+                fontfamily="monospace",
+                ha="center",
+                va="center",
+                parse_math=False,
+            )
+        if numbers:
+            axes.text(middle, piece.line + 0.77, numbers[i], color=color, fontsize=0.7 * size, ha="center", va="center")
+    bar_axes = figure.add_axes((0.2, 0.55 / height, 0.6, 0.13 / height))
+    extend = "neither" if numbers else "max"
+    bar = figure.colorbar(ScalarMappable(norm, colors), cax=bar_axes, orientation="horizontal", extend=extend)
+    bar.outline.set_linewidth(style.THIN)
+    style.tidy(bar_axes)
+    bar_axes.set_xlabel(label)
+    return figure

@@ -1,0 +1,88 @@
+"""How a training went."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+SMOOTHED_FROM = 20  # values of a batch each are noisy; so many are shown behind their running mean
+
+
+class Curve(NamedTuple):
+    """One line. steps, values: (n,); color: one of style's; dashed: as training is drawn, where validation is not."""
+
+    label: str
+    steps: NDArray[Any]
+    values: NDArray[Any]
+    color: str
+    dashed: bool = False
+
+
+def curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training and validation") -> Figure:
+    """Draw lines over the training's steps, a panel for each metric.
+
+    panels: the metric, with its unit -> its lines. Long noisy lines are drawn pale behind their running mean.
+    Raises ValueError if there is nothing to draw.
+    """
+    if not panels or not all(any(len(line.steps) for line in lines) for lines in panels.values()):
+        raise ValueError(f"there are no values to draw for {', '.join(panels) or 'any metric'}")
+    figure = style.new_figure(height=4.8)
+    style.heading(figure, title)
+    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    handles: dict[str, Any] = {}
+    for axes, (name, lines) in zip(grid, panels.items(), strict=True):
+        style.label_axes(axes, "step", name)
+        for line in lines:
+            steps, values = np.asarray(line.steps), np.asarray(line.values, dtype=np.float64)
+            if len(values) >= SMOOTHED_FROM:
+                axes.plot(steps, values, color=line.color, linewidth=0.7, alpha=0.3, label="_values")
+                steps, values = running_mean(steps, values)
+            (handle,) = axes.plot(
+                steps,
+                values,
+                color=line.color,
+                linewidth=1.9,
+                linestyle="--" if line.dashed else "-",
+                marker="o" if len(values) < SMOOTHED_FROM else "",
+                markersize=4,
+                label=line.label,
+            )
+            handles.setdefault(line.label, handle)
+        axes.grid(color=style.PALE, linewidth=style.THIN)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        _show_what_matters(axes, lines)
+    legend = figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=min(len(handles), 4),
+        frameon=False,
+        fontsize=style.TICK_SIZE,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return figure
+
+
+def running_mean(steps: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """The mean of every window of a tenth of the values, at its last step."""
+    size = max(len(values) // 10, 1)
+    sums = np.cumsum(np.insert(np.asarray(values, dtype=np.float64), 0, 0))
+    return np.asarray(steps)[size - 1 :], (sums[size:] - sums[:-size]) / size
+
+
+def _show_what_matters(axes: Any, lines: Sequence[Curve]) -> None:
+    """Leave the first, very high losses over the edge, where they would press all that follows into a corner."""
+    values = np.concatenate([np.asarray(line.values, dtype=np.float64) for line in lines if len(line.values)])
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return
+    low, usual, high = np.quantile(values, [0, 0.95, 1])
+    if high - low > 2.5 * (usual - low) > 0:
+        axes.set_ylim(low - 0.08 * (usual - low), usual + 0.5 * (usual - low))

@@ -1,0 +1,135 @@
+"""Vectors of tokens as points in a plane."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+LABEL_SIZE = 9.0  # points
+LONGEST_LABEL = 14
+MARKERS = "osD^vPX*"
+COLORS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.INK, style.ORANGE, style.SKY)
+POINT = 5.0  # points, the width of one
+OFFSETS = ((0, 6), (0, -6), (1, 0), (-1, 0), (0.5, 7), (-0.5, 7), (0.5, -7), (-0.5, -7))  # widths across, points up
+
+
+def principal_components(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The coordinates of vectors along the directions in which they vary most, and the share of variance of each.
+
+    vectors: (n, dim). Returns (n, count) and (count,). A direction points where its largest coordinate is above zero.
+    """
+    vectors = np.asarray(vectors, dtype=np.float64)
+    centred = vectors - vectors.mean(axis=0)
+    left, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    missing = max(count - len(sizes), 0)
+    left, sizes = np.pad(left, ((0, 0), (0, missing))), np.pad(sizes, (0, missing))
+    directions = np.pad(directions, ((0, missing), (0, 0)))
+    sign = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+    total = max(float((sizes**2).sum()), np.finfo(float).tiny)
+    return (left * sizes * np.where(sign == 0, 1, sign))[:, :count], (sizes**2 / total)[:count]
+
+
+def embeddings(
+    panels: Mapping[str, NDArray[Any]],
+    tokens: Sequence[str],
+    groups: Sequence[int],
+    names: Sequence[str],
+    *,
+    axis_labels: Mapping[str, tuple[str, str]] | None = None,
+    columns: int = 2,
+    title: str = "Embeddings",
+) -> Figure:
+    """Draw tokens as points, coloured by group, a panel for each projection; names stand where there is room for them.
+
+    panels: title -> (tokens, 2); tokens: the most important first, which are named first; groups: (tokens,), indices
+    into names. Raises ValueError for other lengths.
+    """
+    shapes = {title: np.asarray(points).shape for title, points in panels.items()}
+    if not tokens or len(groups) != len(tokens) or any(shape != (len(tokens), 2) for shape in shapes.values()):
+        raise ValueError(f"there are {len(tokens)} tokens, {len(groups)} groups, and points of shapes {shapes}")
+    num_rows = -(-len(panels) // columns)
+    figure = style.new_figure(height=0.9 + 4.7 * num_rows)
+    style.heading(figure, title)
+    grid = figure.subplots(num_rows, columns, squeeze=False).ravel()
+    present = sorted(set(groups))
+    colors = [_color(names, group) for group in groups]
+    for axes, (name, points) in zip(grid, panels.items(), strict=False):
+        x, y = (axis_labels or {}).get(name, ("", ""))
+        style.label_axes(axes, x, y, name)
+        for group in present:
+            chosen = np.flatnonzero(np.asarray(groups) == group)
+            axes.plot(
+                *np.asarray(points)[chosen].T,
+                linestyle="none",
+                marker=MARKERS[group % len(MARKERS)],
+                markersize=POINT - 1,
+                color=_color(names, group),
+            )
+        axes.margins(0.07)
+    for axes in grid[len(panels) :]:
+        axes.set_axis_off()
+    handles = [
+        Line2D([], [], linestyle="none", marker=MARKERS[group % len(MARKERS)], color=_color(names, group))
+        for group in present
+    ]
+    figure.legend(
+        handles,
+        [names[group] for group in present],
+        loc="outside lower center",
+        ncols=len(present),
+        frameon=False,
+        fontsize=style.TICK_SIZE,
+    )
+    figure.draw_without_rendering()  # so that it is known where the points lie
+    for axes, points in zip(grid, panels.values(), strict=False):
+        _name_points(axes, np.asarray(points), tokens, colors)
+    return figure
+
+
+def _color(names: Sequence[str], group: int) -> str:
+    """The last group is what is neither: grey, where it is called other."""
+    return style.GREY if names[group].startswith("other") else COLORS[group % len(COLORS)]
+
+
+def _name_points(axes: Axes, points: NDArray[Any], tokens: Sequence[str], colors: Sequence[str]) -> None:
+    """Write tokens beside their points, as long as none lies on another's name, on a point or over the edge."""
+    figure = axes.get_figure()
+    assert figure is not None
+    pixel = figure.dpi / 72  # of a point
+    places = axes.transData.transform(points)  # (tokens, 2) pixels
+    inside = axes.get_window_extent()
+    half = POINT / 2 * pixel
+    taken = np.hstack((places - half, places + half))  # left, bottom, right, top; no name lies on a point either
+    for token, place, color in zip(tokens, places, colors, strict=True):
+        name = style.shorten(token, LONGEST_LABEL) or token
+        width = (0.68 * len(name) + 0.3) * LABEL_SIZE * pixel
+        height = 1.15 * LABEL_SIZE * pixel
+        for across, up in OFFSETS:
+            x = place[0] + across * (width / 2 + 4 * pixel)
+            y = place[1] + up * pixel * 1.45
+            box = np.array([x - width / 2, y - height / 2, x + width / 2, y + height / 2])
+            hits = (box[0] < taken[:, 2]) & (taken[:, 0] < box[2]) & (box[1] < taken[:, 3]) & (taken[:, 1] < box[3])
+            if hits.any() or not _within(inside, box):
+                continue
+            taken = np.vstack((taken, box))
+            axes.annotate(
+                name,
+                tuple(axes.transData.inverted().transform((x, y))),
+                fontsize=LABEL_SIZE,
+                color=color,
+                ha="center",
+                va="center",
+                parse_math=False,
+            ).set_in_layout(False)
+            break
+
+
+def _within(extent: Bbox, box: NDArray[np.float64]) -> bool:
+    return bool(box[0] >= extent.x0 and box[1] >= extent.y0 and box[2] <= extent.x1 and box[3] <= extent.y1)

@@ -1,0 +1,114 @@
+"""How long texts are, and how many of them fit a context."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+BINS = 50
+COLORS = [style.BLUE, style.ORANGE]  # of what fits, and of what is cut
+SHOWN = 0.99  # of the texts: the few that are much longer would press all others into a corner
+
+
+def lengths(
+    panels: Mapping[str, NDArray[Any]],
+    fits: NDArray[np.bool_] | None = None,
+    *,
+    title: str = "How long the texts are",
+    limit: str = "the context",
+    count: str = "texts",
+    beyond: str = "is cut",
+) -> Figure:
+    """Draw the distribution of each kind of length, a panel each, with the median and the 80% point.
+
+    panels: what is counted, with its unit, such as "words in a review" -> (texts,) int; fits: (texts,) bool, True where
+    a text fits the limit (None: there is none); limit, beyond: what the legend calls the two. The longest hundredth is
+    added to the last bar.
+    Raises ValueError for no texts, or lengths of another number.
+    """
+    sizes = {len(values) for values in panels.values()} | ({len(fits)} if fits is not None else set())
+    if len(sizes) != 1 or 0 in sizes:
+        raise ValueError(f"panels and fits are of {sorted(sizes)} texts; pass as many lengths for each, at least one")
+    figure = style.new_figure(height=4.4)
+    style.heading(figure, title)
+    for axes, (name, values) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True):
+        _draw(axes, np.asarray(values), fits, name, count)
+    if fits is not None:
+        share = float(np.mean(fits))
+        handles = [Patch(color=color) for color in COLORS][: 1 if share == 1 else 2]
+        names = [f"fits {limit}: {_percent(share)}", f"{beyond}: {_percent(1 - share)}"][: len(handles)]
+        figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=style.TICK_SIZE)
+    return figure
+
+
+def _draw(axes: Axes, values: NDArray[Any], fits: NDArray[np.bool_] | None, name: str, count: str) -> None:
+    style.label_axes(axes, name, f"share of {count}")
+    top = max(float(np.quantile(values, SHOWN)), float(values.min()) + 1)
+    shown = np.minimum(values, top)
+    bins = int(min(BINS, np.ceil(top - values.min()) + 1))
+    groups = [shown] if fits is None else [shown[fits], shown[~fits]]
+    weights = [np.full(len(group), 1 / len(values)) for group in groups]
+    low = float(values.min())
+    axes.hist(
+        groups,
+        bins=bins,
+        range=(low - 0.5, top + 0.5),
+        weights=weights,
+        stacked=True,
+        color=COLORS[: len(groups)],
+    )
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0 if axes.get_ylim()[1] > 0.05 else 1))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    median, most = np.quantile(values, [0.5, 0.8])
+    for value, dashes in ((median, (4, 2)), (most, (1, 1))):
+        axes.axvline(value, color=style.INK, linewidth=1.2, dashes=dashes)
+    axes.set_title(
+        f"half have at most {median:,.0f} (dashed), 80% at most {most:,.0f} (dotted)",
+        fontsize=style.TICK_SIZE,
+        color=style.INK,
+    )
+
+
+def _percent(share: float) -> str:
+    """Whole, but never all or nothing where it is not."""
+    return f"{share:.0%}" if share in (0, 1) or 0.005 <= share < 0.995 else f"{share:.2%}"
+
+
+def label_counts(
+    counts: NDArray[Any],
+    groups: Sequence[str],
+    names: Sequence[str],
+    *,
+    title: str = "Labels of each split",
+    unit: str = "rows",
+) -> Figure:
+    """Draw how many rows of each group have each label: a panel for each group, a bar for each label.
+
+    counts: (groups, names) int. Raises ValueError for another shape.
+    """
+    counts = np.asarray(counts)
+    if counts.shape != (len(groups), len(names)) or not counts.size:
+        raise ValueError(f"counts has shape {counts.shape} for {len(groups)} groups and {len(names)} names")
+    figure = style.new_figure(height=1.8 + 0.34 * len(names))
+    style.heading(figure, title)
+    panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    rows = np.arange(len(names))
+    for axes, group, values in zip(panels, groups, counts, strict=True):
+        style.label_axes(axes, f"number of {unit}", "", f"{group} (n = {values.sum():,})")
+        axes.barh(rows, values, color=style.BLUE, height=0.72)
+        top = max(int(values.max()), 1)
+        for row, value in zip(rows, values, strict=True):
+            axes.text(value + 0.02 * top, row, f"{value:,}", va="center", fontsize=style.TICK_SIZE - 1, color=style.INK)
+        axes.set_xlim(0, 1.3 * top)
+        axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    panels[0].set_yticks(rows, [style.shorten(name) for name in names], parse_math=False)
+    panels[0].set_ylim(len(names) - 0.5, -0.5)
+    return figure

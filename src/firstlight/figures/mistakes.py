@@ -1,0 +1,96 @@
+"""What a classifier is sure of and wrong about."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+from firstlight.figures import style
+
+MOST_LINES = 3  # of a text
+LINE, SPACE = 0.19, 0.14  # inches: a line of text, and what stands between two mistakes
+SIZE = 9.5  # points
+COLUMNS = (0.0, 0.155, 0.27)  # where each column begins, as a share of the width
+TEXT_WIDTH = (style.WIDTH - 2 * style.MARGIN) * (1 - COLUMNS[-1]) * 72 * 0.96  # points, with room for what pixels round
+
+
+class Mistake(NamedTuple):
+    """One wrong prediction."""
+
+    text: str
+    true: str
+    predicted: str
+    probability: float
+
+
+def mistakes(rows: Sequence[Mistake], *, title: str = "The most confident mistakes") -> Figure:
+    """Draw a table of mistakes: what is right, what was predicted and how surely, and the text, cut after three lines.
+
+    Raises ValueError if there are none.
+    """
+    if not rows:
+        raise ValueError("there are no mistakes to show")
+    cut = [_lines(row.text) for row in rows]
+    heights = [max(len(lines), 2) * LINE + SPACE for lines in cut]
+    height = sum(heights) + LINE + 2 * SPACE
+    figure = style.new_figure(height=height + 0.5)
+    style.heading(figure, title)
+    axes = figure.subplots()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(height, 0)  # inches, downwards
+    axes.set_axis_off()
+    for place, name in zip(COLUMNS, ("true", "predicted", "text"), strict=True):
+        axes.text(place, SPACE, name, fontsize=SIZE, fontweight="bold", color=style.INK, va="top")
+    position = LINE + 1.7 * SPACE
+    for row, lines, row_height in zip(rows, cut, heights, strict=True):
+        axes.axhline(position - 0.5 * SPACE, color=style.GREY, linewidth=style.THIN)
+        cells = (
+            (style.shorten(row.true, 15), style.BLUE),
+            (f"{style.shorten(row.predicted, 11)}\n{row.probability:.1%}", style.VERMILION),
+            ("\n".join(lines), style.INK),
+        )
+        for place, (text, color) in zip(COLUMNS, cells, strict=True):
+            axes.text(
+                *(place, position, text), fontsize=SIZE, color=color, va="top", linespacing=1.25, parse_math=False
+            ).set_in_layout(False)  # the lines are as wide as the figure already
+        position += row_height
+    return figure
+
+
+def _lines(text: str) -> list[str]:
+    """A text in lines that are not too wide, at most three, the last of which then ends in an ellipsis."""
+    lines = [""]
+    for word in text.split() or ["(empty)"]:
+        longer = f"{lines[-1]} {word}".strip()
+        if _width(longer) <= TEXT_WIDTH:
+            lines[-1] = longer
+            continue
+        lines += [word] if lines[-1] else []
+        lines[-1] = lines[-1] or word
+        while _width(lines[-1]) > TEXT_WIDTH and len(lines) <= MOST_LINES:  # a word longer than a line
+            end = len(_fitting(lines[-1]))
+            lines[-1:] = [lines[-1][:end], lines[-1][end:]]
+        if len(lines) > MOST_LINES:
+            return [*lines[: MOST_LINES - 1], _fitting(lines[MOST_LINES - 1], style.ELLIPSIS) + style.ELLIPSIS]
+    return lines
+
+
+def _fitting(text: str, ending: str = "") -> str:
+    """As much of a text as fits a line with an ending."""
+    while _width(text + ending) > TEXT_WIDTH:
+        text = text[:-1]
+    return text
+
+
+def _width(text: str) -> float:
+    """How wide a text is, in points."""
+    return sum(map(_character_width, text))
+
+
+@cache
+def _character_width(character: str) -> float:
+    width, _, _ = text_to_path.get_text_width_height_descent(character, FontProperties(size=SIZE), ismath=False)
+    return float(width)

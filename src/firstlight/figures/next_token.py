@@ -1,0 +1,81 @@
+"""What may come next, and how hard it is to tell at each place of the context."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+LONGEST_PROMPT = 40
+
+
+def next_token_bars(
+    tokens: Sequence[str], probabilities: NDArray[Any], *, prompt: str = "", title: str | None = None
+) -> Figure:
+    """Draw the probability of each of the likeliest next tokens, and of all others together.
+
+    tokens: for people, the likeliest first; probabilities: (tokens,), at most 1 in all.
+    Raises ValueError for other lengths, or for nothing.
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    if probabilities.shape != (len(tokens),) or not len(tokens):
+        raise ValueError(f"there are {len(tokens)} tokens and probabilities of shape {probabilities.shape}")
+    rest = max(1 - float(probabilities.sum()), 0.0)
+    names = [style.shorten(token) if token.strip() else token for token in tokens] + ["all others"]
+    values = np.append(probabilities, rest)
+    figure = style.new_figure(height=1.5 + 0.3 * len(values))
+    ending = prompt if len(prompt) <= LONGEST_PROMPT else style.ELLIPSIS + prompt[-LONGEST_PROMPT:]
+    ending = ending.replace("\n", "⏎")
+    style.heading(figure, title or (f"What comes after “{ending}”" if prompt else "How a text begins"))
+    axes = figure.subplots()
+    style.label_axes(axes, "probability of the next token", "next token")
+    rows = np.arange(len(values))
+    axes.barh(rows, values, color=[style.BLUE] * len(tokens) + [style.GREY], height=0.75)
+    for row, value in zip(rows, values, strict=True):
+        axes.annotate(
+            f"{value:.1%}",
+            (value, row),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=style.TICK_SIZE,
+            color=style.INK,
+        )
+    axes.set_yticks(rows, names, parse_math=False)
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.set_xlim(0, 1.12 * max(float(values.max()), 0.01))
+    axes.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0 if values.max() > 0.05 else 1))
+    return figure
+
+
+def loss_per_position(
+    losses: NDArray[Any], *, title: str = "What the context is worth", unit: str = "nats per token"
+) -> Figure:
+    """Draw the mean loss at each position of the context, with twice its standard error.
+
+    losses: (windows, positions), in windows that begin anywhere. Raises ValueError for another shape, or nothing.
+    """
+    losses = np.asarray(losses, dtype=np.float64)
+    if losses.ndim != 2 or not losses.size:
+        raise ValueError(f"losses has shape {losses.shape}; pass (windows, positions)")
+    mean = losses.mean(axis=0)
+    error = 2 * losses.std(axis=0) / np.sqrt(len(losses))
+    places = np.arange(1, losses.shape[1] + 1)
+    figure = style.new_figure(height=4.6)
+    style.heading(figure, title)
+    axes = figure.subplots()
+    style.label_axes(axes, "position in the context: tokens that are seen, the present one included", f"loss ({unit})")
+    axes.fill_between(places, mean - error, mean + error, color=style.SKY, alpha=0.5, linewidth=0, label="± 2 errors")
+    axes.plot(places, mean, color=style.BLUE, marker="o", markersize=3, linewidth=1.5, label="mean")
+    axes.axhline(
+        losses.mean(), color=style.INK, linewidth=1, linestyle="--", label=f"of all positions: {losses.mean():.3f}"
+    )
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter("{x:.0f}")
+    axes.grid(color=style.PALE, linewidth=style.THIN)
+    axes.legend(frameon=False, fontsize=style.TICK_SIZE)
+    return figure

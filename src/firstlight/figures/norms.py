@@ -1,0 +1,51 @@
+"""How large weights and gradients are, layer by layer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+ROW = 0.21  # inches
+
+
+def norms(
+    names: Sequence[str],
+    weights: NDArray[Any],
+    gradients: NDArray[Any] | None = None,
+    *,
+    title: str = "Norms of weights and gradients",
+) -> Figure:
+    """Draw the norm of every layer's weights, and of their gradient, from the input down to the output.
+
+    weights, gradients: (names,), at least 0; a zero is written, as the scale has no place for it.
+    Raises ValueError for other lengths, or for nothing.
+    """
+    sides = {"weights": np.asarray(weights, dtype=np.float64)}
+    if gradients is not None:
+        sides["gradient of the loss"] = np.asarray(gradients, dtype=np.float64)
+    if not names or any(values.shape != (len(names),) for values in sides.values()):
+        shapes = {side: values.shape for side, values in sides.items()}
+        raise ValueError(f"there are {len(names)} names and values of shapes {shapes}")
+    figure = style.new_figure(height=1.5 + ROW * len(names))
+    style.heading(figure, title)
+    panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
+    rows = np.arange(len(names))
+    for axes, color, (side, values) in zip(panels, (style.BLUE, style.VERMILION), sides.items(), strict=False):
+        style.label_axes(axes, f"norm of the {side}", "")
+        above = values > 0
+        lowest = values[above].min() / 2 if above.any() else 0.1
+        axes.hlines(rows[above], lowest, values[above], color=style.PALE, linewidth=3)
+        axes.plot(values[above], rows[above], color=color, marker="o", markersize=6, linestyle="none")
+        axes.set_xscale("log")
+        axes.set_xlim(lowest, (values.max() if above.any() else 1) * 2)
+        for row in rows[~above]:
+            axes.text(lowest * 1.1, row, "0", va="center", fontsize=style.TICK_SIZE - 1, color=style.INK)
+        axes.grid(axis="x", color=style.PALE, linewidth=style.THIN)
+        axes.set_axisbelow(True)
+    panels[0].set_yticks(rows, names, fontsize=style.TICK_SIZE - 1, parse_math=False)
+    panels[0].set_ylim(len(names) - 0.4, -0.6)
+    return figure

@@ -1,0 +1,70 @@
+"""How networks tell positions apart: similarity of position encodings, and the waves that they are made of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+
+WAVES = 4
+
+
+def cosine_similarity(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """The cosine of the angle between every two vectors: (n, dim) -> (n, n); zero where one has no length."""
+    vectors = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit @ unit.T
+
+
+def position_similarity(encodings: Mapping[str, NDArray[Any]], *, title: str = "How alike the positions are") -> Figure:
+    """Draw, side by side, the cosine similarity between all positions of each encoding.
+
+    encodings: name -> (positions, dim). Raises ValueError for none.
+    """
+    if not encodings:
+        raise ValueError("encodings is empty; pass at least one table of positions")
+    figure = style.new_figure(height=1.2 + (style.WIDTH - 1.2) / max(len(encodings), 2))
+    style.heading(figure, title)
+    panels = figure.subplots(1, len(encodings), squeeze=False)[0]
+    for number, (axes, (name, vectors)) in enumerate(zip(panels, encodings.items(), strict=True)):
+        style.label_axes(axes, "position", "" if number else "position", name)
+        image = axes.imshow(cosine_similarity(vectors), cmap=style.DIVERGING, vmin=-1, vmax=1, interpolation="nearest")
+    bar = figure.colorbar(image, ax=list(panels), location="bottom", shrink=0.5, aspect=40, label="cosine similarity")
+    bar.outline.set_linewidth(style.THIN)
+    style.tidy(bar.ax)
+    return figure
+
+
+def position_waves(table: NDArray[Any], *, title: str = "The position encoding") -> Figure:
+    """Draw a table of positions as a heat map, and some of its columns as waves over the positions.
+
+    table: (positions, dim). Raises ValueError for another shape, or nothing.
+    """
+    table = np.asarray(table)
+    if table.ndim != 2 or not table.size:
+        raise ValueError(f"table has shape {table.shape}; pass (positions, dim)")
+    figure = style.new_figure(height=7.6)
+    style.heading(figure, title)
+    top, bottom = figure.subplots(2, 1, height_ratios=(1.2, 1))
+    limit = float(np.abs(table).max()) or 1.0
+    style.label_axes(top, "position", "coordinate")
+    image = top.imshow(
+        table.T, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest", origin="lower"
+    )
+    bar = figure.colorbar(image, ax=top, label="value", pad=0.02)
+    bar.outline.set_linewidth(style.THIN)
+    style.tidy(bar.ax)
+    style.label_axes(bottom, "position", "value")
+    sines = np.arange(0, table.shape[1], 2)  # the odd ones are cosines of the same waves
+    columns = sines if len(sines) <= WAVES else sines[np.linspace(0, 0.6 * len(sines), WAVES).astype(int)]
+    for color, column in zip(style.PALETTE, columns, strict=False):
+        bottom.plot(table[:, column], color=color, linewidth=1.8, label=f"coordinate {column}")
+    bottom.set_xlim(-0.5, len(table) - 0.5)
+    bottom.set_ylim(-1.08 * limit, 1.08 * limit)
+    bottom.grid(color=style.PALE, linewidth=style.THIN)
+    figure.legend(loc="outside lower center", ncols=WAVES, frameon=False, fontsize=style.TICK_SIZE)
+    return figure

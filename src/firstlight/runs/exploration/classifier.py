@@ -1,0 +1,91 @@
+"""Figures of what a classifier predicts, on the validation split, and of why."""
+
+import numpy as np
+
+from firstlight.data.labels import LEFT_OUT
+from firstlight.data.options import Labels
+from firstlight.figures import calibration as calibrations
+from firstlight.figures import colored_text, stars
+from firstlight.figures import confusion_matrix as matrices
+from firstlight.figures import mistakes as tables
+from firstlight.runs.exploration import insight
+from firstlight.runs.exploration.catalog import Drawn, NothingToDrawError
+from firstlight.runs.exploration.subject import SPLIT, Subject
+
+MOST_MISTAKES = 10
+MOST_WORDS = 300  # of a text that is coloured
+
+
+def confusion_matrix(subject: Subject) -> Drawn:
+    """Counts, and shares of each true class."""
+    names = subject.classifier.class_names
+    predicted, targets = _used(subject)
+    counts = np.zeros((len(names), len(names)), dtype=np.int64)
+    np.add.at(counts, (targets, predicted), 1)
+    return Drawn(matrices.confusion_matrix(counts, names, title=f"Confusion matrix, {SPLIT}"))
+
+
+def probability_per_star(subject: Subject) -> Drawn:
+    """The probability of positive for each number of stars, those that were left out included."""
+    judged = subject.judged
+    is_binary = subject.reviews.options.labels is Labels.binary
+    event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
+    share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
+    return Drawn(stars.probability_per_star(share, judged.labels + 1, event=event, unseen=unseen))
+
+
+def predicted_per_class(subject: Subject) -> Drawn:
+    """The shares of the predicted classes."""
+    predicted, targets = _used(subject)
+    return Drawn(stars.predicted_per_star(predicted, targets, subject.classifier.class_names))
+
+
+def calibration(subject: Subject) -> Drawn:
+    """Accuracy against confidence."""
+    judged = subject.judged
+    used = judged.targets != LEFT_OUT
+    found = calibrations.calibration(judged.probabilities[used], judged.targets[used])
+    return Drawn(calibrations.calibration_curve(found, title=f"Calibration, {used.sum():,} {SPLIT} texts"))
+
+
+def mistakes(subject: Subject) -> Drawn:
+    """The wrong predictions of the highest probability."""
+    judged, names = subject.judged, subject.classifier.class_names
+    predicted = judged.probabilities.argmax(axis=1)
+    wrong = np.flatnonzero((judged.targets != LEFT_OUT) & (predicted != judged.targets))
+    if not len(wrong):
+        raise NothingToDrawError(f"the run makes no mistake on the {SPLIT} split")
+    surest = wrong[np.argsort(-judged.probabilities[wrong].max(axis=1), kind="stable")][:MOST_MISTAKES]
+    texts = subject.reviews.texts(judged.rows[surest])
+    rows = [
+        tables.Mistake(text, names[judged.targets[i]], names[predicted[i]], float(judged.probabilities[i].max()))
+        for i, text in zip(surest, texts, strict=True)
+    ]
+    title = f"The {len(rows)} most confident of {len(wrong):,} mistakes, {SPLIT}"
+    return Drawn(tables.mistakes(rows, title=title))
+
+
+def attributions(subject: Subject) -> Drawn:
+    """The words of one text, coloured by what they say."""
+    text, notes = subject.chosen_text()
+    found = subject.of_text(text, lambda chosen: insight.attributions(subject.classifier, chosen))
+    if found.method == insight.GRADIENT_TIMES_INPUT:
+        notes = [*notes, f"computed by {found.method}; integrated gradients need the extra captum"]
+    words, scores = found.words, found.scores
+    if len(words) > MOST_WORDS:
+        notes = [*notes, f"the first {MOST_WORDS} of {len(words)} words are drawn"]
+        words, scores = words[:MOST_WORDS], scores[:MOST_WORDS]
+    figure = colored_text.colored_words(
+        words,
+        scores,
+        title=f"Why “{found.label}” ({found.probability:.1%}), by {found.method}",
+        label=f"what each word adds to the log-odds of “{found.label}” (nats)",
+    )
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def _used(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
+    """What is predicted for the rows that have a target, and the targets: both (n,)."""
+    judged = subject.judged
+    used = judged.targets != LEFT_OUT
+    return judged.probabilities[used].argmax(axis=1), judged.targets[used]

@@ -1,0 +1,346 @@
+"""Figures of what is inside a network: attention, positions, embeddings, norms."""
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from firstlight.data.labels import LEFT_OUT, targets_of
+from firstlight.data.pairs import IGNORED
+from firstlight.data.windows import EveryWindow, WindowBatch
+from firstlight.errors import UserError
+from firstlight.figures import attention as attention_figures
+from firstlight.figures import embeddings as embedding_figures
+from firstlight.figures import norms as norm_figures
+from firstlight.figures import positions as position_figures
+from firstlight.lit.losses import classification_loss
+from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
+from firstlight.runs.exploration.catalog import Drawn, NothingToDrawError
+from firstlight.runs.exploration.insight import AttentionMap, readable
+from firstlight.runs.exploration.subject import SPLIT, Subject
+from firstlight.runs.load import Loaded
+from firstlight.runs.loaded_classifier import LoadedClassifier
+from firstlight.runs.loaded_generator import LoadedGenerator
+from firstlight.runs.loaded_translator import LoadedTranslator
+from firstlight.text.sentence_tokenizers import MARKS, SPACE
+from firstlight.text.text_tokenizers import CharacterTokenizer
+from firstlight.text.tokenizers import CONTINUATION, SPECIAL
+
+LAST = 4  # tokens: as far back as most heads of post 2 look
+MOST_TOKENS = 300  # that are drawn as points
+MOST_ROWS = 256  # of validation, of which the gradient is taken
+NEIGHBOURS = 30  # t-SNE's perplexity
+BYTES = 256
+POSITIVE = frozenset(
+    {"amazing", "awesome", "beautiful", "best", "better", "comfortable", "easily", "easy", "enjoy", "enjoyed"}
+    | {"excellent", "excited", "fantastic", "fast", "favorite", "fine", "fits", "fun", "funny", "glad", "good", "great"}
+    | {"happy", "helpful", "impressed", "interesting", "love", "loved", "lovely", "loves", "nice", "nicely", "perfect"}
+    | {"perfectly", "pleased", "powerful", "pretty", "quality", "recommend", "satisfied", "smooth", "sturdy", "super"}
+    | {"sweet", "well", "wonderful", "worth"}
+)
+NEGATIVE = frozenset(
+    {"annoying", "awful", "bad", "boring", "broke", "broken", "cheap", "cheaply", "crap", "damaged", "dead"}
+    | {"defective", "died", "difficult", "disappointed", "disappointing", "disappointment", "dull", "fail", "failed"}
+    | {"fails", "fake", "garbage", "hard", "hate", "horrible", "junk", "lack", "mess", "missing", "never", "nothing"}
+    | {"poor", "poorly", "problem", "problems", "refund", "return", "returned", "returning", "ripped", "sad", "sadly"}
+    | {"stopped", "stupid", "terrible", "thin", "ugly", "unfortunately", "useless", "waste", "weak", "worst", "wrong"}
+)
+VOWELS = frozenset("aeiouyàáâäèéêëìíîïòóôöùúûüAEIOUYÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜ")
+
+
+def attention(subject: Subject) -> Drawn:
+    """All maps of all blocks."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    figure = attention_figures.attention_grid({part.name: part.weights for part in found.maps}, title=_title(subject))
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def attention_head(subject: Subject) -> Drawn:
+    """One map, with its tokens."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    part = _chosen_block(subject, found.maps)
+    num_heads = len(part.weights)
+    if subject.head is not None and not 1 <= subject.head <= num_heads:
+        raise UserError(f"--head {subject.head}: {part.name} has heads 1 to {num_heads}")
+    head = _most_decided(part.weights) if subject.head is None else subject.head - 1
+    weights = part.weights[head : head + 1]
+    figure = attention_figures.attention_heads(
+        weights,
+        part.queries,
+        part.keys,
+        f"{part.name.capitalize()}, head {head + 1}",
+        highest=float(weights.max()),
+    )
+    if max(map(len, part.keys)) == 1:
+        figure.axes[0].tick_params(axis="x", rotation=0)
+    figure.axes[0].set_title("")  # which the heading has said
+    figure.axes[0].set_xlabel("token that is looked at")
+    figure.axes[0].set_ylabel("token that is written" if "cross" in part.name else "token that looks")
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def cross_attention(subject: Subject) -> Drawn:
+    """All heads of the decoder's last block."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    part = [part for part in found.maps if "cross" in part.name][-1]
+    title = part.name.capitalize()
+    figure = attention_figures.attention_heads(part.weights, part.queries, part.keys, title)
+    for axes in figure.axes[: len(part.weights)]:
+        axes.set_xlabel("token of the source")
+        axes.set_ylabel("token that is written")
+    return Drawn(figure, notes)
+
+
+def attention_recent(subject: Subject) -> Drawn:
+    """How much goes to the last four tokens."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    looks_back = [part for part in found.maps if "cross" not in part.name and "encoder" not in part.name]
+    length = looks_back[0].weights.shape[1]
+    if length <= LAST:
+        raise NothingToDrawError(
+            f"the text has {length} tokens, and {LAST + 1} or more are needed; give a longer --text"
+        )
+    shares = {part.name: attention_figures.recent_share(part.weights, LAST) for part in looks_back}
+    even = float(np.mean([LAST / (row + 1) for row in range(LAST, length)]))
+    figure = attention_figures.recent_bars(
+        shares, even, last=LAST, title=f"Attention to the last four of up to {length} tokens"
+    )
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def position_similarity(subject: Subject) -> Drawn:
+    """Learned, sinusoidal, rotary and relative positions side by side."""
+    model, network = subject.config["model"], subject.run.network
+    own, length, dim = model["positions"], subject.context_length, int(model["dim"])
+    head_dim = model["head_dim"] or dim // model["num_heads"]
+    panels = {f"learned{_mine(own, 'learned')}{side}": table for side, table in _learned(subject.run).items()}
+    notes = []
+    if not panels and subject.other is not None:
+        panels = {f"learned (compared run){side}": table for side, table in _learned(subject.other).items()}
+    if not panels:
+        notes.append("learned positions can be seen of a run that has them (model.positions=learned), or by --compare")
+    places = model["first_position"] + model["position_scale"] * torch.arange(length)
+    panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
+    if head_dim % 2 == 0:
+        turned = RotaryPositions(length, 1, head_dim, model["position_scale"])(torch.ones(1, length, head_dim))
+        panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
+        notes.append("rotary: how alike one vector of ones is to itself once it is turned at both positions")
+    relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
+    if relative is not None:
+        panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
+        notes.append("relative: positions are distances here, the middle one being 0")
+    return Drawn(position_figures.position_similarity(panels), notes)
+
+
+def position_waves(subject: Subject) -> Drawn:
+    """The run's own encoding: a table, or the sinusoid behind its turns."""
+    model = subject.config["model"]
+    learned = _learned(subject.run)
+    if learned:
+        side, table = next(iter(learned.items()))
+        return Drawn(position_figures.position_waves(table, title=f"The learned positions{side}"))
+    is_rotary = model["positions"] == "rotary"
+    width = (model["head_dim"] or model["dim"] // model["num_heads"]) if is_rotary else model["dim"]
+    first = 0 if is_rotary else model["first_position"]
+    places = first + model["position_scale"] * torch.arange(subject.context_length)
+    title = "The waves by which rotary positions turn a head" if is_rotary else "The sinusoidal position encoding"
+    return Drawn(position_figures.position_waves(sinusoid(places, int(width)).numpy(), title=title))
+
+
+def embeddings(subject: Subject) -> Drawn:
+    """PCA and t-SNE of the embedding, and of the output head where it is another matrix."""
+    run = subject.run
+    chosen, names, groups, group_names = _tokens(run)
+    if len(chosen) < 4:
+        raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and 4 or more are needed")
+    network: Any = run.network
+    tables = {"embedding": network.embedding.weight}
+    notes = []
+    if not isinstance(run, LoadedClassifier):
+        if network.head.weight is network.embedding.weight:
+            notes.append(
+                "the head reads with the embedding's own matrix (model.tie_embeddings), so there is one to see"
+            )
+        else:
+            tables["output head"] = network.head.weight
+    panels: dict[str, NDArray[np.float64]] = {}
+    axis_labels: dict[str, tuple[str, str]] = {}
+    for name, weight in tables.items():
+        vectors = weight.detach().numpy()[chosen]
+        points, shares = embedding_figures.principal_components(vectors)
+        title = f"{name}, PCA"
+        panels[title] = points
+        axis_labels[title] = (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")
+        title = f"{name}, t-SNE"
+        panels[title] = _neighbours(vectors)
+        axis_labels[title] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
+    figure = embedding_figures.embeddings(
+        panels,
+        names,
+        groups,
+        group_names,
+        axis_labels=axis_labels,
+        title=f"Vectors of {len(chosen)} of {vocab_size_of(run):,} tokens, {vectors.shape[1]} dimensions",
+    )
+    return Drawn(figure, notes)
+
+
+def norms(subject: Subject) -> Drawn:
+    """Frobenius norms of every matrix and vector, and of its gradient where there is data to take it of."""
+    network = subject.run.network
+    parameters = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
+    notes = []
+    gradients = None
+    try:
+        loss = _validation_loss(subject)
+        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        gradients = np.array([0.0 if part is None else float(part.norm()) for part in found])
+    except NothingToDrawError as error:
+        notes.append(f"no gradients: {error}")
+    names = [_short(name) for name in parameters]
+    sizes = np.array([float(weight.detach().norm()) for weight in parameters.values()])
+    return Drawn(norm_figures.norms(names, sizes, gradients), notes)
+
+
+def vocab_size_of(run: Loaded) -> int:
+    """Of what a run reads, or of what a translator writes."""
+    return run.tokenizers.target.vocab_size if isinstance(run, LoadedTranslator) else run.tokenizer.vocab_size
+
+
+def _title(subject: Subject) -> str:
+    return "Attention while it translates" if isinstance(subject.run, LoadedTranslator) else "Attention, block by block"
+
+
+def _chosen_block(subject: Subject, maps: list[AttentionMap]) -> AttentionMap:
+    """The block of --block, by the order of the maps, or the last one."""
+    if subject.block is None:
+        return maps[-1]
+    if not 1 <= subject.block <= len(maps):
+        there = ", ".join(f"{i} {part.name}" for i, part in enumerate(maps, start=1))
+        raise UserError(f"--block {subject.block}: there are {there}")
+    return maps[subject.block - 1]
+
+
+def _most_decided(weights: NDArray[np.floating]) -> int:
+    """The head whose rows have the least entropy. weights: (heads, queries, keys)."""
+    entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=2).mean(axis=1)
+    return int(entropy.argmin())
+
+
+def _mine(own: str, kind: str) -> str:
+    return " (this run)" if own == kind else ""
+
+
+def _learned(run: Loaded) -> dict[str, NDArray[np.float32]]:
+    """A run's learned tables: (positions, dim) each, by side where there are two."""
+    network: Any = run.network
+    sides = {"source_positions": ", source", "positions": ", target"}
+    found = {
+        sides[name]: getattr(network, name).table.weight.detach().numpy()
+        for name in sides
+        if isinstance(getattr(network, name, None), LearnedPositions)
+    }
+    return found if len(found) > 1 else dict(zip([""], found.values(), strict=False))
+
+
+def _tokens(run: Loaded) -> tuple[list[int], list[str], list[int], list[str]]:
+    """Which tokens are drawn, their names, the group of each, and the names of the groups."""
+    if isinstance(run, LoadedGenerator) and isinstance(run.tokenizer, CharacterTokenizer):
+        tokenizer = run.tokenizer
+        chosen = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.unwritten][:MOST_TOKENS]
+        groups = [_group_of_character(tokenizer.words[i]) for i in chosen]
+        names = ["vowels", "consonants", "capital vowels", "capital consonants", "punctuation and space"]
+        return chosen, [readable(tokenizer, i, run.separator_id) for i in chosen], groups, names
+    words = run.tokenizers.target.words if isinstance(run, LoadedTranslator) else run.tokenizer.words
+    marks = [word for word in words[: len(MARKS)] if word in {*MARKS, *SPECIAL}]
+    if any(word.startswith((SPACE, CONTINUATION)) for word in words):
+        is_of_bytes = any(word.startswith(SPACE) for word in words)
+        alphabet = BYTES if is_of_bytes else sum(len(word.removeprefix(CONTINUATION)) == 1 for word in words)
+        chosen = list(range(len(marks) + alphabet, len(words)))[:MOST_TOKENS] or list(range(len(marks), len(words)))
+        names = [_readable_piece(run, words, i) for i in chosen]
+        groups = [_group_of_piece(words[i], is_of_bytes=is_of_bytes) for i in chosen]
+        return chosen, names, groups, ["begins a word", "capitalised", "inside a word", "other signs"]
+    opinions = [i for i, word in enumerate(words) if word in POSITIVE | NEGATIVE][: MOST_TOKENS // 3]
+    others = [i for i in range(len(marks), len(words)) if words[i] not in POSITIVE | NEGATIVE]
+    chosen = [*opinions, *others[: MOST_TOKENS - len(opinions)]]
+    groups = [0 if words[i] in POSITIVE else 1 if words[i] in NEGATIVE else 2 for i in chosen]
+    return chosen, [words[i] for i in chosen], groups, ["positive words", "negative words", "other words"]
+
+
+def _group_of_character(character: str) -> int:
+    if not character.isalpha():
+        return 4
+    return (0 if character in VOWELS else 1) + (2 if character.isupper() else 0)
+
+
+def _group_of_piece(piece: str, *, is_of_bytes: bool) -> int:
+    """piece: with the mark of a word's beginning (Ġ), or of its continuation (##) where it is not of bytes."""
+    plain = piece.removeprefix(SPACE).removeprefix(CONTINUATION)
+    if not plain.isalpha():
+        return 3
+    is_inside = (
+        not piece.startswith(SPACE) and not plain[0].isupper() if is_of_bytes else piece.startswith(CONTINUATION)
+    )
+    return 2 if is_inside else 1 if plain[0].isupper() else 0
+
+
+def _readable_piece(run: Loaded, words: list[str], token_id: int) -> str:
+    if isinstance(run, LoadedTranslator):
+        return run.tokenizers.target.readable([token_id])[0] or words[token_id]
+    if isinstance(run, LoadedGenerator):
+        return readable(run.tokenizer, token_id, run.separator_id)
+    return words[token_id].replace(CONTINUATION, "·")
+
+
+def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """t-SNE, the same every time: (n, dim) -> (n, 2)."""
+    from sklearn.manifold import TSNE
+
+    perplexity = min(NEIGHBOURS, (len(vectors) - 1) / 3)
+    method = TSNE(2, perplexity=perplexity, init="pca", learning_rate="auto", random_state=0)
+    return np.asarray(method.fit_transform(np.asarray(vectors, dtype=np.float32)), dtype=np.float64)
+
+
+def _short(name: str) -> str:
+    """A parameter's name without what all have."""
+    return name.replace(".transformation", "").replace("self_attention", "attention")
+
+
+def _validation_loss(subject: Subject) -> Tensor:
+    """The loss of some validation data, without dropout, with its graph."""
+    run = subject.run
+    with torch.enable_grad():
+        match run:
+            case LoadedClassifier():
+                return _loss_of_reviews(subject, run.network)
+            case LoadedGenerator():
+                data = subject.stream
+                windows = EveryWindow(data.stream(SPLIT), run.network.context_length, MOST_ROWS)
+                places = next(iter(windows), None)
+                if places is None:
+                    raise NothingToDrawError(f"{data.source.where} has too little {SPLIT} text")
+                batch = data.table(WindowBatch(torch.from_numpy(places)))
+                return F.cross_entropy(run.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
+            case LoadedTranslator():
+                pairs = subject.pairs
+                part = pairs.table(pairs.lookup()[pairs.rows(SPLIT)[:MOST_ROWS]])
+                logits = run.network(part.source_ids, part.token_ids, part.source_mask, part.target_mask)
+                return F.cross_entropy(logits.flatten(0, 1), part.targets.flatten(), ignore_index=IGNORED)
+
+
+def _loss_of_reviews(subject: Subject, network: nn.Module) -> Tensor:
+    reviews, classifier = subject.reviews, subject.classifier
+    rows = reviews.encoded.rows_of(SPLIT)
+    targets = targets_of(reviews.encoded.labels[rows], reviews.options.labels)
+    rows, targets = rows[targets != LEFT_OUT][:MOST_ROWS], targets[targets != LEFT_OUT][:MOST_ROWS]
+    if not len(rows):
+        raise NothingToDrawError(f"{reviews.source.where} has no {SPLIT} rows")
+    batch = classifier.batch(reviews.encoded.ids, rows)
+    return classification_loss(network(batch.token_ids, batch.padding_mask), torch.from_numpy(targets))

@@ -1,0 +1,85 @@
+"""Curves of a training: what is drawn, and that it can be read."""
+
+import numpy as np
+import pytest
+
+from figures_support import check_readable, data_axes
+from firstlight.figures import style
+from firstlight.figures.curves import Curve, curves, running_mean
+
+STEPS = np.array([9, 19, 29])
+
+
+def line(label: str, values: list[float], color: str = style.BLUE, *, dashed: bool = False) -> Curve:
+    return Curve(label, STEPS[: len(values)], np.array(values), color, dashed)
+
+
+def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
+    figure = curves(
+        {
+            "loss (nats)": [
+                line("training", [3.0, 2.0, 1.0], style.ORANGE, dashed=True),
+                line("validation", [2.5, 2.0]),
+            ],
+            "accuracy": [line("validation", [0.1, 0.2])],
+        }
+    )
+    check_readable(figure)
+    loss, accuracy = data_axes(figure)
+    assert (loss.get_xlabel(), loss.get_ylabel(), accuracy.get_ylabel()) == ("step", "loss (nats)", "accuracy")
+    training, validation = loss.lines
+    assert training.get_xdata().tolist() == [9, 19, 29]
+    assert training.get_ydata().tolist() == [3, 2, 1]
+    assert (training.get_linestyle(), training.get_color()) == ("--", style.ORANGE)
+    assert (validation.get_linestyle(), validation.get_color()) == ("-", style.BLUE)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["training", "validation"]
+
+
+def test_long_curves_stand_pale_behind_their_running_mean() -> None:
+    steps, values = np.arange(200), np.random.default_rng(0).random(200)
+    figure = curves({"loss": [Curve("training", steps, values, style.BLUE)]})
+    check_readable(figure)
+    raw, smooth = data_axes(figure)[0].lines
+    assert raw.get_ydata().tolist() == values.tolist()
+    assert raw.get_alpha() < 0.5
+    assert smooth.get_ydata()[0] == pytest.approx(values[:20].mean())
+    assert smooth.get_xdata()[0] == 19
+    assert smooth.get_ydata()[-1] == pytest.approx(values[-20:].mean())
+    assert smooth.get_xdata()[-1] == 199
+
+
+def test_a_running_mean_of_few_values_is_the_values() -> None:
+    steps, values = running_mean(STEPS, np.array([3.0, 5.0, 4.0]))
+    assert (steps.tolist(), values.tolist()) == ([9, 19, 29], [3, 5, 4])
+
+
+def test_a_few_very_high_losses_do_not_press_the_others_into_a_corner() -> None:
+    values = np.concatenate(([4000.0], np.linspace(3, 1, 99)))
+    (axes,) = data_axes(curves({"loss": [Curve("training", np.arange(100), values, style.BLUE)]}))
+    assert axes.get_ylim()[1] < 10
+    assert axes.get_ylim()[0] < 1
+
+
+def test_four_curves_of_two_runs_can_be_read() -> None:
+    lines = [
+        line(f"dropout={d}, {name}", [3.0, 2.0, d], color, dashed=name == "training")
+        for d, color in ((0.1, style.BLUE), (0.0, style.VERMILION))
+        for name in ("training", "validation")
+    ]
+    figure = curves(
+        {"loss (nats)": lines, "accuracy (share that is right)": lines}, title="dropout=0.1 against dropout=0"
+    )
+    check_readable(figure)
+    assert len(figure.legends[0].get_texts()) == 4
+
+
+def test_steps_in_the_millions_and_a_loss_that_is_no_number_can_be_drawn() -> None:
+    steps = np.arange(0, 5_000_000, 250_000)
+    check_readable(curves({"loss": [Curve("training", steps, np.linspace(4, 1, 20), style.BLUE)]}))
+    check_readable(curves({"loss": [line("training", [1.0, np.nan, 2.0])]}))
+
+
+def test_nothing_to_draw_is_an_error() -> None:
+    for panels in ({}, {"loss": []}, {"loss": [line("training", [])]}):
+        with pytest.raises(ValueError, match="there are no values to draw"):
+            curves(panels)

@@ -1,0 +1,90 @@
+"""Vectors in a plane: the projection, the points, and their names."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from figures_support import check_readable, data_axes
+from firstlight.figures import style
+from firstlight.figures.embeddings import embeddings, principal_components
+
+RNG = np.random.default_rng(0)
+TOKENS = [f"token{i}" for i in range(7)]
+GROUPS = [0, 1, 2, 0, 1, 2, 0]
+NAMES = ["vowels", "consonants", "other words"]
+
+
+def test_the_first_component_is_where_the_vectors_vary_most() -> None:
+    vectors = np.outer([-3.0, -1.0, 0.0, 4.0], [0.0, 2.0, 0.0]) + np.outer([1.0, -1.0, 1.0, -1.0], [0.1, 0.0, 0.0]) + 5
+    points, shares = principal_components(vectors)
+    assert points.shape == (4, 2)
+    assert points[:, 0].tolist() == pytest.approx([-6, -2, 0, 8], abs=0.02)  # 2 × the deviation, upwards
+    assert shares.sum() == pytest.approx(1)
+    assert shares[0] > 0.99
+
+
+def test_components_that_there_are_not_are_zero() -> None:
+    points, shares = principal_components(np.ones((5, 1)))
+    assert points.shape == (5, 2)
+    assert not points.any()
+    assert shares.tolist() == [0, 0]
+
+
+def test_points_have_the_colour_of_their_group() -> None:
+    panels = {"embedding, PCA": RNG.normal(size=(7, 2)), "embedding, t-SNE": RNG.normal(size=(7, 2))}
+    labels = {"embedding, PCA": ("1st component (50%)", "2nd component (20%)")}
+    figure = embeddings(panels, TOKENS, GROUPS, NAMES, axis_labels=labels)
+    check_readable(figure)
+    for axes, (title, points) in zip(data_axes(figure), panels.items(), strict=True):
+        assert axes.get_title() == title
+        for group, line in enumerate(axes.lines):
+            np.testing.assert_array_equal(np.array(line.get_data()).T, points[[g == group for g in GROUPS]])
+        assert [line.get_color() for line in axes.lines] == [style.BLUE, style.VERMILION, style.GREY]
+        assert len({line.get_marker() for line in axes.lines}) == 3
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == NAMES
+    assert data_axes(figure)[0].get_ylabel() == "2nd component (20%)"
+
+
+def test_a_name_stands_beside_its_point_in_its_colour() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])
+    figure = embeddings({"map": points}, ["left", "$top", "right"], [0, 1, 2], NAMES)
+    (axes, *_) = data_axes(figure)
+    found = {text.get_text(): text for text in axes.texts}
+    for name, point, color in zip(
+        ("left", "$top", "right"), points, (style.BLUE, style.VERMILION, style.GREY), strict=True
+    ):
+        assert found[name].xy == pytest.approx(point, abs=0.15)
+        assert found[name].get_color() == color
+
+
+def test_names_lie_neither_on_each_other_nor_on_points() -> None:
+    points = RNG.normal(size=(300, 2))
+    tokens = [f"word{i}" for i in range(300)]
+    figure = embeddings({"PCA": points, "t-SNE": points**3}, tokens, [i % 3 for i in range(300)], NAMES)
+    check_readable(figure)
+    for axes, drawn in zip(data_axes(figure), (points, points**3), strict=True):
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert 10 < len(boxes) < 300
+        assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+        places = axes.transData.transform(drawn)
+        for box in boxes:
+            assert not ((box.min < places) & (places < box.max)).all(axis=1).any()
+
+
+def test_where_there_is_room_for_one_the_first_token_is_named() -> None:
+    points = np.vstack((np.zeros((9, 2)), [[1.0, 1.0]]))
+    axes = data_axes(embeddings({"map": points}, list("abcdefghij"), [0] * 10, ["vowels"]))[0]
+    assert "a" in {text.get_text() for text in axes.texts}
+
+
+def test_four_panels_have_two_rows() -> None:
+    figure = embeddings({f"map {i}": RNG.normal(size=(7, 2)) for i in range(4)}, TOKENS, GROUPS, NAMES)
+    check_readable(figure)
+    assert len(data_axes(figure)) == 4
+
+
+@pytest.mark.parametrize(("count", "num_groups"), [(6, 7), (7, 6), (0, 0)])
+def test_other_lengths_are_an_error(count: int, num_groups: int) -> None:
+    with pytest.raises(ValueError, match=r"tokens, .* groups, and points of shapes"):
+        embeddings({"map": np.zeros((count, 2))}, TOKENS if count else [], GROUPS[:num_groups], NAMES)

@@ -1,0 +1,47 @@
+"""The table of mistakes: what is written, and that it can be read."""
+
+import pytest
+
+from figures_support import check_readable
+from firstlight.figures.mistakes import Mistake, mistakes
+
+LONG = "It was very good until it broke, and then it was not. " * 30
+
+
+def texts(*rows: Mistake) -> list[str]:
+    figure = mistakes(rows)
+    check_readable(figure)
+    axes = figure.axes[0].get_window_extent()
+    assert all(text.get_window_extent().x1 <= axes.x1 + 1 for text in figure.axes[0].texts), "wider than the lines"
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def test_each_mistake_has_its_classes_its_probability_and_its_text() -> None:
+    found = texts(
+        Mistake("Good.\n Not!", "negative", "positive", 0.987), Mistake("Bad, $5_{", "5 stars", "1 star", 0.5)
+    )
+    assert found[:3] == ["true", "predicted", "text"]
+    assert found[3:6] == ["negative", "positive\n98.7%", "Good. Not!"]
+    assert found[6:] == ["5 stars", "1 star\n50.0%", "Bad, $5_{"]
+
+
+def test_a_long_text_is_cut_after_three_lines() -> None:
+    *_, text = texts(Mistake(LONG, "negative", "positive", 0.9))
+    assert len(text.split("\n")) == 3
+    assert text.endswith("…")
+    assert LONG.startswith(" ".join(text.removesuffix("…").split("\n")))
+
+
+def test_an_empty_text_and_one_long_word_can_be_shown() -> None:
+    *_, text = texts(Mistake(" ", "a", "b", 0.9))
+    assert text == "(empty)"
+    texts(Mistake("W" * 500, "a class of a long name", "another class of a long name", 0.9))
+
+
+def test_many_mistakes_of_any_length_can_be_read() -> None:
+    texts(*(Mistake(LONG[: 40 * i], "negative", "positive", 0.9) for i in range(12)))
+
+
+def test_no_mistakes_are_an_error() -> None:
+    with pytest.raises(ValueError, match="there are no mistakes to show"):
+        mistakes([])

@@ -1,0 +1,64 @@
+"""What comes next, and the loss of each position: what is drawn, and that it can be read."""
+
+import numpy as np
+import pytest
+
+from figures_support import check_readable
+from firstlight.figures import style
+from firstlight.figures.next_token import loss_per_position, next_token_bars
+
+
+def test_the_bars_are_the_probabilities_and_what_is_left() -> None:
+    figure = next_token_bars(["e", "␣", "$"], np.array([0.5, 0.25, 0.05]), prompt="How\nchanc")
+    check_readable(figure)
+    (axes,) = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([0.5, 0.25, 0.05, 0.2])
+    assert [text.get_text() for text in axes.texts] == ["50.0%", "25.0%", "5.0%", "20.0%"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["e", "␣", "$", "all others"]
+    assert axes.yaxis_inverted()  # the likeliest is on top
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("probability of the next token", "next token")
+    assert figure.get_suptitle() == "What comes after “How⏎chanc”"
+
+
+def test_of_a_long_prompt_the_end_is_shown_and_of_none_a_beginning() -> None:
+    heading = next_token_bars(["e"], np.array([0.5]), prompt="x" * 100 + "the end").get_suptitle()
+    assert heading.startswith("What comes after “…x")
+    assert heading.endswith("xthe end”")
+    assert next_token_bars(["e"], np.array([0.5])).get_suptitle() == "How a text begins"
+
+
+@pytest.mark.parametrize("probabilities", [np.full(30, 1 / 40), np.array([1.0]), np.full(3, 1e-4)])
+def test_flat_and_sure_expectations_can_be_read(probabilities: np.ndarray) -> None:
+    check_readable(next_token_bars([f"piece{i}" for i in range(len(probabilities))], probabilities))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_other_lengths_are_an_error(count: int) -> None:
+    with pytest.raises(ValueError, match="tokens and probabilities of shape"):
+        next_token_bars(["a", "b", "c"][: 3 if count else 0], np.full(count, 0.1))
+
+
+def test_the_curve_is_the_mean_of_each_position_with_twice_its_error() -> None:
+    losses = np.array([[4.0, 2.0, 1.0], [2.0, 2.0, 3.0], [3.0, 2.0, 2.0], [3.0, 2.0, 2.0]])
+    figure = loss_per_position(losses, unit="nats per character")
+    check_readable(figure)
+    (axes,) = figure.axes
+    mean, all_positions = axes.lines
+    assert mean.get_xdata().tolist() == [1, 2, 3]
+    assert mean.get_ydata().tolist() == [3, 2, 2]
+    assert mean.get_color() == style.BLUE
+    assert all_positions.get_ydata()[0] == pytest.approx(losses.mean())
+    band = axes.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(3 + 2 * np.sqrt(0.5) / 2)
+    assert axes.get_ylabel() == "loss (nats per character)"
+    assert axes.get_xlabel().startswith("position in the context")
+
+
+def test_a_long_context_can_be_read() -> None:
+    check_readable(loss_per_position(np.random.default_rng(0).random((7, 512))))
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 5), (2, 3, 4)])
+def test_losses_of_another_shape_are_an_error(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="pass \\(windows, positions\\)"):
+        loss_per_position(np.zeros(shape))

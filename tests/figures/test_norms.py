@@ -1,0 +1,51 @@
+"""Norms: what is drawn, and that it can be read."""
+
+import numpy as np
+import pytest
+
+from figures_support import check_readable, data_axes
+from firstlight.figures.norms import norms
+
+NAMES = ["embedding.weight", "blocks.0.attention.query.weight", "head.bias"]
+
+
+def test_weights_and_gradients_stand_side_by_side_from_the_input_down() -> None:
+    figure = norms(NAMES, np.array([7.0, 0.5, 0.0]), np.array([1e-3, 2e-2, 0.3]))
+    check_readable(figure)
+    weights, gradients = data_axes(figure)
+    assert weights.lines[0].get_data()[0].tolist() == [7.0, 0.5]
+    assert weights.lines[0].get_data()[1].tolist() == [0, 1]
+    assert [text.get_text() for text in weights.texts] == ["0"]  # the scale has no place for it
+    assert gradients.lines[0].get_data()[0].tolist() == [1e-3, 2e-2, 0.3]
+    assert [label.get_text() for label in weights.get_yticklabels()] == NAMES
+    assert weights.yaxis_inverted()
+    assert weights.get_xscale() == "log"
+    assert [axes.get_xlabel() for axes in (weights, gradients)] == [
+        "norm of the weights",
+        "norm of the gradient of the loss",
+    ]
+
+
+def test_weights_can_be_drawn_alone() -> None:
+    figure = norms(NAMES, np.array([7.0, 0.5, 2.0]))
+    check_readable(figure)
+    assert len(data_axes(figure)) == 1
+
+
+@pytest.mark.parametrize("count", [1, 23, 90])
+def test_many_layers_can_be_read(count: int) -> None:
+    names = [f"decoder.{i}.cross_attention.norm_before.weight" for i in range(count)]
+    values = 10 ** np.random.default_rng(0).uniform(-6, 2, size=count)
+    check_readable(norms(names, values, values[::-1]))
+
+
+def test_gradients_of_nothing_can_be_drawn() -> None:
+    check_readable(norms(NAMES, np.ones(3), np.zeros(3)))
+
+
+def test_other_lengths_are_an_error() -> None:
+    for weights, gradients in ((np.ones(2), None), (np.ones(3), np.ones(2))):
+        with pytest.raises(ValueError, match="there are 3 names and values of shapes"):
+            norms(NAMES, weights, gradients)
+    with pytest.raises(ValueError, match="there are 0 names"):
+        norms([], np.array([]))

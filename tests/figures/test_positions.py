@@ -1,0 +1,59 @@
+"""Position encodings: what is drawn, and that it can be read."""
+
+import numpy as np
+import pytest
+
+from figures_support import check_readable, data_axes
+from firstlight.figures.positions import cosine_similarity, position_similarity, position_waves
+
+RNG = np.random.default_rng(0)
+
+
+def test_the_similarity_is_the_cosine() -> None:
+    vectors = np.array([[3.0, 0.0], [0.0, 5.0], [-1.0, 0.0], [7.0, 7.0], [0.0, 0.0]])
+    found = cosine_similarity(vectors)
+    half = np.sqrt(0.5)
+    assert found[0].tolist() == pytest.approx([1, 0, -1, half, 0])
+    assert found[3].tolist() == pytest.approx([half, half, -half, 1, 0])
+    assert not found[4].any()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_encodings_stand_side_by_side_on_one_scale(count: int) -> None:
+    encodings = {f"encoding {i} (this run)": RNG.normal(size=(11 + 2 * i, 5)) for i in range(count)}
+    figure = position_similarity(encodings)
+    check_readable(figure)
+    panels = data_axes(figure)
+    assert [axes.get_title() for axes in panels] == list(encodings)
+    for axes, vectors in zip(panels, encodings.values(), strict=True):
+        np.testing.assert_allclose(axes.images[0].get_array(), cosine_similarity(vectors))
+        assert axes.images[0].get_clim() == (-1, 1)
+        assert axes.get_xlabel() == "position"
+    (bar,) = [axes for axes in figure.axes if axes not in panels]
+    assert bar.get_xlabel() == "cosine similarity"
+
+
+def test_no_encodings_are_an_error() -> None:
+    with pytest.raises(ValueError, match="encodings is empty"):
+        position_similarity({})
+
+
+@pytest.mark.parametrize("shape", [(13, 8), (50, 32), (2, 1), (128, 5), (7, 2)])
+def test_the_table_is_a_heat_map_and_some_columns_are_waves(shape: tuple[int, int]) -> None:
+    table = RNG.normal(size=shape)
+    figure = position_waves(table, title="The table")
+    check_readable(figure)
+    top, bottom = data_axes(figure)
+    np.testing.assert_array_equal(top.images[0].get_array(), table.T)  # coordinates upwards, positions across
+    low, high = top.images[0].get_clim()
+    assert high == -low == np.abs(table).max()
+    assert (top.get_xlabel(), top.get_ylabel()) == ("position", "coordinate")
+    for line in bottom.lines:
+        column = int(line.get_label().removeprefix("coordinate "))
+        np.testing.assert_array_equal(line.get_ydata(), table[:, column])
+    assert len(bottom.lines) == min(4, -(-shape[1] // 2))
+
+
+def test_a_table_of_another_shape_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"table has shape \(3,\)"):
+        position_waves(np.zeros(3))

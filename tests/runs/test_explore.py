@@ -1,0 +1,318 @@
+"""Exploring a run from the command line: figures, the page, and mistakes."""
+
+import base64
+import html
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from firstlight.runs.exploration.catalog import DRAWINGS, NAMES, traits_of
+from tests_support import ROOT, Scripts
+
+Trained = Callable[[str], Path]
+LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b in ("cat", "dog") for c in "xyz") * 40
+DATA = ["lengths", "labels", "vocabulary"]
+JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "mistakes", "attributions"]
+INSIDE = ["position_similarity", "position_waves", "embeddings", "norms", "curves"]
+OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_head", *INSIDE]
+
+
+@pytest.fixture(scope="module")
+def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a generator of characters."""
+    scripts = Scripts(tmp_path_factory.mktemp("generator"))
+    (scripts.folder / "text.txt").write_text(LINES, encoding="utf-8")
+    data = f"data.path={scripts.folder / 'text.txt'}"
+    return scripts.train(
+        "task=text", data, "model=tiny", "model.num_layers=2", "context_length=11", "trainer.max_steps=20",
+        "trainer.log_every_n_steps=5",
+        "trainer.accelerator=cpu", "logger=tensorboard", "data.batch_size=8",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def own(trained: Trained, tmp_path: Path) -> Path:
+    """A copy of the run of sentiment, to be changed."""
+    return Path(shutil.copytree(trained("sentiment"), tmp_path / "run"))
+
+
+def drawn(run: Path) -> list[str]:
+    return sorted(path.stem for path in (run / "figures").glob("*.png"))
+
+
+def explored(scripts: Scripts, *arguments: str) -> str:
+    """What a run of the script says on standard error; it must end well."""
+    done = scripts.run("explore", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def refused(scripts: Scripts, *arguments: str) -> str:
+    """The one line that the script answers with."""
+    done = scripts.run("explore", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_all_figures_of_a_classifier_are_drawn_and_shown_on_one_page(own: Path, scripts: Scripts) -> None:
+    notes = explored(scripts, str(own))
+    assert drawn(own) == sorted(OF_SENTIMENT)
+    for name in OF_SENTIMENT:
+        assert abs(imread(own / "figures" / f"{name}.png").shape[1] - 1200) <= 1
+        assert "<svg" in (own / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert re.findall(r'<figure id="(\w+)">', page) == OF_SENTIMENT
+    images = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)\"", page)]
+    assert images == [(own / "figures" / f"{name}.png").read_bytes() for name in OF_SENTIMENT]
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page needs nothing from elsewhere"
+    for drawing in DRAWINGS:
+        assert (drawing.caption in html.unescape(page)) == (drawing.name in OF_SENTIMENT)
+    assert "GENERATED SAMPLE" not in page
+    assert "the text is one of the validation split" in notes
+    assert notes.count("the text is one of the validation split") == 1
+
+
+def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> None:
+    explored(scripts, str(own), "--figures", "attributions", "attention_head", "--text", "good " * 40)
+    assert drawn(own) == ["attention_head", "attributions"]
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert page.count("the text has 40 tokens, of which the network is given 23") == 2
+    assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_head"], "in the order of asking"
+
+
+def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts) -> None:
+    explored(scripts, str(generator))
+    data = ["characters", "passages", "vocabulary"]
+    own_figures = ["next_token", "loss_per_position", "surprise"]
+    inside = ["attention", "attention_head", "attention_recent", *INSIDE]
+    assert drawn(generator) == sorted([*data, *own_figures, *inside])
+
+
+def test_a_generator_of_the_words_of_reviews_has_the_figures_of_both(scripts: Scripts, reviews_folder: Path) -> None:
+    sizes = ["model=tiny", "context_length=13", "trainer.max_steps=5", "trainer.accelerator=cpu"]
+    run = scripts.train("task=review_text", f"data.path={reviews_folder}", *sizes)
+    figures = ["lengths", "labels", "next_token", "surprise", "embeddings", "attention_recent"]
+    explored(scripts, str(run), "--figures", *figures)
+    assert drawn(run) == sorted(figures)
+
+
+def test_figures_go_to_the_runs_own_tensorboard(generator: Path, scripts: Scripts) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    done = scripts.run("explore", str(generator), "--figures", "next_token", "--text", "the ca", "--log")
+    assert done.returncode == 0, done.stderr
+    assert f"TensorBoard has them in {generator / 'tensorboard'}" in done.stdout
+    events = EventAccumulator(str(generator / "tensorboard"), size_guidance={"images": 0}).Reload()
+    (image,) = events.Images("explore/next_token")
+    assert image.step == json.loads((generator / "metrics.json").read_text())["steps"] == 20
+
+
+@pytest.mark.slow
+def test_figures_go_to_wandb_as_a_run_of_the_same_group(own: Path, scripts: Scripts) -> None:
+    config = own / "config.yaml"
+    node = (
+        "logger:\n  wandb:\n    _target_: lightning.pytorch.loggers.WandbLogger\n    project: p\n    offline: true\n"
+        "    group: null\n    name: null\n    tags: [a]\n    job_type: train\n"
+    )
+    text = re.sub(r"^logger:\n(?:  .*\n)+", node, config.read_text(encoding="utf-8"), flags=re.M)
+    config.write_text(text, encoding="utf-8")
+    done = scripts.run_alone("explore", str(own), "--figures", "curves", "--log")
+    assert done.returncode == 0, done.stderr
+    assert "W&B: kept offline; to upload it: wandb sync" in done.stdout
+    (folder,) = (own / "wandb").glob("offline-run-*")
+    assert list(folder.glob("files/media/images/explore/curves*.png"))
+    content = next(folder.glob("*.wandb")).read_bytes()
+    assert b"explore" in content
+    assert own.name.encode() in content
+
+
+def test_a_run_without_loggers_of_figures_has_none_to_send_them_to(own: Path, scripts: Scripts) -> None:
+    assert "--log: the run's loggers (csv) show no figures" in refused(scripts, str(own), "--log")
+
+
+def test_two_runs_are_compared_and_named_by_what_differs(
+    own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, tiny_training: list[str]
+) -> None:
+    other = scripts.train("task=sentiment", *tiny_training, "dropout=0", "seed=5")
+    notes = explored(scripts, str(own), "--compare", str(other), "--figures", "comparison")
+    svg = (own / "figures" / "comparison.svg").read_text(encoding="utf-8")
+    assert "dropout=0.3, training" in svg
+    assert "dropout=0.0, validation" in svg
+    assert "the runs differ in dropout, seed\n" in notes
+
+
+def test_a_run_of_the_sample_says_so_everywhere(own: Path, scripts: Scripts) -> None:
+    import torch
+
+    for path in (own / "checkpoints").glob("*.ckpt"):
+        checkpoint = torch.load(path, weights_only=True)
+        checkpoint["firstlight"]["data_source"] = "sample"
+        torch.save(checkpoint, path)
+    done = scripts.run("explore", str(own), "--figures", "curves", "embeddings")
+    assert "GENERATED SAMPLE" in done.stdout
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert page.count("Generated sample.") == 2
+    assert page.count("GENERATED SAMPLE") == 1 + 2  # at the top, and in the heading of every figure
+    assert "GENERATED SAMPLE" in (own / "figures" / "curves.svg").read_text(encoding="utf-8")
+
+
+def lose_data(run: Path, reviews: Path) -> None:
+    """Let a run believe that its data lay elsewhere."""
+    import torch
+
+    for path in (run / "checkpoints").glob("*.ckpt"):
+        checkpoint = torch.load(path, weights_only=True)
+        checkpoint["firstlight"]["config"]["data"]["path"] = str(reviews / "nowhere.csv")
+        torch.save(checkpoint, path)
+
+
+def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
+    own: Path, scripts: Scripts, reviews_folder: Path
+) -> None:
+    lose_data(own, reviews_folder)
+    notes = explored(scripts, str(own), "--figures", "lengths", "calibration", "norms", "attributions")
+    assert drawn(own) == ["attributions", "norms"]
+    for name in ("lengths", "calibration"):
+        assert re.search(rf"note: {name} is not drawn: .*nowhere\.csv: there is no such file", notes)
+    assert "norms: no gradients: " in notes
+    assert "the data is not found, so the text is made up" in notes
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert "Not drawn" in page
+    assert page.count("<li>") == 2
+    explored(scripts, str(own), "--figures", "lengths", "--data.path", str(reviews_folder))
+    assert "lengths" in drawn(own)
+
+
+def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts, reviews_folder: Path) -> None:
+    lose_data(own, reviews_folder)
+    done = scripts.run("explore", str(own), "--figures", "lengths")
+    assert done.returncode == 2
+    assert "error: nothing can be drawn: " in done.stderr
+    assert "Traceback" not in done.stderr
+    (own / "history.jsonl").unlink()
+    done = scripts.run("explore", str(own), "--figures", "curves")
+    assert done.returncode == 2
+    assert "history.jsonl is missing or has no metrics" in done.stderr
+
+
+def test_other_data_than_that_of_training_is_not_taken_for_it(
+    own: Path, scripts: Scripts, reviews_folder: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    for path in (own / "checkpoints").glob("*.ckpt"):
+        checkpoint = torch.load(path, weights_only=True)
+        checkpoint["firstlight"]["data_fingerprint"] = "another"
+        torch.save(checkpoint, path)
+    done = scripts.run("explore", str(own), "--figures", "confusion_matrix")
+    assert done.returncode == 2
+    assert "the run was trained on other data than" in done.stderr
+
+
+def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_folder: Path) -> None:
+    done = scripts.run("explore", "--task", "stars", "--data.path", str(reviews_folder))
+    assert done.returncode == 0, done.stderr
+    folder = scripts.folder / "logs" / "stars"
+    assert drawn(folder) == sorted(DATA)
+    assert "GENERATED SAMPLE" not in done.stdout
+    done = scripts.run("explore", "--task", "names", "--data.source", "sample")
+    assert done.returncode == 0, done.stderr
+    assert drawn(scripts.folder / "logs" / "names") == ["characters", "passages"]
+    assert "GENERATED SAMPLE" in done.stdout
+    assert "GENERATED SAMPLE" in (scripts.folder / "logs/names/figures/characters.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["RUN", "--figures", "atention"], "there is no such figure; did you mean attention? There are lengths"),
+        (["RUN", "--figures", "surprise"], "does not fit this run, a classifier (transformer); these do: lengths,"),
+        (["RUN", "--figures", "comparison"], "--figures comparison needs a second run; name it by --compare"),
+        (["RUN", "--compare", "RUN"], "is the run itself; name another"),
+        (["RUN", "--compare", "nowhere"], "nowhere: there is no such run folder"),
+        (["RUN", "--text", " "], "--text is empty; write one, or leave it out"),
+        (["RUN", "--text", "!!!", "--figures", "attention"], "the text has no word of two letters or more"),
+        (["RUN", "--block", "7", "--figures", "attention_head"], "--block 7: there are 1 block 1"),
+        (["RUN", "--head", "3", "--figures", "attention_head"], "--head 3: block 1 has heads 1 to 2"),
+        (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
+        ([], "give either a run, such as latest, or --task"),
+        (["nowhere"], "nowhere: there is no such run folder"),
+        (["--task", "star"], "--task star: there is no such task; there are"),
+        (["--task", "stars", "--text", "good"], "--text is about a run, and --task stars draws data alone"),
+        (["--task", "stars", "--log"], "--log sends figures to the loggers of a run"),
+        (["--task", "stars", "--figures", "attention"], "--figures attention does not fit --task stars without a run"),
+        (["--task", "stars", "--data.path", "nowhere.csv"], "data.path=nowhere.csv: there is no such file"),
+        (["--task", "names", "--data.text-column", "a"], "--data.text-column means nothing to --task names"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(arguments: list[str], message: str, trained: Trained, scripts: Scripts) -> None:
+    run = str(trained("sentiment"))
+    assert message in refused(scripts, *(run if argument == "RUN" else argument for argument in arguments))
+    assert not (Path(run) / "figures").exists()
+
+
+def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, scripts: Scripts) -> None:
+    (own / "config.yaml").write_text("data: {path: a}\n")
+    assert "is no run of a network" in refused(scripts, str(own))
+    (own / "config.yaml").unlink()
+    assert "config.yaml is missing or broken" in refused(scripts, str(own))
+
+
+def test_a_mistake_is_answered_before_anything_heavy_is_imported(trained: Trained) -> None:
+    code = (
+        "import sys; sys.argv = ['explore.py', {!r}, '--figures', 'surprise']\n"
+        "from firstlight.runs.explore import main\n"
+        "try: main()\n"
+        "except ValueError: pass\n"
+        "assert not set(sys.modules) & {{'torch', 'matplotlib', 'lightning', 'datasets'}}"
+    )
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-c", code.format(str(trained("sentiment")))], check=True, cwd=ROOT / "src")
+
+
+def test_help_lists_every_figure(scripts: Scripts) -> None:
+    done = scripts.run("explore", "--help")
+    assert done.returncode == 0
+    words = set(re.findall(r"\w+", done.stdout))
+    assert words >= set(NAMES)
+
+
+def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_more() -> None:
+    from importlib import import_module
+
+    assert len(set(NAMES)) == len(NAMES)
+    for drawing in DRAWINGS:
+        assert callable(getattr(import_module(f"firstlight.runs.exploration.{drawing.module}"), drawing.name))
+        assert len(drawing.caption) > 80
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "expected", "missing"),
+    [
+        ({"pooling": "mean", "architecture": "bag_of_words", "positions": "none", "causal": False}, {"labels": "stars"},
+         {"classifier", "embedding", "reviews", "stars", "words"}, {"attention", "encoded", "looks_back"}),
+        ({"pooling": "mean", "architecture": "logistic", "positions": "none", "causal": False}, {"labels": "classes"},
+         {"classifier", "reviews"}, {"embedding", "attention", "stars"}),
+        ({"pooling": "max", "architecture": "transformer", "positions": "relative", "causal": True},
+         {"labels": "binary"},
+         {"classifier", "attention", "looks_back", "stars"}, {"encoded"}),
+        ({"positions": "rotary", "causal": False}, {"preparation": "lines"},
+         {"generator", "attention", "encoded", "characters"}, {"looks_back", "words", "classifier"}),
+        ({"positions": "none", "causal": False, "num_decoder_layers": None}, {"source_column": "en"},
+         {"translator", "pairs", "looks_back", "words"}, {"encoded", "generator"}),
+    ],
+)  # fmt: skip
+def test_traits_say_what_fits(model: dict, data: dict, expected: set[str], missing: set[str]) -> None:
+    found = traits_of({"model": model, "data": data}, is_run=True)
+    assert found >= expected | {"run"}
+    assert not found & missing
+    assert "run" not in traits_of({"model": model, "data": data}, is_run=False)
