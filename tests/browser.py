@@ -41,9 +41,14 @@ def a_browser() -> Iterator[Any]:
 
 def open_file(browser: Any, file: Path, width: int = 1200) -> Opened:
     """A file of this machine in a new window of the browser."""
+    return open_address(browser, file.absolute().as_uri(), width)
+
+
+def open_address(browser: Any, address: str, width: int = 1200) -> Opened:
+    """A page in a new window of the browser."""
     opened = Opened(browser.new_page(viewport={"width": width, "height": 900}))
     opened.page.on("request", lambda request: opened.requests.append(request.url))
     opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
     opened.page.on("console", lambda message: opened.errors.append(message.text) if message.type == "error" else None)
-    opened.page.goto(file.absolute().as_uri())
+    opened.page.goto(address)
     return opened

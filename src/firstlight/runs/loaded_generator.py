@@ -1,7 +1,7 @@
 """A trained generator as an object: without its data set, and without Lightning."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -112,21 +112,37 @@ class LoadedGenerator:
             notes.append(f"the prompt has {len(ids)} tokens, of which the network sees the last {length}")
         return Prompt(torch.tensor([ids]), text, notes)
 
-    def stream(self, prompt: Prompt, num_samples: int, writing: Writing) -> Iterator[list[str]]:
-        """What each sample goes on with, token after token, until all have ended. Raises UserError."""
+    def stream(
+        self,
+        prompt: Prompt,
+        num_samples: int,
+        writing: Writing,
+        watch: Callable[[Tensor, Tensor], object] | None = None,
+    ) -> Iterator[list[str]]:
+        """What each sample goes on with, token after token, until all have ended. Raises UserError.
+
+        watch: is told, for each token, the logits, (samples, vocabulary), and the ids that were drawn, (samples,).
+        """
         sampling = writing.sampling(self.tokenizer.unwritten)
         random = torch.Generator()
         if writing.seed is None:
             random.seed()
         else:
             random.manual_seed(writing.seed)
+
+        def choose(logits: Tensor) -> Tensor:
+            chosen = sampling.choose(logits, random)
+            if watch is not None:
+                watch(logits, chosen)
+            return chosen
+
         decoders = [self.tokenizer.stream() for _ in range(num_samples)]
         is_over = [False] * num_samples
         steps = generate(
             self.network,
             prompt.token_ids.expand(num_samples, -1),
             writing.tokens,
-            lambda logits: sampling.choose(logits, random),
+            choose,
             window=Window[writing.window],
             context_length=self.seen(writing.context_length),
         )

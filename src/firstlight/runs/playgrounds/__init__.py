@@ -1,0 +1,1 @@
+"""The playground: a page on this machine where people try trained runs."""

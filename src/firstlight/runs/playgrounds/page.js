@@ -1,0 +1,279 @@
+"use strict";
+// Asks the server for what each run says, shows it, and lets attention and candidates be looked at.
+// HTML comes only from the server, which has escaped it; everything else is set as text.
+
+const MOST_CHARACTERS = 200000; // sent; the server reads far fewer
+const WAIT = 60; // milliseconds after a key, before all panels are asked
+const SILENT = "The playground does not answer. Does it still run in its terminal?";
+const running = new WeakMap(); // panel -> the AbortController of what it waits for
+const written = new WeakMap(); // panel -> its tokens, with their candidates
+
+const panelsOf = (form) => [...form.closest("section").querySelectorAll(".panel")];
+const formOf = (panel) => panel.closest("section").querySelector("form");
+const answerOf = (panel) => panel.querySelector(".answer");
+
+function element(tag, classes, text = "") {
+  const made = document.createElement(tag);
+  made.className = classes;
+  made.textContent = text;
+  return made;
+}
+
+function valuesOf(form) {
+  const values = {};
+  for (const field of form.elements) {
+    if (!field.name) continue;
+    if (field.type === "number") values[field.name] = field.value === "" ? null : Number(field.value);
+    else values[field.name] = field.value;
+  }
+  const isPrompt = form.classList.contains("written"); // of which the end counts
+  values.text = isPrompt ? values.text.slice(-MOST_CHARACTERS) : values.text.slice(0, MOST_CHARACTERS);
+  return values;
+}
+
+function post(panel, what, values) {
+  running.get(panel)?.abort();
+  const controller = new AbortController();
+  running.set(panel, controller);
+  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values) };
+  return fetch(`runs/${panel.dataset.run}/${what}`, { ...options, signal: controller.signal });
+}
+
+function complain(panel, error) {
+  if (error.name === "AbortError") return;
+  if (!panel.querySelector(".silent")) answerOf(panel).append(element("p", "notice error silent", SILENT));
+}
+
+// --- classifiers and translators: asked as one types ---
+
+// One request at a time for each panel: what is typed meanwhile is asked for afterwards, all at once.
+async function ask(panel) {
+  panel.isStale = true;
+  if (panel.isAsking) return;
+  panel.isAsking = true;
+  while (panel.isStale) {
+    panel.isStale = false;
+    await askOnce(panel);
+  }
+  panel.isAsking = false;
+}
+
+async function askOnce(panel) {
+  const values = valuesOf(formOf(panel));
+  const answer = answerOf(panel);
+  if (panel.dataset.label) values.label = panel.dataset.label;
+  for (const choice of answer.querySelectorAll("select")) values[choice.name] = choice.value === "" ? null : Number(choice.value);
+  try {
+    const classes = answer.querySelector(".classes"); // which a large network gives long before it has explained them
+    if (classes) {
+      fill(classes, await (await post(panel, "answer", { ...values, quick: 1 })).text());
+      if (panel.isStale) return;
+    }
+    fill(answer, await (await post(panel, "answer", values)).text());
+    answer.classList.remove("looking");
+  } catch (error) {
+    complain(panel, error);
+  }
+}
+
+// The keyboard stays where it is: a bar's label, or a field's name.
+function fill(part, html) {
+  const { dataset, name } = part.contains(document.activeElement) ? document.activeElement : {};
+  part.innerHTML = html;
+  if (dataset?.label) part.querySelector(`[data-label="${CSS.escape(dataset.label)}"]`)?.focus();
+  else if (name) part.querySelector(`[name="${name}"]`)?.focus();
+}
+
+function askAll(form) {
+  clearTimeout(form.waiting);
+  if (form.checkValidity()) panelsOf(form).forEach(ask);
+}
+
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form.typed");
+  if (!form) return;
+  clearTimeout(form.waiting);
+  form.waiting = setTimeout(() => {
+    if (event.target.name === "text") panelsOf(form).forEach((panel) => delete panel.dataset.label);
+    askAll(form);
+  }, WAIT);
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches(".view select")) ask(event.target.closest(".panel"));
+});
+
+// --- attention: the row of a word that looks, or the column of one that is looked at ---
+
+function look(word) {
+  const map = word.closest(".attention");
+  const answer = word.closest(".answer");
+  if (!map.weights) map.weights = Uint8Array.from(atob(map.dataset.weights), (byte) => byte.charCodeAt(0));
+  const columns = Number(map.dataset.columns);
+  const isRow = "row" in word.dataset;
+  const own = Number(isRow ? word.dataset.row : word.dataset.column);
+  const others = [...map.querySelectorAll(isRow ? "[data-column]" : "[data-row]")];
+  const weights = others.map((_, i) => map.weights[isRow ? own * columns + i : i * columns + own] / 255);
+  const largest = Math.max(...weights, 0.02);
+  for (const each of map.querySelectorAll(".word")) {
+    each.style.removeProperty("--look");
+    each.classList.toggle("here", each === word);
+  }
+  others.forEach((other, i) => {
+    const part = Math.round((65 * weights[i]) / largest);
+    other.style.setProperty("--look", `color-mix(in srgb, var(--attention) ${part}%, white)`);
+  });
+  const best = weights.map((weight, i) => [weight, others[i].textContent]).sort((a, b) => b[0] - a[0]).slice(0, 4);
+  const looks = answer.querySelector(".looks");
+  looks.replaceChildren(element("b", "", word.textContent), isRow ? " looks at " : " is looked at by ");
+  looks.append(best.filter(([weight]) => weight > 0).map(([weight, name]) => `${name} ${Math.round(100 * weight)}%`).join(", "));
+  answer.classList.add("looking");
+}
+
+document.addEventListener("mouseover", (event) => {
+  const word = event.target.closest?.(".attention .word");
+  if (word) look(word);
+  else document.querySelectorAll(".looking").forEach(lookAway);
+});
+
+function lookAway(answer) {
+  answer.classList.remove("looking");
+  answer.querySelectorAll(".here").forEach((word) => word.classList.remove("here"));
+}
+
+// --- generators: text as it is written ---
+
+async function write(panel) {
+  const answer = answerOf(panel);
+  const output = element("div", "output");
+  output.tabIndex = 0;
+  const said = element("div", "said");
+  answer.replaceChildren(output, element("div", "considered"), said);
+  written.set(panel, []);
+  try {
+    const response = await post(panel, "write", valuesOf(formOf(panel)));
+    if (!response.ok) {
+      answer.innerHTML = await response.text();
+      return;
+    }
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const lines = (rest + part.value).split("\n");
+      rest = lines.pop();
+      lines.forEach((line) => show(panel, JSON.parse(line)));
+    }
+  } catch (error) {
+    if (error.name === "AbortError") said.append(element("p", "note", "stopped"));
+    complain(panel, error);
+  }
+}
+
+function show(panel, event) {
+  const output = panel.querySelector(".output");
+  const said = panel.querySelector(".said");
+  if ("begin" in event) {
+    output.append(element("span", "prompt", event.begin));
+    event.notes.forEach((note) => said.append(element("p", "note", note)));
+  }
+  if (event.tokens) {
+    const isAtEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 40;
+    for (const token of event.tokens) {
+      const shown = element("span", "token");
+      if (token.text.includes("\n")) shown.append(element("span", "mark", "⏎"));
+      if (token.mark) shown.append(element("span", "mark", token.mark));
+      shown.append(token.text);
+      shown.dataset.token = written.get(panel).push(token) - 1;
+      output.append(shown);
+    }
+    if (isAtEnd) output.scrollTop = output.scrollHeight;
+  }
+  if (event.end) {
+    const { characters, seconds } = event.end;
+    said.append(element("p", "note", `${characters} characters in ${seconds} s; click one to see what else was considered there`));
+  }
+  if (event.error) said.append(element("p", "notice error", event.error));
+}
+
+function consider(panel, number) {
+  const token = written.get(panel)?.[number];
+  const shown = panel.querySelector(`[data-token="${number}"]`);
+  if (!token || !shown) return;
+  panel.querySelectorAll(".token.chosen").forEach((other) => other.classList.remove("chosen"));
+  shown.classList.add("chosen");
+  shown.scrollIntoView({ block: "nearest" });
+  const box = panel.querySelector(".considered");
+  if (!token.candidates.length) return box.replaceChildren();
+  const head = element("div", "row head");
+  head.append(...["token", "", "network", "drawn with"].map((name, i) => element("span", i > 1 ? "share" : "", name)));
+  const rows = token.candidates.map(([name, model, drawn, isDrawn]) => {
+    const row = element("div", `row${isDrawn ? " drawn" : drawn ? "" : " never"}`);
+    const track = element("span", "track");
+    track.append(element("span", "fill"));
+    track.firstChild.style.width = `${100 * model}%`;
+    row.append(element("span", "name", name), track, ...[model, drawn].map((share) => element("span", "share", percent(share))));
+    return row;
+  });
+  const text = "What the network gave each token here, and with what probability it was drawn after temperature, top-k and top-p. ← → move on.";
+  box.replaceChildren(element("p", "", text), head, ...rows);
+}
+
+const percent = (share) => (share > 0 && share < 0.0005 ? "<0.1%" : `${(100 * share).toFixed(1)}%`);
+
+async function writeAll(form) {
+  if (!form.reportValidity()) return;
+  const panels = panelsOf(form);
+  const writing = {};
+  form.writing = writing;
+  form.querySelector(".stop").disabled = false;
+  await Promise.all(panels.map(write));
+  if (form.writing === writing) form.querySelector(".stop").disabled = true;
+}
+
+document.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (event.target.matches(".written")) writeAll(event.target);
+});
+
+document.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const output = event.target.closest(".output");
+  if (step && output) {
+    event.preventDefault();
+    const number = Number(output.querySelector(".chosen")?.dataset.token ?? -1) + step;
+    consider(output.closest(".panel"), Math.max(number, 0));
+  }
+  if (event.key === "Enter" && !event.shiftKey && event.target.matches(".written textarea")) {
+    event.preventDefault();
+    writeAll(event.target.form);
+  }
+});
+
+document.addEventListener("click", (event) => {
+  const { target } = event;
+  const form = target.closest("form");
+  const panel = target.closest(".panel");
+  const token = target.closest(".token");
+  const bar = target.closest(".bar");
+  if (token) consider(panel, Number(token.dataset.token));
+  if (bar) {
+    panel.dataset.label = bar.dataset.label;
+    ask(panel);
+  }
+  if (target.matches(".example")) {
+    form.elements.text.value = target.value;
+    panelsOf(form).forEach((each) => delete each.dataset.label);
+    if (form.matches(".typed")) askAll(form);
+  }
+  if (target.matches(".again")) {
+    form.elements.seed.value = Number(form.elements.seed.value) + 1;
+    writeAll(form);
+  }
+  if (target.matches(".stop")) panelsOf(form).forEach((each) => running.get(each)?.abort());
+});
+
+for (const form of document.querySelectorAll("form")) {
+  const first = form.querySelector(".example");
+  if (first && !form.elements.text.value) form.elements.text.value = first.value;
+  if (form.matches(".typed")) askAll(form);
+}

@@ -1,0 +1,80 @@
+"""A translator in the playground: a sentence, its translation, and what was looked at for each word."""
+
+from html import escape
+from typing import ClassVar
+
+from firstlight.runs.exploration.insight import AttentionMap
+from firstlight.runs.loaded_translator import LoadedTranslator
+from firstlight.runs.playgrounds import markup
+from firstlight.runs.playgrounds.inputs import Inputs, beginning_of
+
+ENGLISH = (
+    "There is a lamp in the garden.",
+    "The new house is more famous than the old one.",
+    "She slept four minutes ago.",
+    "Two young men are playing in the park.",
+)
+WIDEST_BEAM = 10
+
+
+class TranslatorPanel:
+    """Answers a sentence with its translation and the cross-attention, as HTML."""
+
+    kind: ClassVar[str] = "translator"
+
+    def __init__(self, run: LoadedTranslator) -> None:
+        self.run = run
+
+    def examples(self) -> tuple[str, ...]:
+        return ENGLISH if str(self.run.config["data"].get("source_column")).startswith("en") else ()
+
+    def answer(self, asked: Inputs) -> str:
+        """asked: text; beam_size; map and head, of attention."""
+        text, notes = beginning_of(asked.text("text"))
+        if not text.strip():
+            return markup.notice("Type a sentence, and its translation follows.")
+        sentence, cut = shortened(self.run, text)
+        written = self.run.write(sentence, beam_size=asked.integer("beam_size", 1, WIDEST_BEAM, 4) or 1)
+        found = self.run.cross_attention(sentence, written)
+        maps = [
+            AttentionMap(f"decoder block {number}", weights.float().numpy(), found.written, found.source)
+            for number, weights in enumerate(found.weights, start=1)
+        ]
+        view = markup.View(maps, asked)
+        translation = self.run.tokenizers.target.decode(written)
+        weights = f'data-weights="{markup.encoded(view.weights)}" data-columns="{len(found.source)}"'
+        return (
+            f'<p class="verdict translation">{escape(translation) or "<i>It wrote nothing.</i>"}</p>'
+            f'<p class="legend"><span class="says">Hover a word to see which words it goes with.</span>'
+            f'<span class="looks"></span></p>'
+            f'<div class="attention" {weights}>'
+            f'<div class="text">{markup.tokens(found.source, "column")}</div>'
+            f'<div class="text written">{markup.tokens(found.written, "row")}</div></div>'
+            f"{view.choices()}{markup.notes(notes + cut)}"
+        )
+
+
+def shortened(run: LoadedTranslator, text: str) -> tuple[str, list[str]]:
+    """As many words of a sentence as the run can read, with what there is to say."""
+    words, limit = text.split(), run.network.context_length
+
+    def length(count: int) -> int:
+        return int(run.tokenizers.source.encode_batch([" ".join(words[:count])]).lengths[0])
+
+    if length(len(words)) <= limit:
+        return text, []
+    low, high = 0, len(words)  # low words fit, high do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if length(middle) <= limit else (low, middle)
+    sentence = " ".join(words[:low])
+    if not low:  # one word is too long by itself
+        sentence = words[0][:1]
+        while len(sentence) < len(words[0]):
+            longer = words[0][: len(sentence) + 1]
+            if run.tokenizers.source.encode_batch([longer]).lengths[0] > limit:
+                break
+            sentence = longer
+    return sentence, [
+        f"the text has more than {limit} tokens, which is all that the run reads: cut after “{sentence[-30:]}”"
+    ]
