@@ -1,0 +1,281 @@
+"""A search chooses each trial by the earlier ones, and goes on after anything to what it would have been."""
+
+import contextlib
+import json
+import math
+import re
+import shutil
+import signal
+import sqlite3
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from firstlight.errors import UserError
+from firstlight.runs import search
+from firstlight.runs.search import distribution
+from tests_support import Done, Scripts, records, wait_until
+
+SPACE = [
+    "optimizer.lr=tag(log, interval(1e-3, 1e-1))",
+    "model.num_layers=range(1, 4)",
+    "schedule.warmup_steps=int(interval(3, 11))",
+    "data.bucket_by_length=true,false",
+]  # and dropout, by conf/hparams_search/optuna.yaml
+
+
+@pytest.fixture(scope="module")
+def command(tiny_training: list[str]) -> list[str]:
+    """A search by TPE from its third trial on; without the number of trials."""
+    sampler = ["hparams_search=optuna", "hydra.sweeper.sampler.n_startup_trials=2"]
+    often = "callbacks.checkpoint.every_n_train_steps=2"
+    return [*tiny_training, "logger=none", *sampler, often, "optimized_metric=val/loss", "sweep.name=mine", *SPACE]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, command: list[str]) -> Scripts:
+    """Where a search of four trials was run in one go."""
+    scripts = Scripts(tmp_path_factory.mktemp("whole"))
+    done = scripts.run("train", *command, "hydra.sweeper.n_trials=4")
+    assert done.returncode == 0, done.stderr
+    return scripts
+
+
+def folder_of(scripts: Scripts) -> Path:
+    return scripts.folder / "logs" / "sweeps" / "mine"
+
+
+def values_of(record: dict[str, Any]) -> dict[str, str]:
+    """What a trial was given, as it was typed for it."""
+    return dict(override.split("=", 1) for override in record["overrides"])
+
+
+def tried(scripts: Scripts) -> dict[str, Any]:
+    """The values of every trial and what came of them."""
+    return {name: (values_of(record), record["metrics"]) for name, record in records(folder_of(scripts)).items()}
+
+
+def said(done: Done) -> str:
+    return done.stdout + done.stderr
+
+
+def is_one_line(done: Done) -> bool:
+    return done.returncode == 2 and done.stderr.count("\n") == 1 and done.stderr.startswith("error: ")
+
+
+def test_every_trial_is_drawn_from_the_space(whole: Scripts) -> None:
+    found = records(folder_of(whole))
+    assert list(found) == ["trial-0000", "trial-0001", "trial-0002", "trial-0003"]
+    values = [values_of(record) for record in found.values()]
+    for each in values:
+        assert 1e-3 <= float(each["optimizer.lr"]) <= 1e-1
+        assert 0 <= float(each["dropout"]) <= 0.5
+        assert each["model.num_layers"] in ("1", "2", "3")
+        assert each["schedule.warmup_steps"] in map(str, range(3, 12))
+        assert each["data.bucket_by_length"] in ("True", "False")
+    assert len({each["optimizer.lr"] for each in values}) == len({each["dropout"] for each in values}) == 4
+    assert not any(name.startswith("test/") for record in found.values() for name in record["metrics"])
+
+
+def test_the_best_trial_is_the_one_of_the_lowest_loss(whole: Scripts) -> None:
+    found = records(folder_of(whole))
+    losses = {name: record["metrics"]["val/loss"] for name, record in found.items()}
+    best = json.loads((folder_of(whole) / "best.json").read_text())
+    name = min(losses, key=lambda name: losses[name])
+    assert (best["metric"], best["value"]) == ("val/loss", losses[name])
+    assert best["run"] == f"logs/sweeps/mine/{name}"
+    assert best["value"] < max(losses.values())
+    assert {key: str(value) for key, value in best["values"].items()}.items() <= values_of(found[name]).items()
+
+
+def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, command: list[str]) -> None:
+    # A bag of words learns enough in so few steps for accuracies to differ.
+    learning = ["model=bag_of_words", "schedule=constant", "dropout=0", "optimizer.lr=1e-6,0.3"]
+    common = [each for each in command if each != "model=tiny" and each not in SPACE]
+    done = scripts.run("train", *common, *learning, "optimized_metric=val/accuracy", "hydra.sweeper.n_trials=3")
+    assert done.returncode == 0, done.stderr
+    scores = {name: record["metrics"]["val/accuracy"] for name, record in records(folder_of(scripts)).items()}
+    best = json.loads((folder_of(scripts) / "best.json").read_text())
+    assert best["value"] == scores[Path(best["run"]).name] == max(scores.values()) > min(scores.values())
+    assert f"The best trial: val/accuracy {best['value']:.4f} with optimizer.lr=" in said(done)
+
+
+def test_a_killed_search_goes_on_to_what_it_would_have_been_in_one_go(
+    scripts: Scripts, command: list[str], whole: Scripts
+) -> None:
+    folder = folder_of(scripts)
+    process = scripts.start("train", *command, "hydra.sweeper.n_trials=2")
+    wait_until((folder / "trial-0001" / "checkpoints" / "last.ckpt").exists, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=120)
+    killed = records(folder)
+    assert [record["status"] for record in killed.values()] == ["finished", "running"]
+    done = scripts.run("train", *command, "hydra.sweeper.n_trials=2")
+    assert done.returncode == 0, done.stderr
+    assert "Going on from step" in (folder / "trial-0001" / "train.log").read_text()
+    two = records(folder)
+    assert two["trial-0000"] == killed["trial-0000"]
+    assert [record["status"] for record in two.values()] == ["finished", "finished"]
+
+    again = scripts.run("train", *command, "hydra.sweeper.n_trials=2")
+    assert again.returncode == 0, again.stderr
+    assert "2 jobs: 2 finished, 0 failed, 0 to go" in said(again)
+    assert "Launching" not in said(again)
+    assert records(folder) == two
+
+    more = scripts.run("train", *command, "hydra.sweeper.n_trials=4")
+    assert more.returncode == 0, more.stderr
+    four = records(folder)
+    assert {name: four[name] for name in two} == two
+    found = tried(scripts)
+    assert found["trial-0001"][0].pop("resume").endswith("trial-0001'")
+    assert found == tried(whole)
+
+
+def test_a_trial_that_ended_before_the_search_heard_of_it_is_not_run_again(
+    scripts: Scripts, command: list[str], whole: Scripts
+) -> None:
+    shutil.copytree(whole.folder, scripts.folder, dirs_exist_ok=True)
+    before = records(folder_of(scripts))
+    (folder_of(scripts) / "best.json").unlink()
+    with contextlib.closing(sqlite3.connect(folder_of(scripts) / "study.db")) as study, study:
+        (trial,) = study.execute("SELECT trial_id FROM trials WHERE number = 3").fetchone()
+        study.execute("UPDATE trials SET state = 'RUNNING', datetime_complete = NULL WHERE trial_id = ?", (trial,))
+        study.execute("DELETE FROM trial_values WHERE trial_id = ?", (trial,))
+    done = scripts.run("train", *command, "hydra.sweeper.n_trials=4")
+    assert done.returncode == 0, done.stderr
+    assert "Launching" not in said(done)
+    assert records(folder_of(scripts)) == before
+    with contextlib.closing(sqlite3.connect(folder_of(scripts) / "study.db")) as study:
+        told = study.execute("SELECT value FROM trial_values WHERE trial_id = ?", (trial,)).fetchall()
+    assert told == [(before["trial-0003"]["metrics"]["val/loss"],)]
+    assert (folder_of(scripts) / "best.json").read_text() == (folder_of(whole) / "best.json").read_text()
+
+
+def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_training: list[str]) -> None:
+    command = [*tiny_training, "logger=none", "trainer.max_steps=2", "hparams_search=optuna", "sweep.name=mine"]
+    command += ["optimizer.lr=1e-3,1e30", "hydra.sweeper.n_trials=5"]
+    done = scripts.run("train", *command)
+    assert done.returncode == 1
+    assert "Traceback" not in said(done)
+    found = records(folder_of(scripts))
+    statuses = [record["status"] for record in found.values()]
+    failed = statuses.count("failed")
+    assert len(statuses) == 5
+    assert 0 < failed < 5
+    assert statuses[-1] != "waiting"
+    assert statuses.index("failed") < 4  # others came after it
+    assert all((record["status"] == "failed") == ("1e+30" in str(record["overrides"])) for record in found.values())
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"error: {failed} of 5 jobs failed, the first in logs/sweeps/mine/trial-000")
+    assert last.endswith("what failed is not tried again, and a higher hydra.sweeper.n_trials tries more")
+    again = scripts.run("train", *command)
+    assert again.returncode == 0, again.stderr
+    assert f"5 jobs: {5 - failed} finished, {failed} failed, 0 to go" in said(again)
+    assert records(folder_of(scripts)) == found
+
+
+@pytest.mark.parametrize(
+    "changed", [["dropout=interval(0.0, 0.4)"], ["optimized_metric=val/accuracy"], ["model.num_layers=1"]]
+)
+def test_another_search_under_the_same_name_is_refused(changed: list[str], whole: Scripts, command: list[str]) -> None:
+    key = changed[0].partition("=")[0]
+    typed = [*(each for each in command if not each.startswith(f"{key}=")), *changed]
+    before = tried(whole)
+    done = whole.run("train", *typed, "hydra.sweeper.n_trials=7")
+    assert is_one_line(done), done.stderr
+    assert re.search(r"study.db is a search of \{.*\}; give this one another sweep.name$", done.stderr.strip())
+    assert tried(whole) == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["optimizer.lr=0.01", "dropout=0.1"], "there is nothing to search; give at least one key an interval"),
+        (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0 must be at least 1"),
+        (["dropout=interval(0.5, 0.1)"], "dropout=interval(0.5, 0.1): "),
+        (["optimizer.lr=tag(log, interval(0, 1))"], "optimizer.lr=tag(log, interval(0, 1)): "),
+        (["model.num_layers=range(3, 3)"], "model.num_layers=range(3, 3): there is nothing in this range"),
+        (["optimized_metric=val/bleu"], "optimized_metric=val/bleu is not measured in validation"),
+        (["dropout=interval(-1, 0.1)"], "dropout=-1.0 must be at least 0 and below 1"),
+    ],
+)
+def test_what_cannot_be_searched_is_said_before_the_first_trial(
+    typed: list[str], message: str, scripts: Scripts, tiny_training: list[str]
+) -> None:
+    done = scripts.run("train", *tiny_training, "hparams_search=optuna", "sweep.name=mine", *typed)
+    assert is_one_line(done), done.stderr
+    assert message in done.stderr
+    assert not folder_of(scripts).exists()
+
+
+def test_a_dry_run_shows_the_space_and_makes_nothing(scripts: Scripts, command: list[str]) -> None:
+    done = scripts.run("train", *command, "hydra.sweeper.n_trials=7", "dry_run=true")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "7 trials in logs/sweeps/mine, for the best val/loss; dry_run=true runs none" in lines
+    shown = {line.strip().partition(":")[0] for line in lines if "Distribution(" in line}
+    assert shown == {"dropout", *(each.partition("=")[0] for each in SPACE)}
+    assert not folder_of(scripts).exists()
+
+
+def test_without_optuna_the_remedy_is_one_line(
+    scripts: Scripts, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "find_spec", lambda name: None if name == "optuna" else find_spec(name))
+    done = scripts.run("train", *command)
+    assert is_one_line(done), done.stderr
+    assert "hparams_search=optuna needs Optuna: pip install -c constraints.txt -e '.[optuna]'" in done.stderr
+    assert not folder_of(scripts).exists()
+
+
+def test_trials_run_at_the_same_time_in_batches(scripts: Scripts, command: list[str]) -> None:
+    at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_trials=3", "trainer.max_steps=2"]
+    done = scripts.run_alone("train", *command, *at_once)
+    assert done.returncode == 0, done.stderr
+    launched = [int(number) for number in re.findall(r"is launching (\d+) jobs", said(done))]
+    assert launched == [2, 1]
+    found = records(folder_of(scripts))
+    assert [record["status"] for record in found.values()] == ["finished"] * 3
+    assert len({values_of(record)["optimizer.lr"] for record in found.values()}) == 3
+    best = json.loads((folder_of(scripts) / "best.json").read_text())
+    assert best["value"] == min(record["metrics"]["val/loss"] for record in found.values())
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("interval(0.1, 0.7)", FloatDistribution(0.1, 0.7)),
+        ("interval(1, 7)", FloatDistribution(1.0, 7.0)),
+        ("int(interval(1, 7))", IntDistribution(1, 7)),
+        ("tag(log, interval(1e-4, 1e-1))", FloatDistribution(1e-4, 1e-1, log=True)),
+        ("int(tag(log, interval(2, 64)))", IntDistribution(2, 64, log=True)),
+        ("range(1, 8)", IntDistribution(1, 7)),
+        ("range(1, 8, 3)", IntDistribution(1, 7, step=3)),
+        ("range(0.0, 1.0, 0.25)", FloatDistribution(0.0, 0.75, step=0.25)),
+        ("tag(log, range(1, 8))", IntDistribution(1, 7, log=True)),
+        ("small,tiny", CategoricalDistribution(["small", "tiny"])),
+        ("choice(2, 3, 5)", CategoricalDistribution(["2", "3", "5"])),
+        ("'a,b',c", CategoricalDistribution(["'a,b'", "c"])),
+    ],
+)
+def test_what_is_typed_is_what_optuna_draws_from(typed: str, expected: Any) -> None:
+    assert distribution(OverridesParser.create().parse_override(f"key={typed}")) == expected
+
+
+def test_a_logarithm_of_steps_is_refused_and_not_left_out() -> None:
+    with pytest.raises(UserError, match=r"^key=tag\(log, range\(1, 8, 3\)\): "):
+        distribution(OverridesParser.create().parse_override("key=tag(log, range(1, 8, 3))"))
+
+
+def test_an_interval_that_is_logarithmic_is_drawn_from_evenly_in_its_logarithm(tmp_path: Path) -> None:
+    import optuna
+
+    drawn = distribution(OverridesParser.create().parse_override("key=tag(log, interval(1e-6, 1))"))
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=3))
+    values = [math.log10(study.ask({"key": drawn}).params["key"]) for _ in range(101)]
+    assert -3.7 < sum(values) / len(values) < -2.3
