@@ -19,9 +19,12 @@ class Interrupted(BaseException):
     """A signal asked the run to stop, and it did so at the end of a step; exit code 128 + signal."""
 
     def __init__(self, signal_number: int) -> None:
-        super().__init__(f"interrupted by signal {signal_number}")
+        super().__init__(signal_number)  # as it is, so that it can be handed from process to process
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number
+
+    def __str__(self) -> str:
+        return f"interrupted by signal {self.signal_number}"
 
 
 @contextmanager

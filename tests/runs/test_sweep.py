@@ -2,11 +2,13 @@
 
 import io
 import json
+import logging
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import joblib
@@ -16,6 +18,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from firstlight.data import sources
+from firstlight.runs import progress
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.jobs import Job, folder_name, name_of_sweep
 from firstlight.runs.progress import Progress
@@ -315,11 +318,11 @@ def jobs_in(folder: Path, *names: str) -> list[Job]:
     return [Job((), (name,), RunFolder(folder / name), config) for name in names]
 
 
-def rows_of(progress: Progress) -> list[list[str]]:
+def rows_of(watch: Progress) -> list[list[str]]:
     """The cells of the table, row by row."""
     console = Console(width=150, file=io.StringIO())
     with console.capture() as shown:
-        console.print(progress.table())
+        console.print(watch.table())
     lines = (line for line in shown.get().splitlines() if "│" in line)
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
 
@@ -329,8 +332,8 @@ def test_what_a_killed_sweep_left_running_is_interrupted_until_it_runs_again(tmp
     make_run(tmp_path, "killed", status="running")
     make_run(tmp_path, "wrong")
     jobs = jobs_in(tmp_path, "later", "done", "wrong", "killed")
-    progress = Progress(jobs, 4, {jobs[2].folder.path: "it went wrong"})
-    assert rows_of(progress) == [
+    watch = Progress(jobs, 4, {jobs[2].folder.path: "it went wrong"})
+    assert rows_of(watch) == [
         ["wrong", "failed", "31", "0.5000", "7 s"],
         ["killed", "interrupted", "34", "0.9286", "3 s"],  # by its history
         ["done", "finished", "31", "0.5000", "7 s"],
@@ -338,7 +341,7 @@ def test_what_a_killed_sweep_left_running_is_interrupted_until_it_runs_again(tmp
     ]
     record = json.loads((tmp_path / "killed" / "metrics.json").read_text())
     (tmp_path / "killed" / "metrics.json").write_text(json.dumps(record | {"parameters": 1013}))
-    assert rows_of(progress)[0] == ["killed", "running", "34", "0.9286", "3 s"]
+    assert rows_of(watch)[0] == ["killed", "running", "34", "0.9286", "3 s"]
 
 
 def test_a_table_that_is_too_long_for_the_terminal_says_how_much_it_leaves_out(
@@ -346,12 +349,52 @@ def test_a_table_that_is_too_long_for_the_terminal_says_how_much_it_leaves_out(
 ) -> None:
     monkeypatch.setenv("LINES", "13")
     make_run(tmp_path, "job7", status="running")
-    progress = Progress(jobs_in(tmp_path, *(f"job{number}" for number in range(11))), 11, {})
+    watch = Progress(jobs_in(tmp_path, *(f"job{number}" for number in range(11))), 11, {})
     make_run(tmp_path, "job9", status="running")
     console = Console(width=100, file=io.StringIO())
     with console.capture() as shown:
-        console.print(progress.table())
-    rows = rows_of(progress)
+        console.print(watch.table())
+    rows = rows_of(watch)
     assert [row[:2] for row in rows[:2]] == [["job9", "running"], ["job7", "interrupted"]]
     assert len(rows) == 5
     assert shown.get().splitlines()[-1].strip() == "and 6 more"
+
+
+class Clock:
+    now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+def test_the_rest_is_estimated_by_what_has_ended_since_the_sweep_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    for name in ("a", "b", "c"):
+        make_run(tmp_path, name)
+    jobs = jobs_in(tmp_path, *"abcdefg")
+    watch = Progress(jobs, 7, {})
+    clock.now += 60
+    assert watch.summary() == "7 jobs: 3 finished, 0 failed, 4 to go, best val/accuracy 0.5000 (a)"
+    make_run(tmp_path, "d")
+    assert watch.summary().endswith("4 finished, 0 failed, 3 to go, best val/accuracy 0.5000 (a), about 3 min left")
+    clock.now += 60
+    make_run(tmp_path, "e")
+    assert watch.summary().endswith(", about 2 min left")
+
+
+def test_a_line_is_written_when_a_job_ends_beside_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.01)
+    jobs = jobs_in(tmp_path, "a", "b")
+    with caplog.at_level(logging.INFO, progress.__name__), Progress(jobs, 2, {}):
+        for count, name in enumerate("ab", start=1):
+            make_run(tmp_path / "made", name).rename(tmp_path / name)  # at once, as a run writes its record
+            end = time.monotonic() + 60
+            while not any(f"2 jobs: {count} finished" in line for line in caplog.messages):
+                assert time.monotonic() < end, caplog.messages
+                time.sleep(0.01)
+    assert [line.partition(",")[0] for line in caplog.messages] == [f"2 jobs: {count} finished" for count in range(3)]

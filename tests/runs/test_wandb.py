@@ -33,9 +33,12 @@ def key(monkeypatch) -> Iterator[dict[str, bool]]:
     assert "WANDB_MODE" not in os.environ, "the next run of this process would be offline too"
 
 
-def options(folder: str = "logs/stars/runs/2026-01-02", *, is_sample: bool = False, **node: Any) -> dict[str, Any]:
+def options(
+    folder: str = "logs/stars/runs/2026-01-02", *, sweep: str | None = None, is_sample: bool = False, **node: Any
+) -> dict[str, Any]:
     defaults = {"name": None, "group": None, "offline": None, "tags": ["a"], "log_model": False}
-    config = OmegaConf.create({"paths": {"output_dir": folder}, "logger": {"wandb": defaults | node}})
+    parts = {"paths": {"output_dir": folder}, "sweep": {"name": sweep}, "logger": {"wandb": defaults | node}}
+    config = OmegaConf.create(parts)
     return logger_options(config, config.logger.wandb, "stars", is_sample=is_sample)
 
 
@@ -92,7 +95,8 @@ def test_a_run_is_named_after_its_task_and_folder(key) -> None:
 
 
 def test_the_runs_of_a_sweep_are_a_group(key) -> None:
-    assert options("logs/sweeps/dropout/model-tiny")["group"] == "dropout"
+    assert options("logs/sweeps/dropout/model-tiny", sweep="dropout")["group"] == "dropout"
+    assert options("elsewhere/model-tiny", sweep="mine/dropout")["group"] == "mine/dropout"
     assert options("/data/sweeps/logs/stars/runs/2026-01-02")["group"] == "2026-01-02"
 
 

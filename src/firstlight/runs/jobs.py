@@ -26,6 +26,7 @@ SAYS_WHERE = (  # the options of data that a source depends on
     *("_target_", "source", "path", "name", "hub", "url", "sample", "preparation"),
     *("source_column", "target_column"),
 )
+MAY_NOT_CHANGE = ("train", "test", "optimized_metric", "callbacks")  # of a finished run, besides what is computed
 LEFT_OUT_OF_THE_NAME = (  # what does not change the jobs
     *("resume", "dry_run", "sweep.name", "sweep.any_code", "paths.log_dir"),
     *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs"),
@@ -53,6 +54,16 @@ class Job:
     def status(self) -> str:
         return status_of(self.record())
 
+    def description(self) -> dict[str, Any]:
+        """What it is, as metrics.json says it."""
+        choices = self.config.hydra.runtime.choices
+        return {
+            **{key: choices.get(key) for key in ("task", "model", "experiment")},
+            **{key: self.config[key] for key in ("dropout", "context_length", "seed", "optimized_metric")},
+            "overrides": [each for each in self.overrides if not each.startswith("hydra.")],
+            "run_key": resume.run_key(self.config),
+        }
+
 
 class Composer:
     """Makes jobs of a command line. overrides: all that is typed, and what the sweeper's params add."""
@@ -66,7 +77,7 @@ class Composer:
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
         """The job of some values, in the folder subdir of the sweep. Raises UserError if it cannot be run."""
-        own = (*overrides, f"sweep.name={self.sweep_name}", f"hydra.sweep.subdir={subdir}")
+        own = (*overrides, f"sweep.name={resume.quoted(self.sweep_name)}", f"hydra.sweep.subdir={subdir}")
         config = self._loader.load_sweep_config(self.config, list(own))
         HydraConfig.instance().set_config(config)
         try:
@@ -125,6 +136,8 @@ def folder_name(varied: Sequence[str]) -> str:
 def refuse_processes(config: DictConfig) -> None:
     """Raise UserError for a strategy that starts the whole command again in each process."""
     strategy = str(config.trainer.get("strategy", "auto"))
+    if strategy == "auto" and not (config.trainer.get("devices") in (1, "1") and config.trainer.get("num_nodes") == 1):
+        strategy = "ddp"  # which Lightning takes for several devices
     if not strategy.startswith(("ddp", "fsdp", "deepspeed")) or re.search("spawn|fork|notebook", strategy):
         return
     if "Slurm" in str(config.hydra.launcher.get("_target_")):  # which starts a job's processes itself
@@ -132,7 +145,7 @@ def refuse_processes(config: DictConfig) -> None:
     raise UserError(
         f"trainer.strategy={strategy} would start the whole sweep again in each process; use trainer=ddp_sim or "
         f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=submitit_slurm with "
-        f"hydra.launcher.tasks_per_node={config.trainer.get('devices')}"
+        f"hydra.launcher.tasks_per_node=<GPUs of a machine>"
     )
 
 
@@ -151,6 +164,8 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
             trained = OmegaConf.to_container(OmegaConf.load(job.folder.config_file))
             difference = resume.first_difference(job.config, trained) or difference  # type: ignore[arg-type]
         raise UserError(f"{where} holds a run of {difference}; give this sweep another sweep.name, or move that one")
+    if record.get("status") == "finished":
+        refuse_other_choices(job)
     trained_on = (record.get("data") or {}).get("fingerprint", fingerprint)
     if trained_on != fingerprint:
         raise UserError(
@@ -162,6 +177,25 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
             f"{where} holds a run of other code ({record['code']}, and {code} here); give this sweep another "
             f"sweep.name, or say sweep.any_code=true if the change makes no difference to what is finished"
         )
+
+
+def refuse_other_choices(job: Job) -> None:
+    """Raise UserError if a finished run was measured or watched otherwise than is asked for now."""
+    if not job.folder.config_file.is_file():
+        return
+    trained: Any = OmegaConf.to_container(OmegaConf.load(job.folder.config_file))
+    now = job.config.copy()
+    now.paths.output_dir = trained["paths"]["output_dir"]  # where callbacks write
+    now.test = bool(now.test)  # null is no, under -m
+    if now.optimized_mode == "auto":
+        now.optimized_mode = trained["optimized_mode"]
+    wanted = resume.plain(now)
+    for key in MAY_NOT_CHANGE:
+        if key in trained and wanted[key] != trained[key]:
+            raise UserError(
+                f"{job.folder.path} is a finished run of another {key}; "
+                f"give this sweep another sweep.name, or move that one"
+            )
 
 
 class Sources:

@@ -175,8 +175,10 @@ def check_vectors(config: DictConfig) -> None:
 def refuse_folder(config: DictConfig, path: Path) -> None:
     """Raise UserError if another run lies where this one would write, or if the one to resume was made otherwise.
 
-    Before Hydra writes there: what is refused is left as it was.
+    Before Hydra writes there: what is refused is left as it was. The first process of several asks for all of them.
     """
+    if resume.is_further_process():
+        return
     folder = RunFolder(path)
     if config.resume is None:
         if folder.last_checkpoint.exists():

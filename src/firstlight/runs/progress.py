@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -39,7 +39,7 @@ class Progress:
         self._records: dict[Path, dict[str, Any]] = {}
         finished = [job for job, record in self.records() if status_of(record) == "finished"]
         self._ended_before = len(finished) + len(errors)
-        self._stale = {job.folder.path: record for job, record in self.records() if status_of(record) == "running"}
+        self._before = {job.folder.path: record for job, record in self.records() if status_of(record) != "finished"}
         self._started_at = time.perf_counter()
         self._said = ""
         self._stop = threading.Event()
@@ -86,15 +86,22 @@ class Progress:
         """What a job does now: one that says it runs, as it did before this sweep began, was killed."""
         if job.folder.path in self.errors:
             return "failed"
-        is_stale = record == self._stale.get(job.folder.path)
-        return "interrupted" if is_stale else status_of(record)
+        return "interrupted" if status_of(record) == "running" and self._is_old(job, record) else status_of(record)
+
+    def _is_old(self, job: Job, record: dict[str, Any]) -> bool:
+        """Whether a record is as it was when this sweep began."""
+        return record == self._before.get(job.folder.path)
+
+    def _has_failed(self, job: Job, record: dict[str, Any]) -> bool:
+        """Whether a job failed in this sweep; those of a launcher that runs many at once say so in their folders."""
+        return status_of(record) == "failed" and not self._is_old(job, record)
 
     def summary(self, *, with_time: bool = True) -> str:
         """How far a sweep has come, what is best so far, and how long the rest may take."""
         records = list(self.records())
         done = [(job, record) for job, record in records if status_of(record) == "finished"]
-        failed = len(self.errors)
-        left = self.total - len(done) - failed
+        failed = len({*self.errors, *(job.folder.path for job, record in records if self._has_failed(job, record))})
+        left = max(0, self.total - len(done) - failed)
         parts = [f"{self.total} jobs: {len(done)} finished", f"{failed} failed", f"{left} to go"]
         parts += best_of(done)
         ended = len(done) + failed - self._ended_before
@@ -142,10 +149,16 @@ def best_of(done: Sequence[tuple[Job, dict[str, Any]]]) -> list[str]:
             scored.setdefault((record["task"], job.config.optimized_metric), []).append((value, job))
     best = []
     for (_, metric), pairs in scored.items():
-        choose = min if lower_is_better(metric) else max
+        choose = min if is_minimized(pairs[0][1].config) else max
         value, job = choose(pairs, key=lambda pair: pair[0])
         best.append(f"best {metric} {value:.4f} ({job.name})")
     return best
+
+
+def is_minimized(config: DictConfig) -> bool:
+    """Whether the optimized metric should fall, by optimized_mode or else by its name."""
+    mode = config.optimized_mode
+    return lower_is_better(config.optimized_metric) if mode == "auto" else bool(mode == "min")
 
 
 def now_of(job: Job, record: dict[str, Any]) -> tuple[int | None, float | None, float | None]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     Raises UserError if there is nothing to resume. Ends the process, with a word, where the run is finished already.
     """
     typed = sys.argv[1:]
+    if is_further_process():  # it was given the command line of the first one
+        return
     wish = value_of("resume", typed)
     if wish is None or any(argument in QUESTIONS for argument in typed):
         return
@@ -57,6 +60,11 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     sys.argv[1:] = [*old, *new, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
+
+
+def is_further_process() -> bool:
+    """Whether another process of this run came first, started by Lightning, torchrun or Slurm."""
+    return any(os.environ.get(name, "0") != "0" for name in ("LOCAL_RANK", "SLURM_PROCID"))
 
 
 def saved_overrides(folder: RunFolder) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import logging
 from collections import ChainMap
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,10 +13,10 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
-from firstlight.runs.folder import lower_is_better, write_atomically
+from firstlight.runs.folder import write_atomically
 from firstlight.runs.jobs import Composer, Job, Sources, choices
 from firstlight.runs.launchers import is_one_by_one, jobs_at_a_time
-from firstlight.runs.progress import Progress, metric_of, show_results
+from firstlight.runs.progress import Progress, is_minimized, metric_of, show_results
 from firstlight.runs.sweep import LauncherOf, Runner, checked
 
 log = logging.getLogger(__name__)
@@ -42,26 +43,49 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
         return None
     runner = Runner(config, space.folder, launcher_of)
     study = Study(space, sampler)
-    known = checked([space.trial(*trial) for trial in study.trials()], sources)
-    jobs = dict(zip(study.numbers(), known, strict=True))
-    at_a_time = 1 if is_one_by_one(config) else jobs_at_a_time(config.hydra.launcher.get("n_jobs") or n_trials)
+    jobs: dict[int, Job] = {}
+    for number, values in study.trials():
+        with suppress(UserError) if number in study.failed() else nullcontext():  # such as one that cannot be run
+            (jobs[number],) = checked([space.trial(number, values)], sources)
+    at_a_time = trials_at_a_time(config)
     watched = list(jobs.values())
-    earlier = {jobs[number].folder.path: jobs[number].record().get("reason") or "failed" for number in study.failed()}
+    failed = [jobs[number] for number in study.failed() if number in jobs]
+    earlier = {job.folder.path: job.record().get("reason") or "failed" for job in failed}
     errors = ChainMap(runner.errors, earlier)
-    with Progress(watched, n_trials, errors) as progress:
+    with runner.alone(), Progress(watched, n_trials, errors) as progress:
         for numbers in study.batches(n_trials, at_a_time):
-            for number in numbers:
-                if number not in jobs:
+            for number in set(numbers) - jobs.keys():
+                try:
                     (jobs[number],) = checked([space.trial(number, study.values(number))], sources)
                     watched.append(jobs[number])
-            runner.run([jobs[number] for number in numbers if jobs[number].status != "finished"], numbers[0])
+                except UserError as error:  # values that contradict each other
+                    runner.errors[space.folder / folder_of(number)] = str(error)
+                    log.error("%s cannot be run: %s", folder_of(number), error)  # noqa: TRY400  (a user's mistake)
+            able = [number for number in numbers if number in jobs]
+            runner.run([jobs[number] for number in able if jobs[number].status != "finished"], numbers[0])
             for number in numbers:
-                study.tell(number, jobs[number])
+                study.tell(number, jobs.get(number))
             progress.say()
     show_results(watched, errors)
     study.write_best(jobs)
     runner.complain(n_trials, "what failed is not tried again, and a higher hydra.sweeper.n_trials tries more")
     return study.best_value()
+
+
+def trials_at_a_time(config: DictConfig) -> int:
+    """How many trials are chosen before the first of them has ended: as many as run at once, 1 unless that is typed."""
+    launcher = config.hydra.launcher
+    if is_one_by_one(config):
+        return 1
+    if "n_jobs" in launcher:
+        return jobs_at_a_time(launcher.n_jobs)
+    typed = [each for each in config.hydra.overrides.hydra if each.startswith("hydra.launcher.array_parallelism=")]
+    return int(launcher.array_parallelism) if typed else 1
+
+
+def folder_of(number: int) -> str:
+    """The folder of a trial, in that of the search."""
+    return f"trial-{number:04d}"
 
 
 class Space:
@@ -84,7 +108,7 @@ class Space:
 
     def trial(self, number: int, values: dict[str, Any]) -> Job:
         """The job of a trial. Raises UserError if it cannot be run."""
-        return self.job(f"trial-{number:04d}", values)
+        return self.job(folder_of(number), values)
 
     def job(self, subdir: str, values: dict[str, Any]) -> Job:
         """A job of some values, in a folder of the search. Raises UserError if it cannot be run."""
@@ -120,7 +144,7 @@ class Study:
         self.study = optuna.create_study(
             storage=f"sqlite:///{self.path.absolute()}",
             study_name="search",
-            direction="minimize" if lower_is_better(space.metric) else "maximize",
+            direction="minimize" if is_minimized(space.lowest.config) else "maximize",
             load_if_exists=True,
         )
         known = self.study.user_attrs.get("search")
@@ -165,11 +189,11 @@ class Study:
             self.study.sampler = instantiate(self.sampler, **seed)
         return self.study.ask(self.space.distributions).number
 
-    def tell(self, number: int, job: Job) -> None:
-        """How a trial went."""
+    def tell(self, number: int, job: Job | None) -> None:
+        """How a trial went; None: it could not be run."""
         from optuna.trial import TrialState
 
-        value = metric_of(job, job.record()) if job.status == "finished" else None
+        value = metric_of(job, job.record()) if job and job.status == "finished" else None
         self.study.tell(number, value, state=TrialState.FAIL if value is None else None)
 
     def best_value(self) -> float | None:

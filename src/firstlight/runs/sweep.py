@@ -1,7 +1,9 @@
 """A grid of runs that can be stopped, repeated and asked what it would do."""
 
+import fcntl
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
         return []
     remaining = [job for job in jobs if job.status != "finished"]
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
-    with Progress(jobs, len(jobs), runner.errors) as progress:
+    with runner.alone(), Progress(jobs, len(jobs), runner.errors) as progress:
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
@@ -65,19 +67,42 @@ class Runner:
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(config, folder / "multirun.yaml")
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
+        self.folder = folder
         self.errors: dict[Path, str] = {}
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the sweep's folder for one process at a time. Raises UserError where another has it."""
+        with (self.folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{self.folder}: another process runs this sweep; wait for it, or stop it") from None
+            yield
 
     def run(self, batch: Sequence[Job], first_number: int) -> None:
         """Run some jobs to their end, one after another or at the same time, as the launcher does."""
         if not batch:
             return
-        results = self.launcher.launch([resumed(job) for job in batch], initial_job_idx=first_number)
+        try:
+            results = self.launcher.launch([resumed(job) for job in batch], initial_job_idx=first_number)
+        except Exception as error:  # noqa: BLE001  (of a launcher that lost a job: a worker was killed, a limit reached)
+            for job in batch:
+                if job.status != "finished":
+                    self.note_failure(job, error)
+            return
         for job, result in zip(batch, results, strict=True):
             if result.status is JobStatus.FAILED:
-                error: Any = result._return_value  # the public one would raise it
-                self.errors[job.folder.path] = explained(error)
-                is_known = isinstance(error, UserError | RunError)
-                log.error("%s failed: %s", job.name, explained(error), exc_info=None if is_known else error)
+                self.note_failure(job, result._return_value)  # the public one would raise it
+
+    def note_failure(self, job: Job, error: Any) -> None:
+        """Keep why a job failed, in its folder too where it did not come so far as to say so itself."""
+        self.errors[job.folder.path] = explained(error)
+        is_known = isinstance(error, UserError | RunError)
+        log.error("%s failed: %s", job.name, explained(error), exc_info=None if is_known else error)
+        if not job.folder.is_run():
+            job.folder.path.mkdir(parents=True, exist_ok=True)
+            job.folder.write(job.description() | {"status": "failed", "reason": explained(error), "metrics": {}})
 
     def complain(self, num_jobs: int, remedy: str) -> None:
         """Raise RunError if a job failed."""

@@ -59,6 +59,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
             metric = _train(config, folder, record, parts, first_step, started_at)
         except BaseException as error:
             if is_resumed:  # the run in the folder is as it was
+                weights_and_biases.finish(record | {"status": "failed"})
                 raise
             if number := signal_behind(error):
                 finish(folder, record, "interrupted")

@@ -26,7 +26,7 @@ def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample
     if node.get("name") is None:
         options["name"] = f"{task}-{folder.name}"
     if node.get("group") is None:  # a run that is resumed is another one to W&B, of the same group
-        own = folder.parent.name if folder.parent.parent.name == "sweeps" else folder.name
+        own = config.get("sweep", {}).get("name") or folder.name
         options["group"] = os.environ.get("WANDB_SWEEP_ID") or own  # a sweep of W&B's own
     if is_sample:
         options["tags"] = [*(node.get("tags") or []), "sample"]

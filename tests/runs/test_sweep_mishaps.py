@@ -1,0 +1,130 @@
+"""What else happens to a sweep: lost workers, two commands at once, choices that changed, values that contradict."""
+
+import fcntl
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from firstlight.errors import Interrupted
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.jobs import Job
+from firstlight.runs.sweep import Runner
+from tests_support import Scripts
+
+
+@pytest.fixture
+def quick(tiny_training: list[str]) -> list[str]:
+    return [*tiny_training, "trainer.max_steps=2", "logger=none", "sweep.name=mine"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ("test=true", "test"),
+        ("callbacks.early_stopping.patience=7", "callbacks"),
+        ("optimized_metric=val/loss", "optimized_metric"),
+    ],
+)
+def test_a_finished_job_does_not_stand_in_for_one_that_would_be_measured_otherwise(
+    change: str, key: str, scripts: Scripts, quick: list[str]
+) -> None:
+    assert scripts.run("train", "-m", *quick, "seed=1,2").returncode == 0
+    before = contents(scripts.folder / "logs" / "sweeps")
+    done = scripts.run("train", "-m", *quick, "seed=1,2", change)
+    assert done.returncode == 2
+    assert f"is a finished run of another {key}; give this sweep another sweep.name" in done.stderr
+    assert contents(scripts.folder / "logs" / "sweeps") == before
+    assert scripts.run("train", "-m", *quick, "seed=1,2").returncode == 0  # what did not change is passed over
+    assert contents(scripts.folder / "logs" / "sweeps") == before
+
+
+def test_a_second_command_for_a_sweep_that_runs_is_refused(scripts: Scripts, quick: list[str]) -> None:
+    folder = scripts.folder / "logs" / "sweeps" / "mine"
+    folder.mkdir(parents=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = scripts.run("train", "-m", *quick, "seed=1,2")
+    assert done.returncode == 2
+    assert "another process runs this sweep; wait for it, or stop it" in done.stderr
+    assert not list(folder.glob("*/metrics.json"))
+
+
+@pytest.mark.parametrize("devices", [("trainer.devices=2",), ("trainer.devices=-1",), ("trainer.num_nodes=2",)])
+def test_several_processes_are_refused_where_lightning_would_choose_ddp_by_itself(
+    devices: tuple[str, ...], scripts: Scripts, quick: list[str]
+) -> None:
+    done = scripts.run("train", "-m", *quick, *devices, "seed=1,2", "dry_run=true")
+    assert done.returncode == 2
+    assert "trainer.strategy=ddp would start the whole sweep again in each process" in done.stderr
+
+
+def test_a_sweep_may_have_any_name_that_a_folder_may_have(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = [*tiny_training, "trainer.max_steps=2", "logger=none", "sweep.name='lr (new)'"]
+    done = scripts.run("train", "-m", *quick, "seed=1,2")
+    assert done.returncode == 0, done.stderr
+    assert len(list((scripts.folder / "logs" / "sweeps" / "lr (new)").glob("*/metrics.json"))) == 2
+
+
+def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_goes_on(
+    scripts: Scripts, quick: list[str]
+) -> None:
+    pytest.importorskip("optuna")
+    search = [*quick, "hparams_search=optuna", "hydra.sweeper.n_trials=3", "model.num_heads=1,3"]
+    done = scripts.run("train", *search)
+    assert done.returncode == 1
+    assert "model.dim=16 is not divisible by model.num_heads=3" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stdout + done.stderr
+    folder = scripts.folder / "logs" / "sweeps" / "mine"
+    finished = {path.parent.name for path in folder.glob("*/metrics.json")}
+    assert len(finished) == done.stdout.count("The run is in") < 3
+    before = contents(folder)
+    again = scripts.run("train", *search)
+    assert again.returncode == 0, "no trial of this call failed"
+    assert {name: text for name, text in contents(folder).items() if "trial-" in name} == {
+        name: text for name, text in before.items() if "trial-" in name
+    }
+
+
+class LosesItsWorkers:
+    """A launcher whose workers are killed after the first job."""
+
+    def __init__(self, first: Job) -> None:
+        self.first = first
+
+    def launch(self, job_overrides: list[list[str]], initial_job_idx: int) -> Any:
+        self.first.folder.path.mkdir()
+        self.first.folder.write({"task": "stars", "status": "finished", "metrics": {"val/loss": 1.0}})
+        raise RuntimeError("a worker was killed")
+
+
+def test_what_a_launcher_loses_has_failed_and_what_was_finished_stays(tmp_path: Path) -> None:
+    config = OmegaConf.create(
+        {
+            "hydra": {"runtime": {"choices": {"task": "stars", "model": "tiny"}}},
+            "dropout": 0.0,
+            "context_length": 7,
+            "seed": 1,
+            "optimized_metric": "val/loss",
+        }
+    )
+    jobs = [Job((f"seed={n}",), (f"seed={n}",), RunFolder(tmp_path / f"seed-{n}"), config) for n in (1, 2, 3)]
+    runner = Runner(config, tmp_path, lambda _: LosesItsWorkers(jobs[0]))  # type: ignore[arg-type, return-value]
+    runner.run(jobs, 0)
+    assert list(runner.errors) == [tmp_path / "seed-2", tmp_path / "seed-3"]
+    assert [job.status for job in jobs] == ["finished", "failed", "failed"]
+    record = json.loads((tmp_path / "seed-3" / "metrics.json").read_text())
+    assert record["reason"] == "RuntimeError: a worker was killed"
+    assert record["overrides"] == ["seed=3"]
+
+
+def test_an_interruption_can_be_handed_from_a_worker_to_the_sweep() -> None:
+    error = pickle.loads(pickle.dumps(Interrupted(15)))  # noqa: S301  (made here)
+    assert (error.signal_number, error.exit_code, str(error)) == (15, 143, "interrupted by signal 15")
