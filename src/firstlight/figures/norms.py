@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
 from firstlight.figures import style
@@ -37,11 +38,12 @@ def norms(
     for axes, color, (side, values) in zip(panels, (style.BLUE, style.VERMILION), sides.items(), strict=False):
         style.label_axes(axes, f"norm of the {side}", "")
         above = values > 0
-        lowest = values[above].min() / 2 if above.any() else 0.1
+        lowest, highest = _decades(values[above])
         axes.hlines(rows[above], lowest, values[above], color=style.PALE, linewidth=3)
         axes.plot(values[above], rows[above], color=color, marker="o", markersize=6, linestyle="none")
         axes.set_xscale("log")
-        axes.set_xlim(lowest, (values.max() if above.any() else 1) * 2)
+        axes.set_xlim(lowest, highest)
+        axes.xaxis.set_minor_formatter(NullFormatter())  # between two powers of ten the labels would touch
         for row in rows[~above]:
             axes.text(lowest * 1.1, row, "0", va="center", fontsize=style.TICK_SIZE - 1, color=style.INK)
         axes.grid(axis="x", color=style.PALE, linewidth=style.THIN)
@@ -49,3 +51,10 @@ def norms(
     panels[0].set_yticks(rows, names, fontsize=style.TICK_SIZE - 1, parse_math=False)
     panels[0].set_ylim(len(names) - 0.4, -0.6)
     return figure
+
+
+def _decades(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The powers of ten around some positive values, with room to the next point on both sides."""
+    if not len(values):
+        return 0.1, 1.0
+    return 10 ** np.floor(np.log10(values.min() / 1.2)), 10 ** np.ceil(np.log10(values.max() * 1.2))
