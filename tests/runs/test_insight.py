@@ -244,3 +244,6 @@ def test_a_translators_attention_is_that_of_both_sides(scripts: Scripts) -> None
     assert (cross.queries, cross.keys) == (expected.written, expected.source)
     assert found["decoder block 2"].keys == ["[BEGIN]", *expected.written[:-1]]
     assert found["encoder block 1"].queries == expected.source
+    long = attention_of(run, "the dog sees a car . " * 20)
+    assert len(long.maps[0].queries) <= 40
+    assert long.notes[0].startswith("the text has more than 40 tokens, which is all that the run reads: cut after “")

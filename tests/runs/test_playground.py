@@ -23,14 +23,14 @@ import pytest
 
 from firstlight.errors import UserError
 from firstlight.runs import playground
-from firstlight.runs.exploration.insight import AttentionMap, attention_of, attributions, next_tokens
+from firstlight.runs.exploration.insight import AttentionMap, attention_of, attributions, next_tokens, shortened
 from firstlight.runs.load import load
 from firstlight.runs.playgrounds import classifier, generator, inputs, markup, page
 from firstlight.runs.playgrounds.classifier import ClassifierPanel, of_words
 from firstlight.runs.playgrounds.generator import GeneratorPanel
 from firstlight.runs.playgrounds.inputs import BadInputError, Inputs
 from firstlight.runs.playgrounds.server import Playground, panel_of, warm_up
-from firstlight.runs.playgrounds.translator import TranslatorPanel, shortened
+from firstlight.runs.playgrounds.translator import TranslatorPanel
 from tests_support import Done, Scripts
 
 REVIEW = "It is <b>GREAT</b>, and it broke <script>alert('x')</script> after two days & 17 hours."

@@ -314,7 +314,7 @@ def test_workers_share_the_cores_and_write_into_their_own_folders(scripts: Scrip
 
 
 def jobs_in(folder: Path, *names: str) -> list[Job]:
-    config = OmegaConf.create({"optimized_metric": "val/accuracy"})
+    config = OmegaConf.create({"optimized_metric": "val/accuracy", "optimized_mode": "auto"})
     return [Job((), (name,), RunFolder(folder / name), config) for name in names]
 
 

@@ -175,8 +175,8 @@ def surprise(run: LoadedGenerator, text: str) -> Surprise:
 def attention_of(run: Loaded, text: str) -> Attention:
     """What every attention of a run looks at in a text; a translator's, while it writes its own translation.
 
-    A classifier's text is cut as in training, of a generator's the end is read. Raises UserError for a text that cannot
-    be read, and for a network without attention.
+    A classifier's text is cut as in training, of a generator's the end is read, of a translator's the beginning.
+    Raises UserError for a text that cannot be read, and for a network without attention.
     """
     if not has_attention(run.network):
         raise UserError(f"{run.folder.path} has no attention: its network is without; name another run")
@@ -196,12 +196,39 @@ def attention_of(run: Loaded, text: str) -> Attention:
             tokens = [readable(run.tokenizer, i, run.separator_id) for i in seen[0].tolist()]
             return Attention(_collect(run.network, (seen,), tokens, tokens), read.notes)
         case LoadedTranslator():
+            text, notes = shortened(run, text)
             written = run.write(text, beam_size=1)
             source = torch.from_numpy(run.read([text], ["the sentence"])[0].astype(np.int64))[None]  # (1, sources)
             target = torch.tensor([[BEGIN_ID, *written]])
             sources = run.tokenizers.source.readable(source[0].tolist())
             targets = [BEGIN, *run.tokenizers.target.readable(written)]
-            return Attention(_collect(run.network, (source, target), sources, targets, [*targets[1:], END]))
+            return Attention(_collect(run.network, (source, target), sources, targets, [*targets[1:], END]), notes)
+
+
+def shortened(run: LoadedTranslator, text: str) -> tuple[str, list[str]]:
+    """As many words of a sentence as the run can read, with what there is to say."""
+    words, limit = text.split(), run.network.context_length
+
+    def length(count: int) -> int:
+        return int(run.tokenizers.source.encode_batch([" ".join(words[:count])]).lengths[0])
+
+    if length(len(words)) <= limit:
+        return text, []
+    low, high = 0, len(words)  # low words fit, high do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if length(middle) <= limit else (low, middle)
+    sentence = " ".join(words[:low])
+    if not low:  # one word is too long by itself
+        sentence = words[0][:1]
+        while len(sentence) < len(words[0]):
+            longer = words[0][: len(sentence) + 1]
+            if run.tokenizers.source.encode_batch([longer]).lengths[0] > limit:
+                break
+            sentence = longer
+    return sentence, [
+        f"the text has more than {limit} tokens, which is all that the run reads: cut after “{sentence[-30:]}”"
+    ]
 
 
 def has_attention(network: nn.Module) -> bool:

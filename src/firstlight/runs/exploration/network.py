@@ -94,7 +94,7 @@ def cross_attention(subject: Subject) -> Drawn:
     for axes in figure.axes[: len(part.weights)]:
         axes.set_xlabel("token of the source")
         axes.set_ylabel("token that is written")
-    return Drawn(figure, notes)
+    return Drawn(figure, [*notes, *found.notes])
 
 
 def attention_recent(subject: Subject) -> Drawn:
