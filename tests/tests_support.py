@@ -5,6 +5,7 @@ import errno
 import fcntl
 import io
 import json
+import logging
 import os
 import pty
 import runpy
@@ -43,7 +44,7 @@ class Scripts:
         """Run a script inside this process, which has torch at hand already."""
         script = str(ROOT / "src" / f"{name}.py")
         with captured() as (out, err), contextlib.chdir(self.folder), patch.object(sys, "argv", [script, *arguments]):
-            code = 0
+            code, level = 0, logging.getLogger().level
             with patch.dict(os.environ, environment(), clear=True):
                 try:
                     runpy.run_path(script, run_name="__main__")
@@ -52,6 +53,8 @@ class Scripts:
                 except BaseException:  # what Python does with an exception that nobody catches
                     traceback.print_exc(file=err)
                     code = 1
+                finally:
+                    logging.getLogger().setLevel(level)  # the next test's log is as it would be without this one
         return Done(code, out.getvalue(), err.getvalue())
 
     def start(self, name: str, *arguments: str) -> subprocess.Popen[str]:

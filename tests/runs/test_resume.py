@@ -142,7 +142,7 @@ def test_a_killed_translator_ends_as_one_that_was_not(
     assert any("val/bleu" in line for line in curve(whole))
     samples = [{path.name: path.read_text() for path in run.glob("samples/*.txt")} for run in (whole, killed)]
     assert samples[0] == samples[1]
-    assert len(samples[0]) == 4
+    assert len(samples[0]) == 5  # after each of four validations, and of the test
 
 
 def test_a_text_with_a_new_character_is_not_the_text_that_the_run_began_with(
