@@ -49,12 +49,14 @@ def test_a_finished_job_does_not_stand_in_for_one_that_would_be_measured_otherwi
 def test_a_second_command_for_a_sweep_that_runs_is_refused(scripts: Scripts, quick: list[str]) -> None:
     folder = scripts.folder / "logs" / "sweeps" / "mine"
     folder.mkdir(parents=True)
+    (folder / "multirun.yaml").write_text("that of the other command")
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = scripts.run("train", "-m", *quick, "seed=1,2")
     assert done.returncode == 2
     assert "another process runs this sweep; wait for it, or stop it" in done.stderr
     assert not list(folder.glob("*/metrics.json"))
+    assert (folder / "multirun.yaml").read_text() == "that of the other command"
 
 
 @pytest.mark.parametrize("devices", [("trainer.devices=2",), ("trainer.devices=-1",), ("trainer.num_nodes=2",)])

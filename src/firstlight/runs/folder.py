@@ -90,12 +90,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for one training process; the lock goes with the process, however it ends."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(f"{self.path}: another process is training this run; wait for it, or stop it") from None
+        with locked(self.path, "is training this run"):
             yield
 
     def is_locked(self) -> bool:
@@ -116,6 +111,18 @@ def read_history(path: Path) -> list[dict[str, Any]]:
         return []
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n") and line.strip()]
+
+
+@contextmanager
+def locked(folder: Path, what_for: str) -> Iterator[None]:
+    """Hold a folder, which is made, for one process. Raises UserError where another has it, and says what_for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{folder}: another process {what_for}; wait for it, or stop it") from None
+        yield
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -1,6 +1,5 @@
 """A grid of runs that can be stopped, repeated and asked what it would do."""
 
-import fcntl
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
 from firstlight.runs import resume
+from firstlight.runs.folder import locked
 from firstlight.runs.jobs import Composer, Job, Sources, refuse_other_sweep
 from firstlight.runs.launchers import check_gpus, is_one_by_one
 from firstlight.runs.progress import Progress, metric_of, show_plan, show_results
@@ -65,19 +65,15 @@ class Runner:
     def __init__(self, config: DictConfig, folder: Path, launcher_of: LauncherOf) -> None:
         """folder: of the sweep; it is made."""
         folder.mkdir(parents=True, exist_ok=True)
-        OmegaConf.save(config, folder / "multirun.yaml")
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
-        self.folder = folder
+        self.config, self.folder = config, folder
         self.errors: dict[Path, str] = {}
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the sweep's folder for one process at a time. Raises UserError where another has it."""
-        with (self.folder / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(f"{self.folder}: another process runs this sweep; wait for it, or stop it") from None
+        with locked(self.folder, "runs this sweep"):
+            OmegaConf.save(self.config, self.folder / "multirun.yaml")
             yield
 
     def run(self, batch: Sequence[Job], first_number: int) -> None:
