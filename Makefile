@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup train dashboard test test-all lint format clean
+.PHONY: help setup train results dashboard test test-all lint format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 train: setup  ## The main job: train, validate and test the sentiment classifier
 	$(BIN)/python src/train.py task=sentiment model=small
+
+results: setup  ## RESULTS.md, measured anew or gone on with: hours
+	$(BIN)/python benchmarks/results.py
 
 dashboard: setup  ## The W&B workspace as logs/dashboard.json; src/dashboard.py --push puts it on W&B
 	$(BIN)/python src/dashboard.py

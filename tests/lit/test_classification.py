@@ -134,6 +134,45 @@ def test_class_weights_and_smoothing_shape_the_training_and_not_what_is_measured
     assert measured == pytest.approx(classification_loss(logits, batch.targets).item())
 
 
+def test_r_drop_adds_what_two_passes_disagree_by() -> None:
+    batch = toy_batch(3)
+    module, plain = classification(3, r_drop=2.0), classification(3)
+    for each in (module, plain):
+        each.network.dropout.p = 0.5
+    torch.manual_seed(7)
+    loss = module.training_step(batch)["loss"]
+    torch.manual_seed(7)
+    one, other = (plain(batch.token_ids, batch.padding_mask) for _ in range(2))
+    p, q = one.softmax(dim=1), other.softmax(dim=1)
+    divergence = ((p * (p / q).log()).sum(dim=1) + (q * (q / p).log()).sum(dim=1)).mean() / 2
+    assert divergence > 1e-3
+    means = (classification_loss(one, batch.targets) + classification_loss(other, batch.targets)) / 2
+    assert_close(loss, means + 2.0 * divergence)
+
+
+@pytest.mark.parametrize("option", ["r_drop", "ordinal_smoothing"])
+@pytest.mark.parametrize("value", [-0.1, float("inf"), float("nan")])
+def test_a_cost_that_is_none_is_refused(option: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{option}={value} must be a finite number, 0 or above"):
+        classification(3, **{option: value})
+
+
+def test_in_training_a_texts_own_class_is_taken_out_of_the_evidence() -> None:
+    batch = toy_batch(3)
+    torch.manual_seed(1)
+    config = ClassifierConfig(dim=8, num_heads=2, context_length=LENGTH, dropout=0.0, evidence=True, evidence_pairs=11)
+    network = Classifier(config, VOCABULARY, 3)
+    network.evidence.count(batch.token_ids, batch.padding_mask, batch.targets)
+    module = Classification(network, partial(AdamW, lr=0.03), constant)
+    expected = network(batch.token_ids, batch.padding_mask, batch.targets)
+    assert_close(module.training_step(batch)["logits"], expected.detach())
+    measured = network(batch.token_ids, batch.padding_mask).softmax(dim=1)
+    assert (measured - expected.softmax(dim=1)).abs().max() > 1e-3
+    outputs = Outputs()
+    trainer_of(outputs).validate(module, datamodule=Toy(3), verbose=False)
+    assert_close(torch.cat([seen["probabilities"] for seen in outputs.seen["val"]]), measured.detach())
+
+
 def test_class_weights_are_no_part_of_a_checkpoint() -> None:
     module = classification(3, class_weights=torch.ones(3))
     assert set(module.state_dict()) == {f"network.{name}" for name in module.network.state_dict()}

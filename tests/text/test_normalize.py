@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstlight.text.normalize import normalizer, simplify, words
+from firstlight.text.normalize import normalizer, simplify, words, words_and_marks
 
 ASSIGNED = st.characters(exclude_categories=["Cn", "Cs"])
 TEXTS = st.text(st.one_of(ASSIGNED, st.sampled_from("aàÀİß ıΣ'`’‘_-.\u0301\u200d\n\r&;09½٣日क")))
@@ -76,3 +76,27 @@ def test_every_assigned_character_is_simplified_as_defined():
     simplification = normalizer()
     assigned = (chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Co", "Cs"))
     assert [c for c in assigned if simplification.normalize_str(c) != simplify_in_python(c)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It's a 5/5!!!", ["its", "a", "5", "/", "5", "!!!"]),
+        ("hm..... ok", ["hm", "...", "..", "ok"]),
+        ("line<br />line &lt;b&gt;bold&lt;/b&gt;", ["line", "line", "bold"]),
+        ("a < b, c > d", ["a", "d"]),
+        ("Привет, café :)", ["привет", ",", "cafe", ":", ")"]),
+        (" \n'`", []),
+    ],
+)
+def test_words_and_marks_keep_single_letters_and_punctuation_and_drop_tags(text, expected):
+    assert words_and_marks(text) == expected
+
+
+@given(TEXTS)
+@settings(deadline=None)
+def test_the_words_are_among_the_words_and_marks(text):
+    marks = words_and_marks(text)
+    assert [word for word in marks if len(word) > 1 and re.fullmatch(r"\w+", word)] == words(
+        re.sub("<[^<>]{1,20}>", " ", text)
+    )

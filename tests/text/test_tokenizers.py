@@ -216,7 +216,8 @@ def test_a_tokenizer_comes_back_from_its_json(tokenizer):
 @given(text=st.text(st.one_of(LETTERS, st.sampled_from("lowernst"))))
 @settings(deadline=None)
 def test_hugging_face_reads_the_same_ids_from_the_json(text):
-    for tokenizer in (train_word_tokenizer(TEXTS)[0], train_subword_tokenizer(TEXTS * 2, vocab_size=59)):
+    marked = train_word_tokenizer([*TEXTS, "a/b ... !!! <br>"], punctuation=True)[0]
+    for tokenizer in (train_word_tokenizer(TEXTS)[0], marked, train_subword_tokenizer(TEXTS * 2, vocab_size=59)):
         assert tokenizers.Tokenizer.from_str(tokenizer.to_json()).encode(text).ids == tokenizer.encode(text)
 
 
@@ -227,6 +228,13 @@ def test_a_million_characters_are_encoded(tokenizer, text):
 
 def test_a_lone_surrogate_is_no_obstacle(tokenizer):
     assert tokenizer.encode("low \ud800\udfff tea") == tokenizer.encode("low tea")
+
+
+def test_with_punctuation_marks_are_words_and_still_are_after_json():
+    tokenizer, ids = train_word_tokenizer(["5/5!!! a", "no..."], punctuation=True)
+    assert sorted(tokenizer.words[2:]) == ["!!!", "...", "/", "5", "a", "no"]
+    assert tokenizer.encode("5/5!!! a") == ids[0].tolist()
+    assert Tokenizer.from_json(tokenizer.to_json()).tokens("No... 5!!!") == ["no", "...", "5", "!!!"]
 
 
 # --- word lists ---
@@ -246,6 +254,13 @@ def test_a_word_list_keeps_its_order(tmp_path):
 
 def test_a_word_list_may_name_the_special_tokens(tmp_path):
     assert load_word_list(word_list(tmp_path, "[UNK]\ntea\n[PAD]\n")).words == [PAD, UNK, "tea"]
+
+
+def test_a_word_list_with_punctuation_has_marks(tmp_path):
+    tokenizer = load_word_list(word_list(tmp_path, "tea\n!!!\n5\n"), punctuation=True)
+    assert tokenizer.tokens("5 tea!!!") == ["5", "tea", "!!!"]
+    with pytest.raises(UserError, match=r"words.txt:1: '!!!!' is never found, texts have '!!! !' instead"):
+        load_word_list(word_list(tmp_path, "!!!!\n"), punctuation=True)
 
 
 def test_a_word_list_may_come_from_windows(tmp_path):

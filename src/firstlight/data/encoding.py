@@ -96,12 +96,15 @@ def _encode(
 def _train_tokenizer(texts: list[str], options: ReviewOptions) -> Tokenizer:
     wanted = options.tokenizer
     if wanted.word_list is not None:
-        return load_word_list(Path(wanted.word_list))
+        return load_word_list(Path(wanted.word_list), punctuation=wanted.punctuation)
     if wanted.kind is TokenizerKind.subword:
         assert wanted.max_size is not None
         return train_subword_tokenizer(texts, vocab_size=wanted.max_size)
     tokenizer, _ = train_word_tokenizer(
-        texts, min_document_frequency=wanted.min_document_frequency, max_size=wanted.max_size
+        texts,
+        min_document_frequency=wanted.min_document_frequency,
+        max_size=wanted.max_size,
+        punctuation=wanted.punctuation,
     )
     return tokenizer
 

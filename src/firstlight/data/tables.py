@@ -78,6 +78,12 @@ class TokenTable(torch.nn.Module):
         return ReviewBatch(token_ids, padding_mask, self.targets[batch.rows], batch.rows, batch.num_tokens)
 
 
+def texts_of(table: TokenTable, rows: NDArray[np.int64]) -> ReviewBatch:
+    """All of these rows as a network is given them, in one batch: (rows, longest). rows: (n,)."""
+    lengths = table.lengths[rows].clamp(max=table.context_length)
+    return table(RowBatch(torch.from_numpy(rows), int(lengths.max()), int(lengths.sum())))
+
+
 class StreamTable(torch.nn.Module):
     """The ids of all documents on one device, and perhaps one more, which separates them."""
 

@@ -1,9 +1,11 @@
 """Training a classifier: one logit and binary cross entropy for two classes, otherwise cross entropy."""
 
+import math
+
 from torch import Tensor, nn
 
 from firstlight.data.tables import ReviewBatch
-from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.lit.losses import classification_loss, disagreement, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Training
@@ -21,12 +23,20 @@ class Classification(Training):
         *,
         class_weights: Tensor | None = None,
         label_smoothing: float = 0.0,
+        ordinal_smoothing: float = 0.0,
+        r_drop: float = 0.0,
     ) -> None:
-        """class_weights: (classes,), what an example of each class counts in the loss."""
+        """class_weights: (classes,), what an example of each class counts in the loss; the smoothings as in losses.py.
+
+        r_drop: what it costs that two passes, with other words and units left out, disagree; 0: there is one pass.
+        """
         check_share("label_smoothing", label_smoothing)
+        for name, value in (("ordinal_smoothing", ordinal_smoothing), ("r_drop", r_drop)):
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name}={value} must be a finite number, 0 or above")
         super().__init__(network, optimizer, schedule)
         self.class_weights: Tensor | None
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.ordinal_smoothing, self.r_drop = label_smoothing, ordinal_smoothing, r_drop
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -35,8 +45,11 @@ class Classification(Training):
 
     def training_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
         """The loss and the logits (batch, outputs) of one batch."""
-        logits = self(batch.token_ids, batch.padding_mask)
-        loss = classification_loss(logits, batch.targets, self.class_weights, self.label_smoothing)
+        logits = self._logits_in_training(batch)
+        loss = self._training_loss(logits, batch)
+        if self.r_drop:
+            again = self._logits_in_training(batch)
+            loss = (loss + self._training_loss(again, batch)) / 2 + self.r_drop * disagreement(logits, again)
         return {"loss": loss, "logits": logits.detach()}
 
     def validation_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
@@ -46,6 +59,17 @@ class Classification(Training):
     def test_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
         """Loss, probabilities (batch, classes) and targets of one batch."""
         return self._evaluate(batch, "test")
+
+    def _logits_in_training(self, batch: ReviewBatch) -> Tensor:
+        """What was counted of the training texts is counted without those of the batch, for which it needs targets."""
+        if getattr(self.network, "evidence", None) is None:
+            return self(batch.token_ids, batch.padding_mask)
+        return self.network(batch.token_ids, batch.padding_mask, batch.targets)
+
+    def _training_loss(self, logits: Tensor, batch: ReviewBatch) -> Tensor:
+        return classification_loss(
+            logits, batch.targets, self.class_weights, self.label_smoothing, self.ordinal_smoothing
+        )
 
     def _evaluate(self, batch: ReviewBatch, stage: str) -> dict[str, Tensor]:
         logits = self(batch.token_ids, batch.padding_mask)

@@ -7,33 +7,51 @@ from firstlight.networks import masks
 from firstlight.networks.block import Block, build_norm
 from firstlight.networks.config import ClassifierConfig
 from firstlight.networks.convolution import ShortConvolution
+from firstlight.networks.evidence import EvidenceHead, NgramEvidence
 from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
 from firstlight.networks.token_dropout import TokenDropout
 
+EVIDENCE_STD = 0.03  # of the projection's first weights: the evidence begins beside the words' vectors, not over them
+
 
 class Classifier(nn.Module):
-    """Embedding, perhaps a short convolution, positions, blocks, and a pooled prediction."""
+    """Embedding, perhaps evidence and a short convolution, positions, blocks, and a pooled prediction."""
 
     def __init__(self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1) -> None:
         """num_outputs: one for a yes or no, else one for each class; unknown_id: what token dropout puts in."""
         super().__init__()
         self.context_length = config.context_length
         self.is_causal = config.causal
+        self.unknown_id = unknown_id
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
-        self.embedding = nn.Embedding(vocab_size, config.dim)
+        self.embedding = nn.Embedding(
+            min(vocab_size, config.embedded_words or vocab_size), config.embedding_dim or config.dim
+        )
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        self.projection = (
+            nn.Identity() if config.embedding_dim is None else nn.Linear(config.embedding_dim, config.dim, bias=False)
+        )
         self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
         self.positions = build_positions(config)
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head = build_head(config.pooling, config.dim, config.context_length, num_outputs)
+        self.evidence: NgramEvidence | None = None
+        if config.evidence:
+            self.evidence = NgramEvidence(
+                vocab_size, config.evidence_pairs, max(2, num_outputs), config.evidence_shrinkage, unknown_id
+            )
+            self.evidence_projection = nn.Linear(self.evidence.num_features, config.dim, bias=False)
+            nn.init.normal_(self.evidence_projection.weight, std=EVIDENCE_STD)
+            self.evidence_head = EvidenceHead(self.evidence.num_features, num_outputs)
 
-    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, targets: Tensor | None = None) -> Tensor:
         """Score every class for every text.
 
-        token_ids: (batch, length) int; padding_mask: (batch, length) bool, True where a token is real (None: all are).
+        token_ids: (batch, length) int; padding_mask: (batch, length) bool, True where a token is real (None: all are);
+        targets: (batch,) int, of texts that model.evidence counted, whose own class is then taken out of it.
         Returns logits (batch, outputs). Raises ValueError if length exceeds the context length.
         """
         length = token_ids.shape[1]
@@ -45,10 +63,19 @@ class Classifier(nn.Module):
         if self.is_causal:
             places = torch.arange(length, device=token_ids.device)
             mask = masks.both(mask, masks.causal(places, places))  # (batch, 1, length, length)
-        hidden = self.embedding(self.token_dropout(token_ids))  # (batch, length, dim)
+        hidden = self._embed(self.token_dropout(token_ids))  # (batch, length, dim)
+        if self.evidence is not None:
+            features = self.evidence(token_ids, targets)  # (batch, length, features)
+            hidden = hidden + self.evidence_projection(features)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)
         hidden = self.dropout(self.positions(hidden))
         for block in self.blocks:
             hidden = block(hidden, mask=mask)
-        return self.head(self.final_norm(hidden), padding_mask)  # (batch, outputs)
+        logits = self.head(self.final_norm(hidden), padding_mask)  # (batch, outputs)
+        return logits if self.evidence is None else logits + self.evidence_head(features, padding_mask)
+
+    def _embed(self, token_ids: Tensor) -> Tensor:
+        """(batch, length) -> (batch, length, dim); words beyond those that have vectors share the unknown one's."""
+        known = token_ids.masked_fill(token_ids >= self.embedding.num_embeddings, self.unknown_id)
+        return self.projection(self.embedding(known))

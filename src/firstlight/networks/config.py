@@ -167,10 +167,16 @@ class ClassifierConfig(TransformerConfig):
     pooling: PoolingKind = PoolingKind.per_token
     token_dropout: float = 0.0  # the share of tokens that become [UNK] in training
     convolution: int | None = None  # the width of a convolution over the embeddings, odd; None: there is none
+    embedding_dim: int | None = None  # the words' vectors are this wide, then projected to dim; None: dim
+    embedded_words: int | None = None  # only the first so many words have vectors of their own; None: all
+    evidence: bool = False  # what words and pairs said in the training texts is counted, and added
+    evidence_pairs: int = 50_000  # so many pairs of words, those of most texts
+    evidence_shrinkage: float = 5.0  # what a mean of few texts is drawn to the middle by, in texts
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share("model.token_dropout", self.token_dropout)
+        self._check_words()
         if self.convolution is not None and (self.convolution < 1 or self.convolution % 2 == 0):
             raise ValueError(f"model.convolution={self.convolution} must be odd, such as 3: a word and its neighbours")
         if self.causal and self.convolution not in (None, 1):
@@ -178,6 +184,22 @@ class ClassifierConfig(TransformerConfig):
                 f"model.convolution={self.convolution} shows a token the next one, which model.causal=true forbids; "
                 "set model.convolution=null"
             )
+
+    def _check_words(self) -> None:
+        _check_at_least("model.evidence_pairs", self.evidence_pairs, 1)
+        if not 0 < self.evidence_shrinkage < math.inf:
+            raise ValueError(f"model.evidence_shrinkage={self.evidence_shrinkage} must be a finite number above 0")
+        for name, minimum in (("embedding_dim", 1), ("embedded_words", 3)):
+            value = getattr(self, name)
+            if value is not None:
+                _check_at_least(f"model.{name}", value, minimum)
+                self._refuse_baseline(f"model.{name}={value}", f"model.{name}=null")
+        if self.evidence:
+            self._refuse_baseline("model.evidence=true", "model.evidence=false")
+
+    def _refuse_baseline(self, setting: str, remedy: str) -> None:
+        if self.architecture is not Architecture.transformer:
+            raise ValueError(f"{setting} is not of model.architecture={self.architecture.value}; set {remedy}")
 
 
 @dataclass

@@ -27,6 +27,7 @@ from firstlight.data.table_data import TableData
 from firstlight.errors import arguments_of
 from firstlight.runs import weights_and_biases
 from firstlight.runs.checkpoint_io import AtomicCheckpointIO
+from firstlight.runs.counted_evidence import count_evidence
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.networks import build_network
@@ -63,6 +64,7 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
     vectors: Any = OmegaConf.to_object(config.vectors)
     set_vectors(vectors, network, data, is_resumed=bool(config.resume) and folder.last_checkpoint.is_file())
+    count_evidence(network, data)
     if config.compile:  # in place: its weights keep their names
         network.compile(dynamic=network_name(config) in OF_ANY_LENGTH)
     module = build_module(config, network, data)

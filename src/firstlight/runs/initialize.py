@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 EMBEDDING = "network.embedding.weight"
 SOURCE_EMBEDDING = "network.source_embedding.weight"  # of a translator, whose other vectors are those of its target
 BY_WORD = {EMBEDDING, "network.head.weight", "network.head.bias"}  # one row for each word of the vocabulary
+COUNTED = "network.evidence."  # in this run's own training texts
 POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
 
@@ -35,13 +36,16 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     card = checkpoint[CARD]
     other = tokenizer_of_json(card["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
-    shared_words = dict.fromkeys(BY_WORD, _shared_words(data.tokenizer.words, other.words))
+    own = module.state_dict()
+    both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
+    shared_words = dict.fromkeys(BY_WORD, both)
     if SOURCE_EMBEDDING in given and isinstance(data, PairData):
         other_source = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else other
         shared_words[SOURCE_EMBEDDING] = _shared_words(data.source_tokenizer.words, other_source.words)
-    own = module.state_dict()
     taken, left = {}, []
     for name, weight in own.items():
+        if name.startswith(COUNTED):
+            continue
         source = given.get(name)
         shared = shared_words.get(name)
         if shared and source is not None and _same_width(given, own):
@@ -55,10 +59,10 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
         else:
             left.append(name if source is None else f"{name} {tuple(source.shape)} here {tuple(weight.shape)}")
     if SOURCE_EMBEDDING in taken and EMBEDDING in taken and is_one_embedding(module.network):
-        both = _rows_of(taken[SOURCE_EMBEDDING], given[EMBEDDING], shared_words[EMBEDDING])
+        joined = _rows_of(taken[SOURCE_EMBEDDING], given[EMBEDDING], shared_words[EMBEDDING])
         for name, weight in own.items():
             if name in taken and weight.data_ptr() == own[EMBEDDING].data_ptr():
-                taken[name] = both
+                taken[name] = joined
     if not taken:
         raise UserError(
             f"init_from={run}: no weight of {path} has the name and shape of one here; choose the same model"
@@ -82,6 +86,11 @@ def _fitted(table: Tensor, length: int, *, is_relative: bool) -> Tensor:
 
 def _same_width(given: dict[str, Tensor], own: dict[str, Tensor]) -> bool:
     return given[EMBEDDING].shape[1] == own[EMBEDDING].shape[1]
+
+
+def _with_vectors(words: list[str], weights: dict[str, Tensor]) -> list[str]:
+    """The words that have a vector of their own: of a classifier's, perhaps the most frequent alone."""
+    return words[: len(weights[EMBEDDING])] if EMBEDDING in weights else words
 
 
 def _shared_words(words: list[str], other_words: list[str]) -> list[tuple[int, int]]:

@@ -198,6 +198,7 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
     import torch
     from hydra.utils import instantiate
 
+    from firstlight.networks.size import num_parameters
     from firstlight.runs.networks import build_network
 
     sizes: dict[str, dict[str, int]] = {}
@@ -210,7 +211,7 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
             sizes[key] = data.network_sizes()
         with torch.device("meta"):
             network = build_network(OmegaConf.to_object(job.config.model), **sizes[key])
-        yield sum(weight.numel() for weight in network.parameters())
+        yield num_parameters(network)
 
 
 def show_results(jobs: Sequence[Job], errors: Mapping[Path, str]) -> None:

@@ -23,6 +23,7 @@ from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, UserError
+from firstlight.networks.size import num_parameters
 from firstlight.runs import resume, terminal, weights_and_biases
 from firstlight.runs.build import Parts, build, network_name
 from firstlight.runs.checkpoint import CARD, read_checkpoint
@@ -91,7 +92,7 @@ def _train(
 ) -> float | None:
     seconds_before = parts.history.start(first_step)
     record["data"] = parts.data.describe()
-    record["parameters"] = sum(weight.numel() for weight in parts.module.parameters() if weight.requires_grad)
+    record["parameters"] = num_parameters(parts.module, trained_only=True)
     record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
     if is_rank_zero():
         folder.write(record)

@@ -41,6 +41,7 @@ def set_vectors(options: VectorOptions, network: nn.Module, data: TableData, *, 
 
 def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, name: str) -> None:
     """Put the vectors into one embedding, scaled as one wants them, and say how many there are."""
+    side = side._replace(words=side.words[: embedding.num_embeddings])  # a classifier may have no more of its own
     found = vectors_of(side, options, embedding.embedding_dim)  # (words, dim), zeros where there is none
     known: NDArray[np.bool_] = np.asarray(found.any(axis=1))
     if not known.any():

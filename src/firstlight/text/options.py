@@ -24,6 +24,7 @@ class TokenizerOptions:
     max_size: int | None = 7000  # entries, [PAD] and [UNK] included; None: no limit
     min_document_frequency: int = 2  # words in fewer reviews are [UNK]
     word_list: str | None = None  # a file with one word a line, instead of counting
+    punctuation: bool = False  # of words: single letters, digits and marks such as !!! are words too
     unknown_symbol: str | None = "\ufffd"  # of tokenizer=char; None: a character outside the vocabulary is an error
 
     def __post_init__(self) -> None:
@@ -35,6 +36,8 @@ class TokenizerOptions:
             raise ValueError("tokenizer.max_size is not set; byte-pair encoding needs a size, such as 4000")
         if self.kind is not TokenizerKind.word and self.word_list is not None:
             raise ValueError("tokenizer.word_list names whole words; use it with tokenizer=word, or remove it")
+        if self.punctuation and self.kind is not TokenizerKind.word:
+            raise ValueError("tokenizer.punctuation=true is of whole words; use it with tokenizer=word, or remove it")
         if self.unknown_symbol is not None and len(self.unknown_symbol) != 1:
             raise ValueError(f"tokenizer.unknown_symbol={self.unknown_symbol} must be one character, or null")
 

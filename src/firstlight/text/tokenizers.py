@@ -1,8 +1,9 @@
 """Tokenizers of words and of subwords, on Hugging Face `tokenizers`: trained, loaded, and read back from JSON."""
 
+import json
 from codecs import BOM_UTF8
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import Literal, Self
@@ -13,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.pre_tokenizers import Split, WhitespaceSplit
 
 from firstlight.errors import UserError
-from firstlight.text.normalize import normalizer, words
+from firstlight.text.normalize import normalizer, words, words_and_marks
 from firstlight.text.ragged import RaggedIds
 
 PAD, UNK = "[PAD]", "[UNK]"
@@ -21,7 +22,8 @@ PAD_ID, UNKNOWN_ID = 0, 1
 SPECIAL = [PAD, UNK]
 CONTINUATION = "##"  # begins a subword that does not begin a word
 LETTER_COVERAGE = 0.9999  # of the text: the letters beyond it are too rare to be learned
-WORD_PATTERN = Regex(r"[\p{L}\p{N}_]{2,}")  # Python's \w\w+\b, where \w means more to Hugging Face
+WORD_PATTERN = r"[\p{L}\p{N}_]{2,}"  # Python's \w\w+\b, where \w means more to Hugging Face
+MARKED_PATTERN = r"[\p{L}\p{N}_]+|([^\p{L}\p{N}_\s])\1{0,2}"  # the same of words_and_marks
 NO_WORDS = "the training texts have no word of two letters or more; check data.text_column"
 
 
@@ -37,6 +39,7 @@ class Tokenizer:
     def __init__(self, backend: Backend) -> None:
         ids = backend.get_vocab()
         self._backend = backend
+        self.split: Callable[[str], list[str]] = words_and_marks if _has_marks(backend) else words
         self.words = sorted(ids, key=ids.__getitem__)
         assert self.words[:2] == [PAD, UNK], f"ids 0 and 1 are {self.words[:2]}"
 
@@ -59,7 +62,7 @@ class Tokenizer:
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
         """Return the ids of many texts, read once and one at a time (wrap them in a bar to see progress)."""
         ids_of = _WordIds(self._backend.model)
-        return RaggedIds.from_rows(chain.from_iterable(map(ids_of.__getitem__, words(text))) for text in texts)
+        return RaggedIds.from_rows(chain.from_iterable(map(ids_of.__getitem__, self.split(text))) for text in texts)
 
     def to_json(self) -> str:
         return self._backend.to_str()
@@ -82,19 +85,21 @@ class _WordIds(dict[str, list[int]]):
 
 
 def train_word_tokenizer(
-    texts: Iterable[str], *, min_document_frequency: int = 1, max_size: int | None = None
+    texts: Iterable[str], *, min_document_frequency: int = 1, max_size: int | None = None, punctuation: bool = False
 ) -> tuple[Tokenizer, RaggedIds]:
     """Make a vocabulary of the words found in most texts, and encode the texts, which are read once.
 
     The words of at least `min_document_frequency` texts, those of most texts first, ties in alphabetical order;
-    at most `max_size` entries, [PAD] and [UNK] included. Raises UserError if no word remains.
+    at most `max_size` entries, [PAD] and [UNK] included. With punctuation, its marks are words too.
+    Raises UserError if no word remains.
     """
+    split = words_and_marks if punctuation else words
     frequency: Counter[str] = Counter()  # word → number of texts
     number: defaultdict[str, int] = defaultdict(count().__next__)  # word → 0, 1, … in order of appearance
 
     def rows() -> Iterator[Iterable[int]]:
         for text in texts:
-            found = words(text)
+            found = split(text)
             frequency.update(set(found))
             yield map(number.__getitem__, found)
 
@@ -105,7 +110,7 @@ def train_word_tokenizer(
         kept = kept[: max_size - len(SPECIAL)]
     id_of = np.full(len(number), UNKNOWN_ID, dtype=np.int32)
     id_of[[number[word] for word in kept]] = np.arange(len(kept)) + len(SPECIAL)
-    return _word_tokenizer(kept), RaggedIds(id_of[numbers.ids], numbers.offsets)
+    return _word_tokenizer(kept, punctuation=punctuation), RaggedIds(id_of[numbers.ids], numbers.offsets)
 
 
 def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
@@ -170,22 +175,23 @@ def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -
                 yield f"{word} " * min(at_once, times - start)
 
 
-def load_word_list(path: Path) -> Tokenizer:
+def load_word_list(path: Path, *, punctuation: bool = False) -> Tokenizer:
     """Read a vocabulary, one word a line, in order; [PAD] and [UNK] come first, listed or not.
 
     Raises UserError for a blank line, a word listed twice, and a word that no text can hold after simplification.
     """
+    split = words_and_marks if punctuation else words
     line_of: dict[str, int] = {}
     for line, word in _lines(path):
         if word in line_of:
             raise UserError(f"{path}:{line}: {word!r} is on line {line_of[word]} already; remove one of them")
         if word not in SPECIAL:
-            _check_word(word, f"{path}:{line}")
+            _check_word(word, split, f"{path}:{line}")
         line_of[word] = line
     listed = [word for word in line_of if word not in SPECIAL]
     if not listed:
         raise UserError(f"{path}: no words; write one word a line")
-    return _word_tokenizer(listed)
+    return _word_tokenizer(listed, punctuation=punctuation)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -201,9 +207,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             raise UserError(f"{path}:{line}: broken UTF-8; save the file as UTF-8") from None
 
 
-def _check_word(word: str, place: str) -> None:
+def _check_word(word: str, split: Callable[[str], list[str]], place: str) -> None:
     """Raise UserError unless a text that is this word has this word."""
-    found = words(word)
+    found = split(word)
     if not word.strip():
         raise UserError(f"{place}: a blank line; remove it")
     if not found:
@@ -212,14 +218,21 @@ def _check_word(word: str, place: str) -> None:
         raise UserError(f"{place}: {word!r} is never found, texts have {' '.join(found)!r} instead; list that")
 
 
-def _word_tokenizer(vocabulary: list[str]) -> Tokenizer:
+def _word_tokenizer(vocabulary: list[str], *, punctuation: bool) -> Tokenizer:
     ids = {word: token_id for token_id, word in enumerate([*SPECIAL, *vocabulary])}
-    return _tokenizer(models.WordLevel(ids, unk_token=UNK))
+    return _tokenizer(models.WordLevel(ids, unk_token=UNK), punctuation=punctuation)
 
 
-def _tokenizer(model: models.Model) -> Tokenizer:
+def _tokenizer(model: models.Model, *, punctuation: bool = False) -> Tokenizer:
     """Complete a model to a file for Hugging Face too: the same simplification, the same words."""
     backend = Backend(model)
-    backend.normalizer = normalizer()
-    backend.pre_tokenizer = Split(WORD_PATTERN, "removed", invert=True)
+    backend.normalizer = normalizer(punctuation=punctuation)
+    pattern = MARKED_PATTERN if punctuation else WORD_PATTERN
+    backend.pre_tokenizer = Split(Regex(pattern), "removed", invert=True)
     return Tokenizer(backend)
+
+
+def _has_marks(backend: Backend) -> bool:
+    """Whether a tokenizer's words have punctuation among them: its pattern, which Hugging Face reads, says so."""
+    pre_tokenizer = json.loads(backend.to_str())["pre_tokenizer"]
+    return pre_tokenizer is not None and pre_tokenizer["pattern"]["Regex"] == MARKED_PATTERN

@@ -127,8 +127,8 @@ def vocabulary(subject: Subject) -> Drawn:
         reviews = subject.reviews
         rows = reviews.encoded.rows_of("train")
         texts = reviews.texts(rows)
-        found = _counts(word for text in texts for word in words(text))
         tokenizer = reviews.encoded.tokenizer
+        found = _counts(word for text in texts for word in tokenizer.split(text))
         known = float((reviews.encoded.ids.select(rows).ids != UNKNOWN_ID).mean())
         chosen = {"texts of training": (tokenizer.vocab_size - 2, known)} if tokenizer.kind == "word" else {}
         return Drawn(frequencies.coverage({"texts of training": found}, chosen))

@@ -21,7 +21,6 @@ from firstlight.runs.load import Loaded
 from firstlight.runs.loaded_classifier import LoadedClassifier
 from firstlight.runs.loaded_generator import LoadedGenerator, Writing
 from firstlight.runs.loaded_translator import LoadedTranslator
-from firstlight.text.normalize import words
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id
@@ -29,6 +28,7 @@ from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID
 
 INTEGRATED_GRADIENTS = "integrated gradients"
 GRADIENT_TIMES_INPUT = "gradient × input"
+NO_WORD = "the text has no word of two letters or more; write one"
 STEPS = 64  # between the unknown words and the real ones
 WINDOWS_AT_ONCE = 256
 READABLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
@@ -108,9 +108,9 @@ def attributions(
     of the first sum to the difference between the log-odds of this text and of as many unknown words.
     Raises UserError for a text without words or a class that the run does not know.
     """
-    found = words(text)
+    found = run.tokenizer.split(text)
     if not found:
-        raise UserError("the text has no word of two letters or more; write one")
+        raise UserError(NO_WORD)
     if label is not None and label not in run.class_names:
         raise UserError(f"the class {label!r} is not one of {', '.join(run.class_names)}")
     method = best_method() if method is None else method
@@ -119,9 +119,8 @@ def attributions(
     with torch.inference_mode():
         odds = _log_odds(run.network(ids, mask))[0]  # (classes,)
     chosen = int(odds.argmax()) if label is None else run.class_names.index(label)
-    layer: Any = run.network.weights if isinstance(run.network, LogisticRegression) else run.network.embedding
     compute = _integrated_gradients if method == INTEGRATED_GRADIENTS else _gradient_times_input
-    scores = compute(run.network, layer, ids, chosen)  # (tokens,)
+    scores = compute(run.network, _word_layers(run.network), ids, chosen)  # (tokens,)
     word_scores = np.zeros(len(found))
     np.add.at(word_scores, kept, scores)
     read = np.unique(kept)
@@ -184,9 +183,9 @@ def attention_of(run: Loaded, text: str) -> Attention:
         raise UserError("the text is empty; write one")
     match run:
         case LoadedClassifier():
-            found = words(text)
+            found = run.tokenizer.split(text)
             if not found:
-                raise UserError("the text has no word of two letters or more; write one")
+                raise UserError(NO_WORD)
             ids, kept, notes = read_review(run, found)
             tokens = _tokens_of(run, ids, found, kept)
             return Attention(_collect(run.network, (ids,), tokens, tokens), notes)
@@ -282,16 +281,24 @@ def _log_odds(logits: Tensor) -> Tensor:
     return logits - others.logsumexp(dim=2)
 
 
-def _integrated_gradients(network: nn.Module, layer: nn.Module, ids: Tensor, chosen: int) -> NDArray[np.float64]:
+def _word_layers(network: Any) -> list[nn.Module]:
+    """What turns a classifier's words into numbers, each of which says something for or against a class."""
+    if isinstance(network, LogisticRegression):
+        return [network.weights]
+    evidence = getattr(network, "evidence", None)
+    return [network.embedding] if evidence is None else [network.embedding, evidence]
+
+
+def _integrated_gradients(network: nn.Module, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
     """By captum, from unknown words to the real ones: (tokens,)."""
     from captum.attr import LayerIntegratedGradients
 
-    method = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layer)
-    found = method.attribute(ids, baselines=torch.full_like(ids, UNKNOWN_ID), n_steps=STEPS)  # (1, tokens, dim)
-    return found.detach()[0].sum(dim=1).double().numpy()
+    method: Any = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layers)
+    found = method.attribute(ids, baselines=torch.full_like(ids, UNKNOWN_ID), n_steps=STEPS)  # (1, tokens, ·) of each
+    return sum(part.detach()[0].sum(dim=1).double().numpy() for part in found)
 
 
-def _gradient_times_input(network: nn.Module, layer: nn.Module, ids: Tensor, chosen: int) -> NDArray[np.float64]:
+def _gradient_times_input(network: nn.Module, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
     """The gradient at the text, times the way from unknown words to it: (tokens,)."""
     vectors: list[Tensor] = []
 
@@ -299,15 +306,19 @@ def _gradient_times_input(network: nn.Module, layer: nn.Module, ids: Tensor, cho
         vectors.append(output.detach().requires_grad_())
         return vectors[-1]
 
-    hook = layer.register_forward_hook(keep)
+    hooks = [layer.register_forward_hook(keep) for layer in layers]
     try:
         odds = _log_odds(network(ids))[0, chosen]
     finally:
-        hook.remove()
-    (gradient,) = torch.autograd.grad(odds, vectors)  # (1, tokens, dim)
+        for hook in hooks:
+            hook.remove()
+    gradients = torch.autograd.grad(odds, vectors)  # (1, tokens, ·) of each layer
+    scores = torch.zeros(ids.shape[1], dtype=torch.float64)
     with torch.no_grad():
-        way = vectors[0] - layer(torch.full_like(ids, UNKNOWN_ID))
-    return (gradient * way).detach()[0].sum(dim=1).double().numpy()
+        for layer, vector, gradient in zip(layers, vectors, gradients, strict=True):
+            way = vector - layer(torch.full_like(ids, UNKNOWN_ID))
+            scores += (gradient * way)[0].sum(dim=1)
+    return scores.numpy()
 
 
 @torch.inference_mode()

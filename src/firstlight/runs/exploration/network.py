@@ -259,6 +259,8 @@ def _tokens(run: Loaded) -> tuple[list[int], list[str], list[int], list[str]]:
         names = ["vowels", "consonants", "capital vowels", "capital consonants", "punctuation and space"]
         return chosen, [readable(tokenizer, i, run.separator_id) for i in chosen], groups, names
     words = run.tokenizers.target.words if isinstance(run, LoadedTranslator) else run.tokenizer.words
+    embedding: Any = run.network.embedding
+    words = words[: embedding.num_embeddings]  # a classifier's rarest may have no vector of their own
     marks = [word for word in words[: len(MARKS)] if word in {*MARKS, *SPECIAL}]
     if any(word.startswith((SPACE, CONTINUATION)) for word in words):
         is_of_bytes = any(word.startswith(SPACE) for word in words)

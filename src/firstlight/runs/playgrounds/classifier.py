@@ -18,7 +18,6 @@ from firstlight.runs.exploration.insight import (
 from firstlight.runs.loaded_classifier import LoadedClassifier, Prediction
 from firstlight.runs.playgrounds import markup
 from firstlight.runs.playgrounds.inputs import Inputs, beginning_of
-from firstlight.text.normalize import words
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 EXAMPLES = (
@@ -46,7 +45,7 @@ class ClassifierPanel:
         With quick=1 the classes alone, at once: to explain them takes a large network some tenths of a second.
         """
         text, notes = beginning_of(asked.text("text"))
-        found = words(text)
+        found = self.run.tokenizer.split(text)
         if not found:
             empty = "Type a review, and its classes change as you type."
             return markup.notice("There is no word of two letters or more in this." if text.strip() else empty)

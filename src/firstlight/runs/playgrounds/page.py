@@ -7,6 +7,7 @@ from string import Template
 from typing import ClassVar, Protocol
 
 from firstlight.figures import style
+from firstlight.networks.size import num_parameters
 from firstlight.runs.load import Loaded
 
 TITLES = {"classifier": "Judge a review", "generator": "Go on with a text", "translator": "Translate a sentence"}
@@ -89,7 +90,7 @@ def facts_of(run: Loaded) -> list[str]:
     record = run.folder.read()
     metric = record.get("optimized_metric")
     value = (record.get("metrics") or {}).get(metric)
-    parameters = sum(weight.numel() for weight in run.network.parameters())
+    parameters = num_parameters(run.network)
     facts = [f"{parameters:,} parameters"]
     if isinstance(value, int | float):
         facts.append(f"{metric} {value:.4g}")

@@ -1,0 +1,242 @@
+"""Every number of RESULTS.md: python benchmarks/results.py (--help lists everything). It takes hours, and goes on.
+
+What is measured stands in results.yaml. Each line of it is trained, or counted, in a folder of its own below
+logs/results/; what is finished there is taken as it is, what was interrupted goes on, and the page is written anew
+after each. Choices were made on validation, in other runs; the test split is read here, by the final settings.
+"""
+
+import json
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+from omegaconf import OmegaConf
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "logs" / "results"
+PERCENT = {"accuracy"}
+RISES = {"accuracy", "bleu"}  # what else there is should fall
+
+
+@dataclass
+class Options:
+    """What is measured, and where it is written."""
+
+    only: tuple[str, ...] = ()
+    """Sections of results.yaml, in this order; all of them by default."""
+    seeds: int | None = None
+    """At most so many seeds of each line."""
+    table_only: bool = False
+    """Train nothing: write the page of what is there."""
+    plan: Path = ROOT / "benchmarks" / "results.yaml"
+    """What is measured."""
+    folder: Path = RESULTS
+    """Where the runs lie."""
+    page: Path = ROOT / "RESULTS.md"
+    """The page to write."""
+
+
+def main() -> None:
+    """Measure what is missing, and write the page."""
+    options = tyro.cli(Options)
+    plan: Any = OmegaConf.to_container(OmegaConf.load(options.plan))
+    sections: dict[str, Any] = plan["sections"]
+    if unknown := [name for name in options.only if name not in sections]:
+        sys.exit(f"--only {unknown[0]}: the sections are {', '.join(sections)}")
+    failed = 0
+    for name in options.only or sections:
+        for line in [*sections[name]["lines"], *sections[name].get("ablation", [])]:
+            for run in runs_of(line, options.folder / name):
+                if not options.table_only and is_wanted(run, options.seeds) and not run.is_finished():
+                    failed += not run.measure()
+                    options.page.write_text(page(plan, options.folder), encoding="utf-8")
+    options.page.write_text(page(plan, options.folder), encoding="utf-8")
+    if failed:
+        sys.exit(f"{failed} of the runs failed; the same command tries them again")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training or one count, in a folder of its own."""
+
+    command: str  # as a user types it
+    seed: int | None
+    folder: Path
+
+    def is_finished(self) -> bool:
+        """Whether all of it is measured."""
+        return self.record().get("status") == "finished"
+
+    def record(self) -> dict[str, Any]:
+        """Its metrics.json; {} before there is one."""
+        file = self.folder / "metrics.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+    def measure(self) -> bool:
+        """Train or count, and say so. Returns whether that went well."""
+        print(f"{time.strftime('%H:%M:%S')} {self.command}", flush=True)
+        done = self._train() if self.seed is not None else self._count()
+        if not done:
+            print(f"failed: {self.folder}/output.txt", flush=True)
+        return done
+
+    def _train(self) -> bool:
+        typed = shlex.split(self.command)[2:]
+        there = (self.folder / "checkpoints" / "last.ckpt").is_file()
+        own = [f"resume={self.folder}"] if there else [*typed, f"hydra.run.dir={self.folder}"]
+        return self._call([str(ROOT / "src" / "train.py"), *own])
+
+    def _count(self) -> bool:
+        logs = self.folder / "counted"
+        shutil.rmtree(logs, ignore_errors=True)
+        done = self._call([str(ROOT / "src" / "baseline.py"), *shlex.split(self.command)[2:], "--log-dir", str(logs)])
+        for file in logs.glob("*/baseline/*/metrics.json"):
+            shutil.copy(file, self.folder)
+        return done
+
+    def _call(self, arguments: list[str]) -> bool:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "output.txt").open("a") as output:
+            command = [sys.executable, *arguments]
+            done = subprocess.run(command, cwd=ROOT, stdout=output, stderr=output, check=False)  # noqa: S603
+        return done.returncode == 0
+
+
+def is_wanted(run: Run, seeds: int | None) -> bool:
+    """Whether a run is among the first so many seeds."""
+    return seeds is None or run.seed is None or run.seed <= seeds
+
+
+def runs_of(line: dict[str, Any], folder: Path) -> list[Run]:
+    """The runs of a line of results.yaml: one for each seed, one of a baseline, none of what others published."""
+    if "baseline" in line:
+        return [Run(f"python src/baseline.py {line['baseline']}", None, folder / line["name"])]
+    if "train" not in line:
+        return []
+    typed = f"python src/train.py {line['train']}"
+    return [Run(f"{typed} seed={seed}", seed, folder / line["name"] / f"seed-{seed}") for seed in line["seeds"]]
+
+
+def page(plan: dict[str, Any], folder: Path) -> str:
+    """RESULTS.md."""
+    parts = [plan["preface"].strip()]
+    for name, section in plan["sections"].items():
+        parts.append(f"## {section['title']}\n{section['text'].strip()}")
+        parts.append(table(section["lines"], section, folder / name))
+        if aims := [verdict(line, section, folder / name) for line in section["lines"] if "aim" in line]:
+            parts.append("\n".join(aims))
+        if "ablation" in section:
+            parts.append(section["ablation_text"].strip())
+            parts.append(table(section["ablation"], section, folder / name))
+        if "notes" in section:
+            parts.append(section["notes"].strip())
+    commits = sorted({commit for run in all_runs(plan, folder) if (commit := commit_of(run.record()))})
+    versions = next((run.record()["versions"] for run in all_runs(plan, folder) if "versions" in run.record()), {})
+    parts.append(
+        "## How it was measured\n"
+        + plan["machine"].strip()
+        + f" {', '.join(f'{name} {number}' for name, number in versions.items())}; commits {', '.join(commits)}."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def all_runs(plan: dict[str, Any], folder: Path) -> list[Run]:
+    """The runs of every section."""
+    return [
+        run
+        for name, section in plan["sections"].items()
+        for line in [*section["lines"], *section.get("ablation", [])]
+        for run in runs_of(line, folder / name)
+    ]
+
+
+def commit_of(record: dict[str, Any]) -> str:
+    """The commit of the code that a run was made by, with a + where files differed from it."""
+    git = record.get("git") or {}
+    return f"`{git['commit'][:7]}{'+' if git['modified'] else ''}`" if git.get("commit") else ""
+
+
+def table(lines: list[dict[str, Any]], section: dict[str, Any], folder: Path) -> str:
+    """The lines side by side, those that are not measured yet among them."""
+    metric = section["metric"]
+    splits = section["splits"]
+    rows = [["", "command", "parameters", section["unit"], *(f"{split} {metric}" for split in splits), "training"]]
+    rows.append(["---"] * len(rows[0]))
+    for line in lines:
+        records = [run.record() for run in runs_of(line, folder) if run.is_finished()]
+        shown = f"`{command_of(line)}`" if command_of(line) else "–"
+        if "published" in line:
+            given = line["published"]
+            values = [given.get(key, "–") for key in ("parameters", "seen", *splits)]
+            rows.append([line["title"], "–", *values, "–"])
+        elif not records:
+            rows.append([line["title"], shown, *["not measured"] * (len(rows[0]) - 2)])
+        else:
+            values = [spread([measured(record, split, metric) for record in records], metric) for split in splits]
+            seconds = [record["seconds"]["fit"] for record in records if record.get("seconds", {}).get("fit")]
+            spent = f"{statistics.mean(seconds) / 60:.1f} min" if seconds else "–"
+            rows.append([line["title"], shown, counted(records[0]), seen(records[0], section["unit"]), *values, spent])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def command_of(line: dict[str, Any]) -> str:
+    """What a user types, with the first of the seeds."""
+    if "baseline" in line:
+        return f"python src/baseline.py {line['baseline']}"
+    if "train" not in line:
+        return ""
+    return f"python src/train.py {line['train']} seed={line['seeds'][0]}"
+
+
+def measured(record: dict[str, Any], split: str, metric: str) -> float | None:
+    """One number of a run."""
+    short = {"validation": "val"}.get(split, split)
+    return record["metrics"].get(f"{short}/{metric}")
+
+
+def spread(values: list[float | None], metric: str) -> str:
+    """Mean ± standard deviation, as a percentage where it is a share, with how many seeds there were."""
+    found = [100 * value if metric in PERCENT else value for value in values if value is not None]
+    if not found:
+        return "–"
+    digits = 1 if metric in RISES else 3
+    sign = "%" if metric in PERCENT else ""
+    if len(found) == 1:
+        return f"{found[0]:.{digits}f}{sign} (1 seed)"
+    return f"{statistics.mean(found):.{digits}f} ± {statistics.stdev(found):.{digits}f}{sign} ({len(found)})"
+
+
+def counted(record: dict[str, Any]) -> str:
+    """How many numbers the model is made of."""
+    return f"{record['parameters']:,}" if record.get("parameters") else "–"
+
+
+def seen(record: dict[str, Any], unit: str) -> str:
+    """How much it was trained on: rows, or tokens in all passes together."""
+    if unit.endswith("rows"):
+        return f"{record['data']['rows']['train']:,}"
+    return f"{record['tokens'] / 1e6:.2f} million" if record.get("tokens") else "–"
+
+
+def verdict(line: dict[str, Any], section: dict[str, Any], folder: Path) -> str:
+    """Whether the aim of a line was reached, in one sentence."""
+    aim, metric = line["aim"], section["metric"]
+    records = [run.record() for run in runs_of(line, folder) if run.is_finished()]
+    values = [value for record in records if (value := measured(record, aim["split"], metric)) is not None]
+    goal = f"Aim of `{line['train']}`: {aim['split']} {metric} {aim['text']}"
+    if not values:
+        return f"{goal}; not measured."
+    mean = statistics.mean(values)
+    reached = mean >= aim["value"] if metric in RISES else mean <= aim["value"]
+    return f"{goal}; {spread(list(values), metric)}: {'reached' if reached else '**not reached**'}."
+
+
+if __name__ == "__main__":
+    main()
