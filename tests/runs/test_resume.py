@@ -157,9 +157,11 @@ def test_a_text_with_a_new_character_is_not_the_text_that_the_run_began_with(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("options", [[], ["model.evidence=true", "module.r_drop=1"]], ids=["plain", "evidence"])
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
-    scripts: Scripts, training: list[str], interrupt_at: Interrupt
+    options: list[str], scripts: Scripts, training: list[str], interrupt_at: Interrupt
 ) -> None:
+    training = [*training, *options]
     whole = scripts.folder / "whole"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"

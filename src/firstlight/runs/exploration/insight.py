@@ -3,6 +3,7 @@
 Every answer has `notes`, sentences for people: that a text was cut to the context, that a word is unknown.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -293,7 +294,9 @@ def _integrated_gradients(network: nn.Module, layers: list[nn.Module], ids: Tens
     """By captum, from unknown words to the real ones: (tokens,)."""
     from captum.attr import LayerIntegratedGradients
 
-    method: Any = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layers)
+    with warnings.catch_warnings():  # neither layer depends on the other
+        warnings.filterwarnings("ignore", message="Multiple layers provided")
+        method: Any = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layers)
     found = method.attribute(ids, baselines=torch.full_like(ids, UNKNOWN_ID), n_steps=STEPS)  # (1, tokens, ·) of each
     return sum(part.detach()[0].sum(dim=1).double().numpy() for part in found)
 

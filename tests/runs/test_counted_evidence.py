@@ -1,0 +1,94 @@
+"""A classifier that is told what was counted: trained, read again, explained, and begun from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import firstlight
+from firstlight.runs.exploration.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
+from firstlight.text.tokenizers import UNKNOWN_ID
+from tests_support import Scripts
+
+REVIEW = "It broke, and it looks bad!!! Zyzzyva"
+EVIDENCE = ["model.evidence=true", "model.evidence_pairs=31", "model.embedding_dim=6", "model.embedded_words=23"]
+
+
+@pytest.fixture(scope="module")
+def scripts_of_module(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
+    return Scripts(tmp_path_factory.mktemp("evidence"))
+
+
+@pytest.fixture(scope="module")
+def run(scripts_of_module: Scripts, tiny_training: list[str]) -> Path:
+    return scripts_of_module.train("task=stars", *tiny_training, *EVIDENCE)
+
+
+def test_a_run_keeps_what_was_counted_and_answers_as_it_did(run: Path, scripts_of_module: Scripts) -> None:
+    loaded: Any = firstlight.load(run)
+    evidence = loaded.network.evidence
+    assert evidence.word_scores.abs().max() > 0.1
+    assert 20 < (evidence.pair_scores != 0).sum() <= 31
+    assert len(loaded.network.embedding.weight) == 23
+    before = json.loads((run / "metrics.json").read_text())
+    done = scripts_of_module.run("evaluate", str(run), "--split", "validation")
+    assert done.returncode == 0, done.stderr
+    again = json.loads(next(run.glob("evaluate/validation*/metrics.json")).read_text())["metrics"]
+    assert again["validation/accuracy"] == pytest.approx(before["metrics"]["val/accuracy"])
+    counted = evidence.word_scores.numel() + 31 + 3
+    weights = sum(weight.numel() for weight in loaded.network.parameters())
+    assert before["parameters"] == weights + counted
+
+
+@pytest.mark.parametrize("method", [INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT])
+def test_attributions_have_the_evidence_in_them(method: str, run: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    found = attributions(loaded, REVIEW, "5 stars", method=method)
+    with torch.no_grad():
+        loaded.network.evidence.word_scores.zero_()
+        loaded.network.evidence.pair_scores.zero_()
+    without = attributions(loaded, REVIEW, "5 stars", method=method)
+    assert found.words == ["it", "broke", ",", "and", "it", "looks", "bad", "!!!", "zyzzyva"]
+    assert abs(found.scores - without.scores).max() > 1e-3
+
+
+def test_integrated_gradients_add_up_with_evidence(run: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    ids = torch.tensor([loaded.tokenizer.encode(REVIEW)])
+    with torch.no_grad():
+        shares = [loaded.network(each).softmax(dim=1)[0, 4] for each in (ids, torch.full_like(ids, UNKNOWN_ID))]
+    difference = float(torch.logit(shares[0]) - torch.logit(shares[1]))
+    assert attributions(loaded, REVIEW, "5 stars").scores.sum() == pytest.approx(difference, abs=5e-3)
+
+
+def test_the_figures_of_such_a_run_are_drawn(run: Path, scripts_of_module: Scripts) -> None:
+    done = scripts_of_module.run("explore", str(run), "--figures", "embeddings", "attributions", "norms")
+    assert done.returncode == 0, done.stderr
+    assert {file.stem for file in (run / "figures").glob("*.png")} == {"embeddings", "attributions", "norms"}
+
+
+def test_a_run_that_begins_from_another_counts_for_itself(
+    run: Path, scripts_of_module: Scripts, tiny_training: list[str]
+) -> None:
+    rows = ["data.max_train_rows=211", "trainer.max_steps=1", "optimizer.lr=1e-9"]
+    begun = scripts_of_module.train("task=stars", *tiny_training, *EVIDENCE, *rows, f"init_from={run}")
+    networks: list[Any] = [firstlight.load(each, checkpoint="last").network for each in (run, begun)]
+    one, other = networks
+    assert not torch.equal(one.evidence.pair_scores, other.evidence.pair_scores)
+    assert_close(one.projection.weight, other.projection.weight, atol=1e-6, rtol=0)
+
+
+def test_classes_without_an_order_have_no_mean(scripts: Scripts, tmp_path: Path) -> None:
+    rows = [
+        {"text": f"word{i % 7} of {label}", "label": label} for i in range(60) for label in ("red", "green", "blue")
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "model.evidence=true")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert (
+        "model.evidence=true takes the mean of classes, and the 3 of data.labels=classes have no order" in done.stderr
+    )
