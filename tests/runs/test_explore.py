@@ -238,7 +238,7 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
         (["RUN", "--compare", "RUN"], "is the run itself; name another"),
         (["RUN", "--compare", "nowhere"], "nowhere: there is no such run folder"),
         (["RUN", "--text", " "], "--text is empty; write one, or leave it out"),
-        (["RUN", "--text", "!!!", "--figures", "attention"], "the text has no word of two letters or more"),
+        (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network could read"),
         (["RUN", "--block", "7", "--figures", "attention_head"], "--block 7: there are 1 block 1"),
         (["RUN", "--head", "3", "--figures", "attention_head"], "--head 3: block 1 has heads 1 to 2"),
         (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),

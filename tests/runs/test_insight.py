@@ -25,7 +25,7 @@ from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
 
 Trained = Callable[[str], Path]
-REVIEW = "It works, and it looks good: Zyzzyva!"
+REVIEW = "It works, and it looks good: Zyzzyva"
 LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b in ("cat", "dog") for c in "xyz") * 40
 CONTEXT = 11
 QUICK = ["trainer.max_steps=20", "data.batch_size=8", f"context_length={CONTEXT}", "trainer.accelerator=cpu"]
@@ -69,14 +69,14 @@ def test_integrated_gradients_add_up_to_what_the_words_change(task: str, trained
 def test_every_word_has_a_score_and_an_unknown_one_says_nothing(method: str, trained: Trained) -> None:
     run: Any = firstlight.load(trained("sentiment"))
     found = attributions(run, REVIEW, method=method)
-    assert found.words == ["it", "works", "and", "it", "looks", "good", "zyzzyva"]
-    assert found.scores.shape == (7,)
+    assert found.words == ["it", "works", ",", "and", "it", "looks", "good", ":", "zyzzyva"]
+    assert found.scores.shape == (9,)
     assert found.scores[-1] == 0
     assert found.scores[:-1].any()
     assert found.method == method
     assert found.label == run.predict(REVIEW).label
     unknown = run.tokenizer.encode(REVIEW).count(UNKNOWN_ID)
-    assert found.notes == [f"unknown to the run, and read as [UNK]: {unknown} of 7"]
+    assert found.notes == [f"unknown to the run, and read as [UNK]: {unknown} of 9"]
 
 
 def test_gradient_times_input_is_the_slope_at_the_text(trained: Trained) -> None:
@@ -112,11 +112,11 @@ def test_a_long_review_is_cut_as_in_training_and_that_is_said(trained: Trained) 
     assert attention_of(run, " ".join(words)).notes == found.notes
 
 
-@pytest.mark.parametrize("text", ["", " ", "!!!", "a b c"])
+@pytest.mark.parametrize("text", ["", " ", "'`'"])
 def test_a_review_without_words_is_an_error(text: str, trained: Trained) -> None:
-    with pytest.raises(UserError, match=r"the text (has no word of two letters|is empty)"):
+    with pytest.raises(UserError, match=r"the text (has no word that the network could read|is empty)"):
         attributions(firstlight.load(trained("sentiment")), text)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"the text (has no word of two letters|is empty)"):
+    with pytest.raises(UserError, match=r"the text (has no word that the network could read|is empty)"):
         attention_of(firstlight.load(trained("sentiment")), text)
 
 
@@ -214,9 +214,9 @@ def test_a_generators_attention_has_a_map_for_each_block_and_looks_back(generato
 def test_a_classifiers_attention_names_its_words(trained: Trained) -> None:
     run: Any = firstlight.load(trained("stars"))
     (part,) = attention_of(run, REVIEW).maps
-    words = ["it", "works", "and", "it", "looks", "good", "zyzzyva"]
+    words = ["it", "works", ",", "and", "it", "looks", "good", ":", "zyzzyva"]
     assert part.keys == part.queries == [word if word in run.tokenizer.words else f"[{word}]" for word in words]
-    assert part.weights.shape == (2, 7, 7)
+    assert part.weights.shape == (2, 9, 9)
     np.testing.assert_allclose(part.weights.sum(axis=2), 1, atol=1e-5)
 
 

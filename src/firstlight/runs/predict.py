@@ -162,9 +162,7 @@ def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:
     for text in texts:
         prediction = classifier.predict(text)
         if not classifier.tokenizer.encode(text):
-            print(
-                "note: no word of two letters or more; this is what the network says of an empty text", file=sys.stderr
-            )
+            print("note: no word; this is what the network says of an empty text", file=sys.stderr)
         shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
         print(f"{prediction.label}  ({shares})")
 

@@ -24,7 +24,7 @@ CONTINUATION = "##"  # begins a subword that does not begin a word
 LETTER_COVERAGE = 0.9999  # of the text: the letters beyond it are too rare to be learned
 WORD_PATTERN = r"[\p{L}\p{N}_]{2,}"  # Python's \w\w+\b, where \w means more to Hugging Face
 MARKED_PATTERN = r"[\p{L}\p{N}_]+|([^\p{L}\p{N}_\s])\1{0,2}"  # the same of words_and_marks
-NO_WORDS = "the training texts have no word of two letters or more; check data.text_column"
+NO_WORDS = "the training texts have no word; check data.text_column"
 
 
 class Tokenizer:

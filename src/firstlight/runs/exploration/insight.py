@@ -29,7 +29,7 @@ from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID
 
 INTEGRATED_GRADIENTS = "integrated gradients"
 GRADIENT_TIMES_INPUT = "gradient × input"
-NO_WORD = "the text has no word of two letters or more; write one"
+NO_WORD = "the text has no word that the network could read; write one"
 STEPS = 64  # between the unknown words and the real ones
 WINDOWS_AT_ONCE = 256
 READABLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})

@@ -48,7 +48,7 @@ class ClassifierPanel:
         found = self.run.tokenizer.split(text)
         if not found:
             empty = "Type a review, and its classes change as you type."
-            return markup.notice("There is no word of two letters or more in this." if text.strip() else empty)
+            return markup.notice("There is no word in this that the network could read." if text.strip() else empty)
         prediction = self.run.predict(text)
         label = asked.text("label") if asked.text("label") in self.run.class_names else prediction.label
         classes = self._verdict(prediction) + markup.bars(prediction.probabilities, label)
