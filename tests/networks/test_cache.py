@@ -4,13 +4,14 @@ from itertools import pairwise
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from firstlight.networks.cache import KeyValueCache, LayerCache
-from firstlight.networks.config import Activation, GeneratorConfig, Norm, NormKind, Positions
+from firstlight.networks.config import Activation, FeedForwardKind, GeneratorConfig, Norm, NormKind, Positions
 from firstlight.networks.generator import Generator
 
 VOCABULARY, CONTEXT = 29, 17
@@ -103,6 +104,10 @@ def test_what_a_cache_has_forgotten_is_never_read(positions: Positions) -> None:
         {"positions": Positions.relative, "final_norm": True, "attention_bias": True},
         {"positions": Positions.learned, "tie_embeddings": True, "head_bias": False},
         {"positions": Positions.none, "norm": Norm.none, "residual": False, "head_dim": 7, "num_heads": 1},
+        {"num_loops": 3},
+        {"causal_convolution": 2},
+        {"causal_convolution": 7, "norm": Norm.pre, "feed_forward": FeedForwardKind.none},
+        {"causal_convolution": 5, "num_loops": 3, "norm": Norm.pre, "positions": Positions.rotary},
     ],
 )
 def test_a_cache_is_right_however_the_network_is_made(options: dict[str, object]) -> None:
@@ -191,6 +196,27 @@ def test_a_cache_works_in_mixed_precision(positions: Positions) -> None:
     assert_close(cached.float(), generator(token_ids), atol=0.05, rtol=0.05)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_projections_of_a_layer_are_joined_once(bias: bool) -> None:
+    projections = [nn.Linear(7, out, bias=bias).double() for out in (3, 5, 2)]
+    cache, hidden = LayerCache(capacity=11), random_tensor(2, 3, 7)
+    weight, joined_bias = cache.joined(projections)
+    expected = torch.cat([projection(hidden) for projection in projections], dim=2)
+    assert_same_logits(F.linear(hidden, weight, joined_bias), expected)
+    assert (joined_bias is not None) == bias
+    assert cache.joined(projections)[0] is weight
+
+
+def test_a_new_cache_reads_with_the_weights_of_now() -> None:
+    generator, token_ids = make_generator(), random_texts(3, 13)
+    read_in_chunks(generator, token_ids, CHUNKS["single tokens"], generator.new_cache())
+    with torch.no_grad():
+        for parameter in generator.parameters():
+            parameter.add_(0.1)
+    cached = read_in_chunks(generator, token_ids, CHUNKS["single tokens"], generator.new_cache())
+    assert_same_logits(cached, generator(token_ids))
+
+
 def test_a_layers_cache_gives_back_all_keys_and_values_so_far() -> None:
     keys, values = random_tensor(2, 3, 11, 5), random_tensor(2, 3, 11, 5, seed=2)
     cache = LayerCache(capacity=13)
@@ -255,3 +281,27 @@ def test_a_cache_in_use_is_for_its_own_number_of_texts() -> None:
     cache.append(torch.ones(3, 2, 5, 2), torch.ones(3, 2, 5, 2))
     with pytest.raises(AssertionError, match="1 texts in a cache that holds 3"):
         cache.append(torch.ones(1, 2, 1, 2), torch.ones(1, 2, 1, 2))
+
+
+LOOPED_AND_CONVOLVED = {"causal_convolution": 5, "num_loops": 3, "norm": Norm.pre}
+
+
+@every_chunking
+def test_loops_and_convolutions_read_in_chunks_what_they_read_at_once(sizes: list[int]) -> None:
+    generator = make_generator(**LOOPED_AND_CONVOLVED)
+    cache = generator.new_cache()
+    token_ids = random_texts(3, 13)
+    assert_same_logits(read_in_chunks(generator, token_ids, sizes, cache), generator(token_ids))
+    cache.clear()
+    token_ids = random_texts(2, 13, seed=2)
+    assert_same_logits(read_in_chunks(generator, token_ids, sizes, cache), generator(token_ids))
+
+
+def test_what_a_convolution_saw_last_follows_the_texts_that_are_chosen() -> None:
+    generator = make_generator(**LOOPED_AND_CONVOLVED)
+    token_ids, rows = random_texts(3, 13), torch.tensor([2, 0, 2, 1, 1])
+    cache = generator.new_cache()
+    read_in_chunks(generator, token_ids[:, :7], [5, 2], cache)
+    cache.select(rows)
+    logits = read_in_chunks(generator, token_ids[rows, 7:], [1, 1, 4], cache)
+    assert_same_logits(logits, generator(token_ids[rows])[:, 7:])

@@ -234,3 +234,12 @@ def test_a_scale_is_refused_where_nothing_is_scaled(positions: Positions) -> Non
     )
     with pytest.raises(ValueError, match=message):
         TransformerConfig(positions=positions, position_scale=0.5)
+
+
+@pytest.mark.parametrize(("name", "value", "least"), [("num_loops", 0, 1), ("causal_convolution", 1, 2)])
+def test_blocks_are_run_at_least_once_and_a_convolution_sees_at_least_one_token_before(
+    name: str, value: int, least: int
+) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.{name}={value} must be at least {least}$"):
+        GeneratorConfig(**{name: value})
+    GeneratorConfig(**{name: least})

@@ -107,6 +107,9 @@ def test_a_generator_has_the_parameters_it_should(options: dict[str, object], vo
         ({"causal": False}, 0),
         ({"zero_init": True}, 0),
         ({"positions": Positions.sinusoidal, "position_scale": 0.5}, -64 * 32),
+        ({"num_loops": 5}, 0),
+        ({"causal_convolution": 5}, 3 * 2 * 5 * 32),
+        ({"causal_convolution": 5, "feed_forward": FeedForwardKind.none}, 3 * (5 * 32 - 8_352 - 64)),
     ],
 )
 def test_the_config_decides_the_parameters(options: dict[str, object], more: int) -> None:
@@ -380,3 +383,56 @@ def test_a_generator_learns_a_text_by_heart_and_writes_it_on(options: dict[str, 
 @modern_or_not
 def test_a_generator_without_positions_learns_what_follows_each_token(options: dict[str, object]) -> None:
     assert writes_by_heart([0, 1, 2, 3, 4, 5, 6] * 4, positions=Positions.none, **options)
+
+
+LOOPED = {"num_layers": 2, "num_loops": 3, "norm": Norm.pre}
+CONVOLVED = {"causal_convolution": 5, "norm": Norm.pre}
+
+
+def make_restless(**options: object) -> Generator:
+    """One whose every parameter is random, so that a convolution is no identity."""
+    generator = make_generator(**options).eval()
+    for parameter in generator.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return generator
+
+
+@every_position
+@pytest.mark.parametrize("options", [LOOPED, CONVOLVED, LOOPED | CONVOLVED], ids=["looped", "convolved", "both"])
+def test_a_future_token_cannot_change_the_past_of_loops_and_convolutions(
+    options: dict[str, object], positions: Positions
+) -> None:
+    generator = make_restless(positions=positions, **options)
+    token_ids = random_texts(2, 11)
+    logits = generator(token_ids)
+    for place in (1, 5, 10):
+        changed = generator(change_from(token_ids, place))
+        assert_close(changed[:, :place], logits[:, :place])
+        assert not torch.isclose(changed[:, place:], logits[:, place:]).all()
+
+
+def test_looped_blocks_are_a_deeper_network_with_the_same_weights_in_every_round() -> None:
+    looped, deep = make_restless(**LOOPED), make_restless(**LOOPED | {"num_layers": 6, "num_loops": 1})
+    weights = looped.state_dict()
+    for name in deep.state_dict():
+        if name.startswith("blocks."):
+            _, number, rest = name.split(".", 2)
+            weights[name] = looped.state_dict()[f"blocks.{int(number) % 2}.{rest}"]
+    deep.load_state_dict(weights)
+    token_ids = random_texts(2, 11)
+    assert_close(looped(token_ids), deep(token_ids))
+    assert not torch.isclose(looped(token_ids), make_restless(**LOOPED | {"num_loops": 2})(token_ids)).all()
+
+
+def test_with_convolutions_a_generator_begins_as_one_without() -> None:
+    plain, convolved = make_generator(norm=Norm.pre), make_generator(**CONVOLVED)
+    token_ids = random_texts(2, 11)
+    assert_close(convolved.eval()(token_ids), plain.eval()(token_ids))
+
+
+def test_every_weight_of_the_convolutions_learns() -> None:
+    generator = make_generator(**CONVOLVED)
+    next_token_loss(generator, random_texts(3, CONTEXT)).backward()
+    kernels = [parameter for name, parameter in generator.named_parameters() if "convolution" in name]
+    assert len(kernels) == 2 * 2
+    assert all((kernel.grad != 0).all() for kernel in kernels)

@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from firstlight.networks.bare import bare
 
 WIDEST_BEAM = 100
 
@@ -94,6 +96,8 @@ def translate(
     when beam_size translations of it have ended and the best of them beats every one that goes on, as it is. Raises
     ValueError for a network whose scores are no numbers.
     """
+    if isinstance(network, nn.Module):
+        network = bare(network)
     beam, device = search.beam_size, source_ids.device
     limit = min(search.max_tokens or network.context_length, network.context_length)
     memory = network.encode(source_ids, source_mask).repeat_interleave(beam, dim=0)  # (batch * beam, sources, dim)

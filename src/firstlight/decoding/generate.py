@@ -5,7 +5,9 @@ from enum import Enum
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from firstlight.networks.bare import bare
 
 
 class Window(Enum):
@@ -49,21 +51,27 @@ def generate(
     """
     assert prompt.shape[1] > 0, "a prompt needs a token to begin from"
     length = context_length or network.context_length
-    context = prompt[:, -length:]
+    if isinstance(network, nn.Module):
+        network = bare(network)
+    text = [prompt[:, -length:]]  # in pieces, which are joined only where they are read anew
+
+    def last(count: int) -> Tensor:
+        """The end of the text, in one piece."""
+        text[:] = [torch.cat(text, dim=1)[:, -length:]]
+        return text[0][:, -count:]
+
     cache = network.new_cache() if network.is_causal else None
-    logits = network(context, cache)[:, -1]
+    logits = network(text[0], cache)[:, -1]
     for number in range(1, num_tokens + 1):
         token_ids = choose(logits)  # (batch,)
         yield token_ids
         if number == num_tokens:
             return
-        context = torch.cat((context, token_ids[:, None]), dim=1)[:, -length:]
-        if cache is None:
-            logits = network(context)[:, -1]
-        elif cache.length < length:
-            logits = network(token_ids[:, None], cache)[:, -1]
-        elif window is Window.slide:
-            logits = network(context)[:, -1]
+        text.append(token_ids[:, None])
+        if cache is not None and cache.length < length:
+            logits = network(text[-1], cache)[:, -1]
+        elif cache is None or window is Window.slide:
+            logits = network(last(length))[:, -1]
         else:
             cache.clear()
-            logits = network(context[:, -max(length // 2, 1) :], cache)[:, -1]
+            logits = network(last(max(length // 2, 1)), cache)[:, -1]

@@ -1,4 +1,4 @@
-"""Which parameters an optimizer decays."""
+"""Which parameters an optimizer decays, and which it treats as matrices."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,19 +6,35 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
+from firstlight.lit.muon import MuonAdamW
+from firstlight.networks.block import Block
+
 OptimizerFactory = Callable[[Iterable[Any]], Optimizer]
 
 
 def build_optimizer(network: nn.Module, factory: OptimizerFactory) -> Optimizer:
-    """The optimizer of all parameters that learn; weight decay acts on matrices, not on biases, norms or embeddings."""
+    """The optimizer of all parameters that learn.
+
+    Weight decay acts on matrices, not on biases, norms or embeddings; Muon on those matrices that blocks are made of.
+    """
     learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = factory(learning)
-    if not optimizer.defaults.get("weight_decay"):  # of the config, or of the optimizer's own
+    is_muon = isinstance(optimizer, MuonAdamW)
+    if not is_muon and not optimizer.defaults.get("weight_decay"):  # of the config, or of the optimizer's own
         return optimizer
     embeddings = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
+    inner = _matrices_of_blocks(network) if is_muon else set()
+    orthogonal: list[nn.Parameter] = []
     matrices: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
     for parameter in learning:
         is_matrix = parameter.ndim >= 2 and id(parameter) not in embeddings
-        (matrices if is_matrix else rest).append(parameter)
-    return factory([{"params": matrices}, {"params": rest, "weight_decay": 0.0}])
+        (orthogonal if id(parameter) in inner else matrices if is_matrix else rest).append(parameter)
+    groups: list[dict[str, Any]] = [{"params": matrices}, {"params": rest, "weight_decay": 0.0}]
+    return factory([{"params": orthogonal, "orthogonal": True}, *groups] if orthogonal else groups)
+
+
+def _matrices_of_blocks(network: nn.Module) -> set[int]:
+    """The identities of the linear layers' weights in all blocks."""
+    blocks = [module for module in network.modules() if isinstance(module, Block)]
+    return {id(part.weight) for block in blocks for part in block.modules() if isinstance(part, nn.Linear)}

@@ -80,29 +80,38 @@ class MultiHeadAttention(nn.Module):
         self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Queries, keys and values, each (batch, heads, length, head_dim), and what positions add to the scores."""
-        memory = hidden if memory is None else memory
-        start = cache.length if isinstance(cache, LayerCache) else 0
-        query = self._heads(self._placed(self.query(hidden), start))
-        if isinstance(cache, MemoryCache):
-            key, value = cache.get(lambda: self._keys_and_values(memory, start))
-        else:
-            key, value = self._keys_and_values(memory, start)
+        start = 0
         if isinstance(cache, LayerCache):
-            key, value = cache.append(key, value)
+            start = cache.length
+            query, key, value = self._read_on(hidden, cache)
+        else:
+            memory = hidden if memory is None else memory
+            query = self._heads(self._placed(self.query(hidden)))
+            if cache is None:
+                key, value = self._keys_and_values(memory)
+            else:
+                key, value = cache.get(lambda: self._keys_and_values(memory))
         if self.relative is None:
             return query, key, value, None
         return query, key, value, self.relative(query, key.shape[2], start) * self.scale
 
-    def _keys_and_values(self, memory: Tensor, start: int) -> tuple[Tensor, Tensor]:
-        return self._heads(self._placed(self.key(memory), start)), self._heads(self.value(memory))
+    def _read_on(self, hidden: Tensor, cache: LayerCache) -> tuple[Tensor, Tensor, Tensor]:
+        """The queries of new tokens, and the keys and values of all: (batch, heads, length, head_dim) each."""
+        projected = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))
+        parts = projected.unflatten(-1, (3, -1)).transpose(1, 2)  # (batch, 3, new, heads * head_dim)
+        query, key = self._heads(self._placed(parts[:, :2], cache.length)).unbind(1)
+        return query, *cache.append(key, self._heads(parts[:, 2]))
 
-    def _placed(self, projected: Tensor, start: int) -> Tensor:
-        """Turned by its position, where positions are rotary. (batch, length, heads * head_dim)."""
+    def _keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        return self._heads(self._placed(self.key(memory))), self._heads(self.value(memory))
+
+    def _placed(self, projected: Tensor, start: int = 0) -> Tensor:
+        """Turned by its position, where positions are rotary. (…, length, heads * head_dim)."""
         return projected if self.rotary is None else self.rotary(projected, start)
 
     def _heads(self, projected: Tensor) -> Tensor:
-        """(batch, length, heads * head_dim) -> (batch, heads, length, head_dim)."""
-        return projected.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        """(…, length, heads * head_dim) -> (…, heads, length, head_dim)."""
+        return projected.unflatten(-1, (self.num_heads, -1)).transpose(-3, -2)
 
     def _join(self, heads: Tensor) -> Tensor:
         """(batch, heads, queries, head_dim) -> (batch, queries, dim)."""

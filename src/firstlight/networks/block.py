@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.networks.attention import build_attention
-from firstlight.networks.cache import LayerCache, MemoryCache
+from firstlight.networks.cache import LayerCache, MemoryCache, RecentCache
 from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
+from firstlight.networks.convolution import CausalConvolution
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     Activation.relu: F.relu,
@@ -63,33 +64,46 @@ class LinearFeedForward(nn.Module):
 class Sublayer(nn.Module):
     """A transformation with dropout on its output, a residual path around it, and a norm before, after or nowhere."""
 
-    def __init__(self, transformation: nn.Module, config: TransformerConfig) -> None:
+    def __init__(self, transformation: nn.Module, config: TransformerConfig, *, convolution: int | None = None) -> None:
+        """convolution: the width of a causal one between the norm before and the transformation."""
         super().__init__()
         self.transformation = transformation
         self.dropout = nn.Dropout(config.dropout)
         self.residual = config.residual
         self.norm_before = build_norm(config) if config.norm is Norm.pre else nn.Identity()
         self.norm_after = build_norm(config) if config.norm is Norm.post else nn.Identity()
+        self.convolution = None if convolution is None else CausalConvolution(config.dim, convolution)
 
-    def forward(self, hidden: Tensor, **arguments: Any) -> Tensor:
-        """hidden: (batch, length, dim), and what the transformation takes besides; returns the same shape."""
-        change = self.dropout(self.transformation(self.norm_before(hidden), **arguments))
+    def forward(self, hidden: Tensor, recent: RecentCache | None = None, **arguments: Any) -> Tensor:
+        """hidden: (batch, length, dim), and what the transformation takes besides; returns the same shape.
+
+        recent: what the convolution has seen, where the tokens before hidden were read already.
+        """
+        normalised = self.norm_before(hidden)
+        if self.convolution is not None:
+            normalised = self.convolution(normalised, recent)
+        change = self.dropout(self.transformation(normalised, **arguments))
         return self.norm_after(hidden + change if self.residual else change)
 
 
 class Block(nn.Module):
     """Self-attention, in a decoder of two texts cross-attention, then feed-forward."""
 
-    def __init__(self, config: TransformerConfig, *, cross_attention: bool = False) -> None:
+    def __init__(
+        self, config: TransformerConfig, *, cross_attention: bool = False, convolution: int | None = None
+    ) -> None:
+        """convolution: the width of a causal one before self-attention and before feed-forward, or None."""
         super().__init__()
         attentions = [build_attention(config)]
-        self.self_attention = Sublayer(attentions[0], config)
+        self.self_attention = Sublayer(attentions[0], config, convolution=convolution)
         self.cross_attention = None
         if cross_attention:
             attentions.append(build_attention(config, cross=True))
             self.cross_attention = Sublayer(attentions[1], config)
         feed_forward = build_feed_forward(config)
-        self.feed_forward = nn.Identity() if feed_forward is None else Sublayer(feed_forward, config)
+        self.feed_forward = (
+            nn.Identity() if feed_forward is None else Sublayer(feed_forward, config, convolution=convolution)
+        )
         if config.zero_init:
             for attention in attentions:
                 _start_from_nothing(attention.output)
@@ -112,10 +126,11 @@ class Block(nn.Module):
         memory: (batch, keys, dim), what the cross-attention looks at, with its own mask and cache. Returns the shape of
         hidden.
         """
-        hidden = self.self_attention(hidden, mask=mask, is_causal=is_causal, cache=cache)
+        recents = (None, None) if cache is None else (cache.before_attention, cache.before_feed_forward)
+        hidden = self.self_attention(hidden, recents[0], mask=mask, is_causal=is_causal, cache=cache)
         if self.cross_attention is not None:
             hidden = self.cross_attention(hidden, memory=memory, mask=memory_mask, cache=memory_cache)
-        return self.feed_forward(hidden)
+        return self.feed_forward(hidden, recents[1]) if isinstance(self.feed_forward, Sublayer) else hidden
 
 
 def _start_from_nothing(layer: nn.Module) -> None:

@@ -209,11 +209,16 @@ class GeneratorConfig(TransformerConfig):
     causal: bool = True  # False: every token sees what it is to predict (post 2 tried it)
     tie_embeddings: bool = False  # the head reads with the matrix that the embedding writes with
     head_bias: bool = True
+    num_loops: int = 1  # how often the blocks are run, one after the other, each time with the same weights
+    causal_convolution: int | None = None  # tokens that one before each sublayer sees: itself and those before it
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.context_length < 2:
             raise ValueError(f"context_length={self.context_length} must be at least 2 for a generator")
+        _check_at_least("model.num_loops", self.num_loops, 1)
+        if self.causal_convolution is not None:
+            _check_at_least("model.causal_convolution", self.causal_convolution, 2)
 
 
 @dataclass

@@ -10,7 +10,11 @@ from firstlight.networks.positions import build_positions
 
 
 class Generator(nn.Module):
-    """Embedding, positions, blocks that look back only, and a score for every token of the vocabulary."""
+    """Embedding, positions, blocks that look back only, and a score for every token of the vocabulary.
+
+    The blocks may be run several times over, by which a network is deep at no cost in parameters (the Universal
+    Transformer, Dehghani et al. 2018; ALBERT, Lan et al. 2019).
+    """
 
     def __init__(self, config: GeneratorConfig, vocab_size: int) -> None:
         super().__init__()
@@ -20,7 +24,10 @@ class Generator(nn.Module):
         nn.init.normal_(self.embedding.weight, std=config.embedding_std)
         self.positions = build_positions(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.num_loops = config.num_loops
+        self.blocks = nn.ModuleList(
+            Block(config, convolution=config.causal_convolution) for _ in range(config.num_layers)
+        )
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
         if config.tie_embeddings:
@@ -43,7 +50,7 @@ class Generator(nn.Module):
             is_causal = False  # which torch understands of equally many queries and keys alone
             mask = masks.causal(*cache.positions(length, token_ids.device)) if length > 1 else None
         hidden = self.dropout(self.positions(self.embedding(token_ids), start))  # (batch, length, dim)
-        for i, block in enumerate(self.blocks):
+        for i, block in enumerate([*self.blocks] * self.num_loops):
             hidden = block(hidden, mask, is_causal=is_causal, cache=None if cache is None else cache.layers[i])
         return self.head(self.final_norm(hidden))  # (batch, length, vocab_size)
 
@@ -51,4 +58,4 @@ class Generator(nn.Module):
         """An empty cache for as many tokens as the network can see. Raises ValueError if it looks ahead too."""
         if not self.is_causal:
             raise ValueError("a network that sees what follows (model.causal=false) reads everything anew each time")
-        return KeyValueCache(len(self.blocks), self.context_length)
+        return KeyValueCache(len(self.blocks) * self.num_loops, self.context_length)

@@ -72,11 +72,11 @@ class RotaryPositions(nn.Module):
     def forward(self, projected: Tensor, start: int = 0) -> Tensor:
         """Turn all heads at once, which lie side by side: half as long as turning each by itself.
 
-        projected: (batch, length, heads * head_dim), the first at position start; returns the same shape.
+        projected: (…, length, heads * head_dim), the first at position start; returns the same shape.
         """
-        end = start + projected.shape[1]
-        first, second = projected.unflatten(-1, (self.num_heads, 2, -1)).unbind(-2)  # pairs: i and i + head_dim / 2
-        partners = torch.stack((second, first), dim=-2).flatten(-3)  # (batch, length, heads * head_dim)
+        end = start + projected.shape[-2]
+        heads = projected.unflatten(-1, (self.num_heads, -1))  # (…, length, heads, head_dim)
+        partners = heads.roll(heads.shape[-1] // 2, -1).flatten(-2)  # the pairs are i and i + head_dim / 2
         return torch.addcmul(projected * self.cos[start:end], partners, self.sin[start:end])
 
 

@@ -1,0 +1,54 @@
+"""The best recipes for the plays keep to the budgets that they are compared at."""
+
+from functools import cache
+
+import hydra
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.config import register_schemas
+from firstlight.lit.muon import MuonAdamW
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
+from firstlight.runs.networks import build_network
+
+CHARACTERS = 72  # of the plays, with one for what is unknown
+
+
+@cache
+def composed(experiment: str) -> DictConfig:
+    """The checked config of `python src/train.py experiment=…`."""
+    register_schemas()
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=[f"experiment={experiment}"])
+    check(config)
+    return config
+
+
+@pytest.mark.parametrize(
+    ("experiment", "parameters", "most_parameters", "most_characters"),
+    [
+        ("best/shakespeare", 44_520, 44_552, 47_200_000),
+        ("best/shakespeare_short", 44_520, 44_552, 1_200_000),
+        ("best/shakespeare_nanogpt", 799_360, 810_000, 2_000 * 12 * 64),
+    ],
+)
+def test_a_best_recipe_keeps_to_its_budget(
+    experiment: str, parameters: int, most_parameters: int, most_characters: int
+) -> None:
+    config = composed(experiment)
+    network = build_network(OmegaConf.to_object(config.model), CHARACTERS)
+    assert sum(parameter.numel() for parameter in network.parameters()) == parameters <= most_parameters
+    steps = config.trainer.max_epochs * config.trainer.limit_train_batches
+    assert 0.99 * most_characters < steps * config.data.batch_size * config.context_length <= most_characters
+    assert config.context_length == 64
+    assert config.data.validation_fraction == 0.05
+    assert config.data.split.value == "sequential"
+
+
+def test_the_short_recipe_is_the_long_ones_network() -> None:
+    assert composed("best/shakespeare_short").model == composed("best/shakespeare").model
+
+
+def test_the_best_recipes_are_trained_by_muon() -> None:
+    for experiment in ("best/shakespeare", "best/shakespeare_short", "best/shakespeare_nanogpt"):
+        assert hydra.utils.get_class(composed(experiment).optimizer._target_) is MuonAdamW
