@@ -6,19 +6,16 @@ Both sides write the same number of tokens with the same untrained network, alte
 """
 
 import statistics
-import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 import tyro
+from measure import by_turns, ratio, show, versions
 from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from firstlight.decoding.generate import Window, generate
 from firstlight.decoding.sampling import Sampling
+from firstlight.networks.bare import bare
 from firstlight.networks.config import GeneratorConfig, Positions
 from firstlight.networks.generator import Generator
 
@@ -55,15 +52,21 @@ def main() -> None:
     )
     network = Generator(config, options.vocab_size).eval()
     prompt = torch.zeros(options.batch_size, 1, dtype=torch.long)
-    ratios = []
-    print(f"{'pair':>4} {'cached tokens/s':>16} {'recomputed tokens/s':>20} {'ratio':>6}")
-    for pair in range(1, options.pairs + 1):
-        cached = seconds(lambda: cached_text(network, prompt, options.tokens))
-        recomputed = seconds(lambda: recomputed_text(network, prompt, options.tokens))
-        ratios.append(recomputed / cached)
-        count = options.tokens * options.batch_size
-        print(f"{pair:>4} {count / cached:>16,.0f} {count / recomputed:>20,.0f} {ratios[-1]:>6.1f}")
-    print(f"median ratio {statistics.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})")
+    times = by_turns(
+        {
+            "cached": lambda: cached_text(network, prompt, options.tokens),
+            "recomputed": lambda: recomputed_text(network, prompt, options.tokens),
+        },
+        options.pairs,
+    )
+    count = options.tokens * options.batch_size
+    rows = [(name, f"{count / statistics.median(each):,.0f}") for name, each in times.items()]
+    print(versions(options.threads))
+    show(
+        f"{options.tokens:,} tokens, dim {options.dim}, {options.layers} blocks, context {options.context_length}",
+        ["", "tokens/s"],
+        [*rows, ("ratio", ratio(times["recomputed"], times["cached"]))],
+    )
 
 
 def cached_text(network: Generator, prompt: Tensor, tokens: int) -> None:
@@ -76,18 +79,10 @@ def cached_text(network: Generator, prompt: Tensor, tokens: int) -> None:
 @torch.inference_mode()
 def recomputed_text(network: Generator, prompt: Tensor, tokens: int) -> None:
     """The last tokens of the context anew for every token."""
-    sampling, text = Sampling(), prompt
+    network, sampling, text = bare(network), Sampling(), prompt
     for _ in range(tokens):
         logits = network(text[:, -network.context_length :])[:, -1]
         text = torch.cat((text, sampling.choose(logits)[:, None]), dim=1)
-
-
-def seconds(work: object) -> float:
-    """How long it takes."""
-    assert callable(work)
-    started_at = time.perf_counter()
-    work()
-    return time.perf_counter() - started_at
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 Against `bare`, both loops have the same batches, network, fused optimizer, schedule and clipping. Against `gpt`, the
 other side is a GPT-2 in plain PyTorch (plain_gpt.py) with the loop that goes with it, and ours is set to that network.
 In one process and one after the other, block by block, so that a machine whose speed drifts slows both. Prints the
-ratio of each pair, the median, and the ratio of the fastest blocks, which others on the machine disturbed least.
+median of the pairs' ratios, and the ratio of the fastest blocks, which others on the machine disturbed least.
 """
 
 import os
@@ -22,22 +22,14 @@ from typing import Annotated, Any, Literal
 import torch
 import torch.nn.functional as F
 import tyro
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-
-import hydra
 from lightning.pytorch import Callback
-from omegaconf import DictConfig, OmegaConf
+from measure import built, composed, show, versions
 from plain_gpt import GPT_2, PlainGPTLoop
 
-from firstlight.config import register_schemas
 from firstlight.data.table_data import TableData
 from firstlight.data.tables import TokenBatch
 from firstlight.lit.losses import classification_loss
 from firstlight.lit.optimizers import build_optimizer
-from firstlight.runs.build import build
-from firstlight.runs.folder import RunFolder
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
 
 WARM_UP_STEPS = 20
 
@@ -126,54 +118,37 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         pairs = measure(options, Path(folder))
     ratios = [lightning / other for lightning, other in pairs]
-    print(f"{'pair':>4} {'Lightning ms/step':>18} {options.against + ' ms/step':>13} {'ratio':>6}")
-    for number, ((lightning, other), ratio) in enumerate(zip(pairs, ratios, strict=True), start=1):
-        print(
-            f"{number:>4} {1e3 * lightning / options.steps:>18.2f} {1e3 * other / options.steps:>13.2f} {ratio:>6.3f}"
-        )
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    rows = []
+    for name, times in zip(("Lightning", options.against), zip(*pairs, strict=True), strict=True):
+        milliseconds = [1e3 * time / options.steps for time in times]
+        rows.append((name, f"{statistics.median(milliseconds):.2f}", f"{min(milliseconds):.2f}"))
     fastest = min(lightning for lightning, _ in pairs) / min(other for _, other in pairs)
-    quartiles = statistics.quantiles(ratios, n=4)
-    print(f"median ratio {quartiles[1]:.3f} (half of them {quartiles[0]:.3f} to {quartiles[2]:.3f})")
-    print(f"fastest block against fastest block {fastest:.3f}")
+    rows.append(("ratio", f"{middle:.3f} (half of them {low:.3f} to {high:.3f})", f"{fastest:.3f}"))
+    print(versions(options.threads))
+    title = f"{' '.join(options.overrides)} {options.pairs} pairs of {options.steps} steps".strip()
+    show(title, ["", "median ms a step", "of the fastest block"], rows)
 
 
 def measure(options: Options, folder: Path) -> list[tuple[float, float]]:
     """Seconds of each block: (Lightning, the other)."""
-    config = compose(options, folder)
+    total = WARM_UP_STEPS + options.pairs * options.steps
+    gpt = GPT_2 if options.against == "gpt" else []
+    config = composed([*gpt, *options.overrides, f"trainer.max_steps={total}"], folder)
     with terminal():
-        parts = build(config, RunFolder(folder), "benchmark")
+        parts = built(config, folder)
         clip = config.trainer.gradient_clip_val
         other: BareLoop | PlainGPTLoop
         if options.against == "gpt":
             other = PlainGPTLoop(parts.data, parts.module.network, config)  # type: ignore[arg-type]
         else:
-            twin = build(config, RunFolder(folder), "benchmark")
+            twin = built(config, folder)
             twin.module.train()
             other = BareLoop(twin.module, twin.data, clip, config.trainer.max_steps)
         alternate = AlternateBlocks(other, parts.data, options)
         parts.trainer.callbacks.append(alternate)  # type: ignore[attr-defined]
         parts.trainer.fit(parts.module, datamodule=parts.data)
     return alternate.pairs
-
-
-def compose(options: Options, folder: Path) -> DictConfig:
-    """The default configuration without validation, as long as the blocks take."""
-    register_schemas()
-    total = WARM_UP_STEPS + options.pairs * options.steps
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(
-            CONFIG_NAME,
-            overrides=[
-                *(GPT_2 if options.against == "gpt" else []),
-                *options.overrides,
-                f"trainer.max_steps={total}",
-                "trainer.max_epochs=1000",
-                "trainer.limit_val_batches=0",
-            ],
-        )
-    OmegaConf.update(config, "paths.output_dir", str(folder))
-    config.test, config.optimized_mode = False, "max"
-    return config
 
 
 class terminal:  # noqa: N801  (a context manager reads like a verb)

@@ -137,13 +137,11 @@ def page(plan: dict[str, Any], folder: Path) -> str:
             parts.append(table(section["ablation"], section, folder / name))
         if "notes" in section:
             parts.append(section["notes"].strip())
-    commits = sorted({commit for run in all_runs(plan, folder) if (commit := commit_of(run.record()))})
-    versions = next((run.record()["versions"] for run in all_runs(plan, folder) if "versions" in run.record()), {})
-    parts.append(
-        "## How it was measured\n"
-        + plan["machine"].strip()
-        + f" {', '.join(f'{name} {number}' for name, number in versions.items())}; commits {', '.join(commits)}."
-    )
+    records = [run.record() for run in all_runs(plan, folder)]
+    commits = sorted({commit for record in records if (commit := commit_of(record))})
+    versions: dict[str, str] = next((record["versions"] for record in records if "versions" in record), {})
+    named = ", ".join(f"{name} {number}" for name, number in versions.items())
+    parts.append(f"## How it was measured\n{plan['machine'].strip()} {named}; commits {', '.join(commits)}.")
     return "\n\n".join(parts) + "\n"
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-
-ROOT = Path(__file__).parents[1]
+from measure import ROOT, show, versions
 
 
 @dataclass
@@ -46,9 +45,7 @@ def main() -> None:
         alone = json.loads((logs / "alone" / "metrics.json").read_text(encoding="utf-8"))
         start_up = alone["seconds"]["start_up"]
         seeds = ",".join(map(str, range(1, options.jobs + 1)))
-        print(f"{options.jobs} jobs of {options.steps} steps, task={options.task} model={options.model}")
-        print("| sweep | wall seconds | sum of fits | one start-up | ratio | seconds of a job outside its fit |")
-        print("|---|---|---|---|---|---|")
+        rows = []
         for number in range(1, options.repeats + 1):
             wall = train(["-m", *common, f"seed={seeds}", f"sweep.name=number{number}"])
             files = (logs / "sweeps" / f"number{number}").glob("*/metrics.json")
@@ -56,7 +53,13 @@ def main() -> None:
             assert len(fits) == options.jobs
             rest = (wall - sum(fits) - start_up) / options.jobs
             ratio = wall / (sum(fits) + start_up)
-            print(f"| {number} | {wall:.1f} | {sum(fits):.1f} | {start_up:.1f} | {ratio:.3f} | {rest:.2f} |")
+            rows.append((number, f"{wall:.1f}", f"{sum(fits):.1f}", f"{start_up:.1f}", f"{ratio:.3f}", f"{rest:.2f}"))
+    print(versions(1))
+    show(
+        f"{options.jobs} jobs of {options.steps} steps, task={options.task} model={options.model}",
+        ["sweep", "wall seconds", "sum of fits", "one start-up", "ratio", "seconds of a job outside its fit"],
+        rows,
+    )
 
 
 def train(arguments: list[str]) -> float:

@@ -1,0 +1,135 @@
+"""Training speed on a GPU: python benchmarks/gpu.py [data.source=sample …] (--help lists everything).
+
+A small and a larger generator, as they are, compiled, in bfloat16, both, and with their data on the host: tokens a
+second, and the share of the device's peak, which is what a large product of matrices reaches if Lightning knows none.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+import tyro
+from lightning.fabric.utilities.throughput import get_available_flops
+from lightning.pytorch import Callback
+from measure import built, composed, show, versions
+from omegaconf import OmegaConf
+
+from firstlight.runs.flops import training_flops
+
+SIZES = {
+    "tiny": ["task=shakespeare", "model=tiny"],
+    "large": ["task=shakespeare", "model=large", "context_length=256", "data.batch_size=64"],
+}
+VARIANTS = {
+    "eager": [],
+    "compiled": ["compile=true"],
+    "bfloat16": ["trainer.precision=bf16-mixed"],
+    "bfloat16, compiled": ["trainer.precision=bf16-mixed", "compile=true"],
+    "data on the host": ["data.device_resident=false"],
+}
+
+
+@dataclass
+class Options:
+    """What is measured."""
+
+    overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
+    """Changes to the configuration, as for src/train.py."""
+    device: Literal["cuda", "cpu"] = "cuda"
+    """cpu: the same code without a GPU, which says little about one."""
+    sizes: tuple[str, ...] = tuple(SIZES)
+    """Of the generators."""
+    variants: tuple[str, ...] = tuple(VARIANTS)
+    """How they are trained; the others are compared with the first."""
+    steps: int = 200
+    """Steps that are timed."""
+    warmup_steps: int = 20
+    """Steps before them, while kernels are chosen and compiled."""
+    repeats: int = 3
+    """Turns, of which medians are taken."""
+
+
+class Stopwatch(Callback):
+    """The seconds between two steps, when the device has done what it was told."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last = first, last
+        self.times: list[float] = []
+        self.tokens = 0
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        if self.first < trainer.global_step <= self.last:
+            self.tokens += batch.num_tokens
+        if trainer.global_step in (self.first, self.last):
+            if pl_module.device.type == "cuda":
+                torch.cuda.synchronize()
+            self.times.append(time.perf_counter())
+
+
+def main() -> None:
+    """Measure and print."""
+    options = tyro.cli(Options)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("no GPU here; --device cpu runs the same code without one", file=sys.stderr)
+        sys.exit(2)
+    for given, known in ((options.sizes, SIZES), (options.variants, VARIANTS)):
+        if unknown := [name for name in given if name not in known]:
+            print(f"error: {unknown[0]!r} is not one of {', '.join(known)}", file=sys.stderr)
+            sys.exit(2)
+    name = torch.cuda.get_device_name() if options.device == "cuda" else "the CPU"
+    print(f"{name}; {versions()}")
+    for size in options.sizes:
+        runs: dict[str, list[tuple[float, float]]] = {variant: [] for variant in options.variants}
+        for _ in range(options.repeats):
+            for variant, found in runs.items():
+                found.append(tokens_and_flops_per_second([*SIZES[size], *VARIANTS[variant]], options))
+        first = statistics.median(rate for rate, _ in runs[options.variants[0]])
+        rows = []
+        for variant, found in runs.items():
+            rate, flops = (statistics.median(column) for column in zip(*found, strict=True))
+            dtype = torch.bfloat16 if variant.startswith("bfloat16") else torch.float32
+            share = flops / peak_flops(torch.device(options.device), dtype)
+            rows.append((variant, f"{rate:,.0f}", f"{rate / first:.2f}", f"{share:.1%}"))
+        show(f"{size}: {' '.join(SIZES[size])}", ["variant", "tokens/s", "ratio", "of the peak"], rows)
+
+
+def tokens_and_flops_per_second(overrides: list[str], options: Options) -> tuple[float, float]:
+    """Of one training."""
+    last = options.warmup_steps + options.steps
+    accelerator = "gpu" if options.device == "cuda" else "cpu"
+    own = [f"trainer.max_steps={last}", f"trainer.accelerator={accelerator}", "callbacks=none", "logger=none"]
+    with tempfile.TemporaryDirectory() as folder:
+        config = composed([*overrides, *options.overrides, *own], Path(folder))
+        parts = built(config, Path(folder))
+        stopwatch = Stopwatch(options.warmup_steps, last)
+        parts.trainer.callbacks.append(stopwatch)  # type: ignore[attr-defined]
+        parts.trainer.fit(parts.module, datamodule=parts.data)
+        flops = training_flops(OmegaConf.to_object(config.model), parts.data.network_sizes(), stopwatch.tokens)
+    started_at, ended_at = stopwatch.times
+    return stopwatch.tokens / (ended_at - started_at), flops / (ended_at - started_at)
+
+
+def peak_flops(device: torch.device, dtype: torch.dtype) -> float:
+    """What Lightning says of the device, or else what a large product of matrices reaches."""
+    known = get_available_flops(device, dtype) if device.type == "cuda" else None
+    if known:
+        return float(known)
+    size = 4096 if device.type == "cuda" else 512
+    matrix = torch.randn(size, size, device=device, dtype=dtype)
+    times = []
+    for _ in range(10):
+        started_at = time.perf_counter()
+        matrix @ matrix
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - started_at)
+    return 2 * size**3 / min(times)
+
+
+if __name__ == "__main__":
+    main()

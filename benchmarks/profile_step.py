@@ -1,0 +1,168 @@
+"""Where the time of a training step goes: python benchmarks/profile_step.py task=sentiment model=small (--help).
+
+Lightning says when it begins and ends each part of a step, and hooks say the same of the network's parts: what a part
+takes is counted without the parts inside it. A second table is torch.profiler's, of the dearest operations. On one
+thread of a CPU; a GPU works on after it is told, so that its parts would be counted where they are waited for.
+"""
+
+import re
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+from lightning.pytorch import Callback
+from lightning.pytorch.profilers import Profiler
+from measure import built, composed, show, versions
+from torch import nn
+
+from firstlight.networks.attention import MultiHeadAttention
+from firstlight.networks.block import FeedForward, GatedFeedForward, LinearFeedForward
+
+ELSEWHERE = "Lightning's loop and the rest"
+ACTIONS = {  # what Lightning calls a part of a step, and what we call it; the first that is found
+    r"dataloader|batch_to_device|batch_transfer|transfer_batch": "batch",
+    r"training_step$": "loss",
+    r"backward": "backward",
+    r"clip": "clipping",
+    r"zero_grad|optimizer_step|configure_optimizers": "optimizer",
+    r"lr_scheduler_step": "schedule",
+    r"Callback|Logger|log": "callbacks and logging",
+}
+OWN = ["callbacks.model_summary=null"]  # it would be printed among the tables
+NORMS = (nn.LayerNorm, nn.RMSNorm)
+FEED_FORWARDS = (FeedForward, GatedFeedForward, LinearFeedForward)
+
+
+@dataclass
+class Options:
+    """What is profiled."""
+
+    overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
+    """Changes to the configuration, as for src/train.py."""
+    steps: int = 200
+    """Steps that are timed."""
+    operations: int = 8
+    """Lines of the table of operations, 0: there is none."""
+    threads: int = 1
+    """CPU threads of torch."""
+
+
+class Parts(Profiler):
+    """The seconds of each part without the parts in it, while it is switched on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.is_on = False
+        self._open: list[str] = []
+        self._since = 0.0
+
+    def start(self, action_name: str) -> None:
+        """What Lightning begins; what has no name of ours belongs to what is around it."""
+        inherited = self._open[-1] if self._open else ELSEWHERE
+        self.enter(next((ours for theirs, ours in ACTIONS.items() if re.search(theirs, action_name)), inherited))
+
+    def stop(self, action_name: str) -> None:
+        """What Lightning ends."""
+        self.leave()
+
+    def enter(self, part: str) -> None:
+        """From here on, time belongs to this part."""
+        self._account()
+        self._open.append(part)
+
+    def leave(self) -> None:
+        """From here on, to the part around it."""
+        self._account()
+        self._open.pop()
+
+    def _account(self) -> None:
+        now = time.perf_counter()
+        if self.is_on:
+            self.seconds[self._open[-1] if self._open else ELSEWHERE] += now - self._since
+        self._since = now
+
+    def watch(self, network: nn.Module) -> None:
+        """Count the network's parts too."""
+        for name, module in network.named_modules():
+            if part := forward_part(name, module):
+                module.register_forward_pre_hook(lambda *_, part=part: self.enter(part))
+                module.register_forward_hook(lambda *_: self.leave())
+
+
+def forward_part(name: str, module: nn.Module) -> str | None:
+    """What a part of a network is counted as."""
+    if not name:
+        return "forward: the rest"
+    if isinstance(module, MultiHeadAttention):
+        return "forward: attention"
+    if isinstance(module, FEED_FORWARDS):
+        return "forward: feed-forward"
+    if isinstance(module, NORMS):
+        return "forward: norms"
+    if isinstance(module, nn.Dropout):
+        return "forward: dropout"
+    if isinstance(module, nn.Embedding) and "positions" not in name:
+        return "forward: embedding"
+    return "forward: head" if name in ("head", "pool", "pooling") else None
+
+
+class Steps(Callback):
+    """Switches the clocks on and off: some steps to warm up, those that are timed, and ten for torch.profiler."""
+
+    def __init__(self, parts: Parts, options: Options) -> None:
+        self.parts, self.options = parts, options
+        self.operations = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+        self.first = 20
+        self.last = self.first + options.steps
+        self.end = self.last + 10 * (options.operations > 0)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        step = trainer.global_step
+        if step == self.first:
+            self.parts.is_on = True
+        if step == self.last:
+            self.parts.is_on = False
+            if self.options.operations:
+                self.operations.start()
+        if step == self.end and self.options.operations:
+            self.operations.stop()
+
+
+def main() -> None:
+    """Profile and print."""
+    options = tyro.cli(Options)
+    torch.set_num_threads(options.threads)
+    parts = Parts()
+    steps = Steps(parts, options)
+    with tempfile.TemporaryDirectory() as folder:
+        config = composed([*options.overrides, *OWN, f"trainer.max_steps={steps.end}"], Path(folder))
+        run = built(config, Path(folder))
+        parts.watch(run.module.network)  # type: ignore[arg-type]
+        run.trainer.profiler = parts  # type: ignore[attr-defined]
+        run.trainer.callbacks.append(steps)  # type: ignore[attr-defined]
+        run.trainer.fit(run.module, datamodule=run.data)
+    total = sum(parts.seconds.values())
+    print(f"{' '.join(options.overrides)}: {1e3 * total / options.steps:.2f} ms a step; {versions(options.threads)}")
+    ranked = sorted(parts.seconds.items(), key=lambda item: -item[1])
+    rows = [(name, f"{spent / total:.1%}", f"{1e3 * spent / options.steps:.3f}") for name, spent in ranked]
+    show("parts of a step", ["part", "share", "ms"], rows)
+    if options.operations:
+        show_operations(steps.operations, options.operations)
+
+
+def show_operations(profile: torch.profiler.profile, most: int) -> None:
+    """The operations of torch that took longest themselves."""
+    events = sorted(profile.key_averages(), key=lambda event: -event.self_cpu_time_total)
+    total = sum(event.self_cpu_time_total for event in events)
+    rows = [(event.key, f"{event.self_cpu_time_total / total:.1%}", event.count // 10) for event in events[:most]]
+    show("operations, as torch.profiler sees them (it makes small ones dearer)", ["operation", "share", "a step"], rows)
+
+
+if __name__ == "__main__":
+    main()

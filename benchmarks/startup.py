@@ -1,0 +1,81 @@
+"""How soon a command answers: python benchmarks/startup.py (--help lists everything).
+
+A mistake, --help, and the first training step of task=sentiment model=tiny, from an empty cache and from a filled one:
+whole processes, by turns, beside two yardsticks: Python alone, and the import of torch and Lightning.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import tyro
+from measure import ROOT, by_turns, ratio, show, versions
+
+
+@dataclass
+class Options:
+    """What is measured."""
+
+    repeats: int = 5
+    """Turns, of which medians are taken."""
+    task: str = "sentiment"
+    """Whose first step."""
+    model: str = "tiny"
+    """Of which size."""
+    source: str = "auto"
+    """data.source: where its data comes from."""
+
+
+def main() -> None:
+    """Measure and print."""
+    options = tyro.cli(Options)
+    with tempfile.TemporaryDirectory() as folder:
+        logs, number = Path(folder), count()
+        step = [
+            f"task={options.task}",
+            f"model={options.model}",
+            f"data.source={options.source}",
+            "trainer.max_steps=1",
+        ]
+        step += ["trainer.limit_val_batches=0", "test=false", "threads=1"]
+        works = {
+            "python -c pass": lambda: python("-c", "pass"),
+            "import torch, lightning": lambda: python("-c", "import torch, lightning"),
+            "a mistake: dropuot=1": lambda: python("src/train.py", "dropuot=1", expected=2),
+            "train.py --help": lambda: python("src/train.py", "--help"),
+            "predict.py --help": lambda: python("src/predict.py", "--help"),
+            "first step, cold": lambda: python("src/train.py", *step, f"paths.log_dir={logs / str(next(number))}"),
+            "first step, cached": lambda: python("src/train.py", *step, f"paths.log_dir={logs / 'cached'}"),
+        }
+        works["first step, cached"]()
+        times = by_turns(works, options.repeats)
+    print(versions(1))
+    show(
+        f"whole processes; the first step is that of task={options.task} model={options.model}, with its checkpoint",
+        ["command", "median seconds", "/ python -c pass", "/ import torch, lightning"],
+        [
+            (
+                name,
+                f"{statistics.median(each):.2f}",
+                ratio(each, times["python -c pass"]),
+                ratio(each, times["import torch, lightning"]),
+            )
+            for name, each in times.items()
+        ],
+    )
+
+
+def python(*arguments: str, expected: int = 0) -> None:
+    """A process, whose output is thrown away."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, env=environment, check=False)  # noqa: S603
+    assert done.returncode == expected, done.stderr.decode()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""The benchmarks, run at sizes that measure nothing: that they run, and what their tables hold."""
+
+import os
+import re
+import runpy
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from tests_support import ROOT
+
+SAMPLE = "data.source=sample"
+SCRIPTS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
+
+
+class Benchmark:
+    """Runs a script in this process, which has torch at hand already."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.capsys = folder, capsys
+
+    def __call__(self, name: str, *arguments: str) -> str:
+        """What it prints."""
+        script = str(ROOT / "benchmarks" / f"{name}.py")
+        path = [str(ROOT / "benchmarks"), *sys.path]
+        self.capsys.readouterr()
+        with (
+            patch.object(sys, "argv", [script, *arguments]),
+            patch.object(sys, "path", path),
+            patch.dict(os.environ, {"FIRSTLIGHT_DATA": str(self.folder / "none")}),
+        ):
+            runpy.run_path(script, run_name="__main__")
+        return self.capsys.readouterr().out
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+    monkeypatch.chdir(tmp_path)
+    return Benchmark(tmp_path, capsys)
+
+
+def names(printed: str) -> list[str]:
+    """The first column of the tables."""
+    return [found.strip() for found in re.findall(r"^│(.*?)│", printed, flags=re.MULTILINE)]
+
+
+def test_generation_compares_the_cache_with_recomputing(benchmark: Benchmark) -> None:
+    sizes = ["--tokens", "7", "--dim", "12", "--heads", "3", "--layers", "2", "--context-length", "5", "--pairs", "1"]
+    assert names(benchmark("generation", *sizes)) == ["cached", "recomputed", "ratio"]
+
+
+@pytest.mark.parametrize("against", ["bare", "gpt"])
+def test_loop_compares_lightning_with_another_loop(benchmark: Benchmark, against: str) -> None:
+    task = ["task=shakespeare", "model.dim=12", "model.num_heads=3", "context_length=7"]
+    printed = benchmark("loop", "--pairs", "2", "--steps", "3", "--against", against, *task, SAMPLE)
+    assert names(printed) == ["Lightning", against, "ratio"]
+
+
+def test_encoding_compares_three_encodings_and_two_starts(benchmark: Benchmark) -> None:
+    printed = benchmark("encoding", "--texts", "60", "--repeats", "1", "--source", "sample")
+    assert names(printed) == ["words", "words", "subwords", "characters", "cold", "cached", "ratio"]
+
+
+def test_without_a_gpu_the_benchmark_of_gpus_says_so_in_a_line(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with patch("torch.cuda.is_available", lambda: False), pytest.raises(SystemExit, match=r"^2$"):
+        benchmark("gpu")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "no GPU here; --device cpu runs the same code without one\n"
+
+
+def test_the_benchmark_of_gpus_runs_on_a_cpu_too(benchmark: Benchmark) -> None:
+    variants = ["eager", "bfloat16", "data on the host"]
+    sizes = ["model.dim=12", "model.num_heads=3", "context_length=7", SAMPLE]
+    steps = ["--steps", "2", "--warmup-steps", "1", "--repeats", "1"]
+    printed = benchmark("gpu", *sizes, "--device", "cpu", *steps, "--variants", *variants)
+    assert names(printed) == variants * 2  # of two generators
+
+
+def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
+    benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        benchmark("gpu", "--device", "cpu", "--variants", "eagre")
+    assert capsys.readouterr().err.startswith("error: 'eagre' is not one of eager, compiled, bfloat16,")
+
+
+@pytest.mark.parametrize("task", ["sentiment", "names", "translation"])
+def test_a_profile_of_a_step_has_all_its_parts(benchmark: Benchmark, task: str) -> None:
+    printed = benchmark("profile_step", f"task={task}", SAMPLE, "model=tiny", "context_length=31", "--steps", "3")
+    network = {f"forward: {part}" for part in ("embedding", "attention", "feed-forward", "norms", "dropout", "head")}
+    assert network | {"batch", "loss", "backward", "optimizer", "schedule", "callbacks and logging"} <= set(
+        names(printed)
+    )
+    assert "clipping" in names(printed) or task == "sentiment"
+    shares = [float(share) for share in re.findall(r"│ +([\d.]+)% │ +[\d.]+ │", printed.partition("operations")[0])]
+    assert sum(shares) == pytest.approx(100, abs=0.05 * len(shares))
+    assert any(name.startswith("aten::") for name in names(printed))
+
+
+@pytest.mark.slow
+def test_startup_measures_whole_processes(benchmark: Benchmark) -> None:
+    found = names(benchmark("startup", "--repeats", "1", "--source", "sample"))
+    assert found[:3] == ["python -c pass", "import torch, lightning", "a mistake: dropuot=1"]
+    assert found[-2:] == ["first step, cold", "first step, cached"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_every_benchmark_has_a_help_and_stands_in_the_list(script: Path, benchmark: Benchmark) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        benchmark(script.stem, "--help")
+    assert f"`python benchmarks/{script.name}" in (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
