@@ -207,7 +207,7 @@ def spread(values: list[float | None], metric: str) -> str:
     digits = 1 if metric in RISES else 3
     sign = "%" if metric in PERCENT else ""
     if len(found) == 1:
-        return f"{found[0]:.{digits}f}{sign} (1 seed)"
+        return f"{found[0]:.{digits}f}{sign} (1)"
     return f"{statistics.mean(found):.{digits}f} ± {statistics.stdev(found):.{digits}f}{sign} ({len(found)})"
 
 

@@ -46,6 +46,7 @@ class RootConfig:
     resume: str | None = None  # auto, or a run folder
     init_from: str | None = None  # a run whose weights to start from
     compile: bool = False  # the network by torch.compile
+    compile_mode: str | None = None  # of torch.compile; reduce-overhead records CUDA graphs
     dry_run: bool = False  # say what would be run, and run nothing
     train: bool = True
     test: bool | None = None  # null: yes in a single run, no in a sweep (choices are made on validation)

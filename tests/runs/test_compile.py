@@ -61,4 +61,25 @@ def test_a_network_is_compiled_in_place_where_it_is_wanted(
     scripts.train(*quick)
     assert asked == []
     scripts.train(*quick, "compile=true")
-    assert asked == [{"dynamic": dynamic}]
+    assert asked == [{"dynamic": dynamic, "mode": None}]
+    scripts.train(*quick, "compile=true", "compile_mode=reduce-overhead")
+    assert asked[1:] == [{"dynamic": dynamic, "mode": "reduce-overhead"}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["compile=true", "compile_mode=fast"],
+            "compile_mode=fast must be null, default, reduce-overhead",
+        ),
+        (["compile_mode=default"], "compile_mode=default is of compile=true; set that too, or leave it out"),
+    ],
+)
+def test_a_mode_that_does_not_exist_or_that_nothing_uses_is_refused(
+    options: list[str], message: str, scripts: Scripts
+) -> None:
+    done = scripts.run("train", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1

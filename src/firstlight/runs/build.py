@@ -66,7 +66,7 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     set_vectors(vectors, network, data, is_resumed=bool(config.resume) and folder.last_checkpoint.is_file())
     count_evidence(network, data)
     if config.compile:  # in place: its weights keep their names
-        network.compile(dynamic=network_name(config) in OF_ANY_LENGTH)
+        network.compile(dynamic=network_name(config) in OF_ANY_LENGTH, mode=config.compile_mode)
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]

@@ -35,6 +35,7 @@ from firstlight.text.options import TokenizerKind, VectorsKind
 CONFIG_DIR = Path(__file__).parents[3] / "conf"
 CONFIG_NAME = "train"
 WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
+COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
 
 
@@ -134,6 +135,10 @@ def check(config: DictConfig) -> None:
         raise UserError(f"threads={config.threads} must be at least 1, or null")
     if config.optimized_mode not in ("auto", "min", "max"):
         raise UserError(f"optimized_mode={config.optimized_mode} must be auto, min or max")
+    if config.compile_mode not in COMPILE_MODES:
+        raise UserError(f"compile_mode={config.compile_mode} must be null, {', '.join(filter(None, COMPILE_MODES))}")
+    if config.compile_mode is not None and not config.compile:
+        raise UserError(f"compile_mode={config.compile_mode} is of compile=true; set that too, or leave it out")
     check_metric(config)
     if OmegaConf.get_type(config.data) is ReviewDataNode:
         check_path(config.data.path, config.data.source)
