@@ -177,7 +177,8 @@ def table(lines: list[dict[str, Any]], section: dict[str, Any], folder: Path) ->
         elif not records:
             rows.append([line["title"], shown, *["not measured"] * (len(rows[0]) - 2)])
         else:
-            values = [spread([measured(record, split, metric) for record in records], metric) for split in splits]
+            found = [[measured(record, split, metric) for record in records] for split in splits]
+            values = [spread(each, metric, is_seeded="train" in line) for each in found]
             seconds = [record["seconds"]["fit"] for record in records if record.get("seconds", {}).get("fit")]
             spent = f"{statistics.mean(seconds) / 60:.1f} min" if seconds else "–"
             rows.append([line["title"], shown, counted(records[0]), seen(records[0], section["unit"]), *values, spent])
@@ -199,15 +200,15 @@ def measured(record: dict[str, Any], split: str, metric: str) -> float | None:
     return record["metrics"].get(f"{short}/{metric}")
 
 
-def spread(values: list[float | None], metric: str) -> str:
-    """Mean ± standard deviation, as a percentage where it is a share, with how many seeds there were."""
+def spread(values: list[float | None], metric: str, *, is_seeded: bool = True) -> str:
+    """Mean ± standard deviation, as a percentage where it is a share, with how many seeds there were, if any."""
     found = [100 * value if metric in PERCENT else value for value in values if value is not None]
     if not found:
         return "–"
     digits = 1 if metric in RISES else 3
     sign = "%" if metric in PERCENT else ""
     if len(found) == 1:
-        return f"{found[0]:.{digits}f}{sign} (1)"
+        return f"{found[0]:.{digits}f}{sign}{' (1)' if is_seeded else ''}"
     return f"{statistics.mean(found):.{digits}f} ± {statistics.stdev(found):.{digits}f}{sign} ({len(found)})"
 
 

@@ -116,7 +116,9 @@ def test_a_plan_is_measured_once_and_gone_on_with(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stdout + first.stderr
     assert first.stdout.count("python src/train.py") == 1
     assert first.stdout.count("python src/baseline.py") == 1
-    assert "(1)" in (tmp_path / "page.md").read_text()
+    page = (tmp_path / "page.md").read_text()
+    assert "(1)" in next(line for line in page.splitlines() if line.startswith("| tiny"))
+    assert "(1)" not in next(line for line in page.splitlines() if line.startswith("| TF-IDF"))
     before = (tmp_path / "runs" / "task" / "tiny" / "seed-1" / "metrics.json").read_bytes()
     again = measure()
     assert again.stdout.count("python src/train.py") == 1, "the second seed alone"
