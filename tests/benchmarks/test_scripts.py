@@ -86,7 +86,7 @@ def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
 ) -> None:
     with pytest.raises(SystemExit, match=r"^2$"):
         benchmark("gpu", "--device", "cpu", "--variants", "eagre")
-    assert capsys.readouterr().err.startswith("error: 'eagre' is not one of eager, compiled, bfloat16,")
+    assert capsys.readouterr().err.startswith("error: 'eagre' is not one of eager, compiled, CUDA graphs, bfloat16,")
 
 
 @pytest.mark.parametrize("task", ["sentiment", "names", "translation"])

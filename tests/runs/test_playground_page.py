@@ -83,11 +83,12 @@ def type_a_review(page: Any) -> None:
     page.wait_for_selector("[data-run='0'] .word:text-is('book')", timeout=WAIT)
     middle = shares(page)
     box.press_sequentially(", I love it <img src=x onerror=alert(1)>", delay=5)
-    page.wait_for_selector("[data-run='0'] .word:text-is('onerror')", timeout=WAIT)
+    page.wait_for_selector("[data-run='0'] .word:text-is('>')", timeout=WAIT)
     assert before != middle != shares(page)
     assert page.locator("[data-run='0'] img").count() == 0
     words = page.locator("[data-run='0'] .word").all_inner_texts()
-    assert words == ["this", "is", "the", "worst", "book", "love", "it", "img", "src", "onerror", "alert"]
+    assert words[:9] == ["this", "is", "the", "worst", "book", ",", "i", "love", "it"]
+    assert words[9:] == ["<", "img", "src", "=", "x", "onerror", "=", "alert", "(", "1", ")", ">"]
 
 
 def ask_for_another_class(page: Any) -> None:

@@ -11,10 +11,12 @@ from sklearn.linear_model import LogisticRegression
 
 from firstlight.data.options import Balance
 from firstlight.data.reviews import ReviewData
+from firstlight.errors import UserError
 from firstlight.lit.losses import classification_loss
 from firstlight.runs.baseline import SPLITS, Fitted, best_of, say
 from firstlight.runs.evaluate_classifier import classification_metrics, write_confusion_matrix
 from firstlight.text.normalize import words
+from firstlight.text.tokenizers import NO_WORDS
 
 REGULARIZATION = (0.3, 1.0, 3.0, 10.0, 30.0)  # scikit-learn's C: the larger, the freer the weights
 MOST_FEATURES = 200_000
@@ -26,7 +28,7 @@ SMALLEST_SHARE = 1e-12  # of a class that no training row has
 def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
     """Fit one regression for each C and choose by a validation metric; the figures go below folder.
 
-    Texts are read whole, whatever the context of a network.
+    Texts are read whole, whatever the context of a network. Raises UserError for texts without a word.
     """
     vectorizer = TfidfVectorizer(
         tokenizer=words,
@@ -36,7 +38,10 @@ def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
         sublinear_tf=True,
         max_features=min(MOST_FEATURES, MOST_WEIGHTS // data.num_classes),
     )
-    training = vectorizer.fit_transform(_texts(data, "train"))
+    texts = _texts(data, "train")
+    if not any(map(words, texts)):
+        raise UserError(NO_WORDS)
+    training = vectorizer.fit_transform(texts)
     validation = vectorizer.transform(_texts(data, "validation"))
     models, shares, tried = {}, {}, {}
     for strength in REGULARIZATION:
