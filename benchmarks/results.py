@@ -52,11 +52,10 @@ def main() -> None:
         sys.exit(f"--only {unknown[0]}: the sections are {', '.join(sections)}")
     failed = 0
     for name in options.only or sections:
-        for line in [*sections[name]["lines"], *sections[name].get("ablation", [])]:
-            for run in runs_of(line, options.folder / name):
-                if not options.table_only and is_wanted(run, options.seeds) and not run.is_finished():
-                    failed += not run.measure()
-                    options.page.write_text(page(plan, options.folder), encoding="utf-8")
+        for run in runs_of_section(sections[name], options.folder / name):
+            if not options.table_only and is_wanted(run, options.seeds) and not run.is_finished():
+                failed += not run.measure()
+                options.page.write_text(page(plan, options.folder), encoding="utf-8")
     options.page.write_text(page(plan, options.folder), encoding="utf-8")
     if failed:
         sys.exit(f"{failed} of the runs failed; the same command tries them again")
@@ -124,6 +123,11 @@ def runs_of(line: dict[str, Any], folder: Path) -> list[Run]:
     return [Run(f"{typed} seed={seed}", seed, folder / line["name"] / f"seed-{seed}") for seed in line["seeds"]]
 
 
+def runs_of_section(section: dict[str, Any], folder: Path) -> list[Run]:
+    """The runs of all its lines, then those of its ablation."""
+    return [run for line in [*section["lines"], *section.get("ablation", [])] for run in runs_of(line, folder)]
+
+
 def page(plan: dict[str, Any], folder: Path) -> str:
     """RESULTS.md."""
     parts = [plan["preface"].strip()]
@@ -137,22 +141,13 @@ def page(plan: dict[str, Any], folder: Path) -> str:
             parts.append(table(section["ablation"], section, folder / name))
         if "notes" in section:
             parts.append(section["notes"].strip())
-    records = [run.record() for run in all_runs(plan, folder)]
+    sections = plan["sections"].items()
+    records = [run.record() for name, section in sections for run in runs_of_section(section, folder / name)]
     commits = sorted({commit for record in records if (commit := commit_of(record))})
     versions: dict[str, str] = next((record["versions"] for record in records if "versions" in record), {})
     named = ", ".join(f"{name} {number}" for name, number in versions.items())
     parts.append(f"## How it was measured\n{plan['machine'].strip()} {named}; commits {', '.join(commits)}.")
     return "\n\n".join(parts) + "\n"
-
-
-def all_runs(plan: dict[str, Any], folder: Path) -> list[Run]:
-    """The runs of every section."""
-    return [
-        run
-        for name, section in plan["sections"].items()
-        for line in [*section["lines"], *section.get("ablation", [])]
-        for run in runs_of(line, folder / name)
-    ]
 
 
 def commit_of(record: dict[str, Any]) -> str:
@@ -168,12 +163,13 @@ def table(lines: list[dict[str, Any]], section: dict[str, Any], folder: Path) ->
     rows = [["", "command", "parameters", section["unit"], *(f"{split} {metric}" for split in splits), "training"]]
     rows.append(["---"] * len(rows[0]))
     for line in lines:
-        records = [run.record() for run in runs_of(line, folder) if run.is_finished()]
-        shown = f"`{command_of(line)}`" if command_of(line) else "–"
+        runs = runs_of(line, folder)
+        records = [run.record() for run in runs if run.is_finished()]
+        shown = f"`{runs[0].command}`" if runs else "–"
         if "published" in line:
             given = line["published"]
             values = [given.get(key, "–") for key in ("parameters", "seen", *splits)]
-            rows.append([line["title"], "–", *values, "–"])
+            rows.append([line["title"], shown, *values, "–"])
         elif not records:
             rows.append([line["title"], shown, *["not measured"] * (len(rows[0]) - 2)])
         else:
@@ -183,15 +179,6 @@ def table(lines: list[dict[str, Any]], section: dict[str, Any], folder: Path) ->
             spent = f"{statistics.mean(seconds) / 60:.1f} min" if seconds else "–"
             rows.append([line["title"], shown, counted(records[0]), seen(records[0], section["unit"]), *values, spent])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def command_of(line: dict[str, Any]) -> str:
-    """What a user types, with the first of the seeds."""
-    if "baseline" in line:
-        return f"python src/baseline.py {line['baseline']}"
-    if "train" not in line:
-        return ""
-    return f"python src/train.py {line['train']} seed={line['seeds'][0]}"
 
 
 def measured(record: dict[str, Any], split: str, metric: str) -> float | None:
