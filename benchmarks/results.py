@@ -175,7 +175,7 @@ def table(lines: list[dict[str, Any]], section: dict[str, Any], folder: Path) ->
         else:
             found = [[measured(record, split, metric) for record in records] for split in splits]
             values = [spread(each, metric, is_seeded="train" in line) for each in found]
-            seconds = [record["seconds"]["fit"] for record in records if record.get("seconds", {}).get("fit")]
+            seconds = [spent for record in records if (spent := record.get("seconds", {}).get("fit_processor"))]
             spent = f"{statistics.mean(seconds) / 60:.1f} min" if seconds else "–"
             rows.append([line["title"], shown, counted(records[0]), seen(records[0], section["unit"]), *values, spent])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)

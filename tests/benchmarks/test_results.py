@@ -39,7 +39,7 @@ def put(folder: Path, metrics: dict[str, float], **more: Any) -> None:
         "status": "finished",
         "parameters": 1234,
         "metrics": metrics,
-        "seconds": {"fit": 90.0},
+        "seconds": {"fit": 300.0, "fit_processor": 90.0},
         "data": {"rows": {"train": 5678}},
         "versions": {"torch": "9.9"},
         "git": {"commit": "0123456789", "modified": False},

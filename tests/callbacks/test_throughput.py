@@ -29,6 +29,8 @@ def clock(monkeypatch):
         def perf_counter(self) -> float:
             return self.now
 
+        process_time = perf_counter
+
         def go(self, seconds: float) -> None:
             self.now += seconds
 
@@ -73,6 +75,22 @@ def test_the_time_of_a_validation_does_not_count(bench, clock) -> None:
     bench.fit(measured, Takes(clock, step=2, validation=500), max_epochs=2, val_check_interval=2)
     assert measured.seconds == pytest.approx(12 * 2)
     assert {value for _, value in bench.memory.curve("train/examples_per_second")} == {10.0}
+
+
+def test_the_processor_time_is_that_of_the_whole_fit(bench, clock) -> None:
+    measured = Throughput()
+    bench.fit(measured, Takes(clock, step=2, validation=500), max_epochs=2, val_check_interval=2)
+    assert measured.processor_seconds == pytest.approx(12 * 2 + 6 * 500)
+    clock.go(70)  # after the fit
+    assert measured.processor_seconds == pytest.approx(12 * 2 + 6 * 500)
+
+
+def test_a_resumed_run_adds_to_the_processor_time_it_has_had(bench, clock) -> None:
+    measured = Throughput()
+    measured.load_state_dict({"seconds": 1.0, "tokens": 7, "examples": 3, "processor_seconds": 13.0})
+    bench.fit(measured, Takes(clock, step=2))
+    assert measured.processor_seconds == pytest.approx(13 + 6 * 2)
+    assert measured.state_dict()["processor_seconds"] == measured.processor_seconds
 
 
 def test_the_time_between_two_epochs_does_not_count(bench, clock) -> None:

@@ -10,7 +10,11 @@ from firstlight.callbacks.running_mean import is_logging_step, log_training
 
 
 class Throughput(Callback):
-    """Logs `train/tokens_per_second` and `train/examples_per_second`, real tokens only and validation left out."""
+    """Logs `train/tokens_per_second` and `train/examples_per_second`, real tokens only and validation left out.
+
+    `processor_seconds` is the processor time of the whole fit, validation included, in this process and its threads.
+    It includes the time before a resume.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -18,6 +22,15 @@ class Throughput(Callback):
         self.examples = 0
         self._logged = (0.0, 0, 0)
         self._resumed_at = 0.0
+        self._processor_before = 0.0
+        self._processor_start: float | None = None
+
+    @property
+    def processor_seconds(self) -> float:
+        """Processor time of the fit so far, in seconds."""
+        if self._processor_start is None:
+            return self._processor_before
+        return self._processor_before + time.process_time() - self._processor_start
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -26,6 +39,10 @@ class Throughput(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._resumed_at = time.perf_counter()  # a run that is resumed in mid-epoch has no start of an epoch
+        self._processor_start = time.process_time()
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._processor_before, self._processor_start = self.processor_seconds, None
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._resumed_at = time.perf_counter()
@@ -52,8 +69,14 @@ class Throughput(Callback):
             self._logged = (self.seconds, self.tokens, self.examples)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"seconds": self.seconds, "tokens": self.tokens, "examples": self.examples}
+        return {
+            "seconds": self.seconds,
+            "tokens": self.tokens,
+            "examples": self.examples,
+            "processor_seconds": self.processor_seconds,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.seconds, self.tokens, self.examples = (state_dict[name] for name in ("seconds", "tokens", "examples"))
+        self._processor_before = state_dict.get("processor_seconds", 0.0)  # checkpoints of 0.1 do not have it
         self._logged = (self.seconds, self.tokens, self.examples)

@@ -36,7 +36,12 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "data": None,
         "parameters": None,
         "steps": None,
-        "seconds": {"start_up": None, "fit": (before.get("seconds") or {}).get("fit") or 0.0, "test": None},
+        "seconds": {
+            "start_up": None,
+            "fit": (before.get("seconds") or {}).get("fit") or 0.0,
+            "fit_processor": None,
+            "test": None,
+        },
         "tokens": None,
         "flops": None,
         "tokens_per_second": None,

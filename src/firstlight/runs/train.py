@@ -41,8 +41,6 @@ def train(config: DictConfig, started_at: float) -> float | None:
     started_at: when the run began, by time.perf_counter.
     """
     folder = RunFolder(Path(config.paths.output_dir))
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
     if not is_rank_zero():
         record = record_of_start(config, folder)
         parts, first_step = prepare(config, folder)
@@ -75,7 +73,6 @@ def train(config: DictConfig, started_at: float) -> float | None:
 
 def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, int]:
     """Build everything; a run that goes on must have the network and data that it began with. Returns its step too."""
-    torch.set_float32_matmul_precision("high")
     if HydraConfig.get().mode is RunMode.RUN:
         terminal.print_config(config)
     parts = build(config, folder, HydraConfig.get().runtime.choices["task"])
@@ -92,6 +89,7 @@ def _train(
 ) -> float | None:
     seconds_before = parts.history.start(first_step)
     record["data"] = parts.data.describe()
+    record["threads"] = torch.get_num_threads()
     record["parameters"] = num_parameters(parts.module, trained_only=True)
     record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
     if is_rank_zero():
@@ -107,6 +105,7 @@ def _train(
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
+        record["seconds"]["fit_processor"] = processor_seconds(parts.trainer)
     evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
@@ -231,6 +230,14 @@ def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
                 "tokens_per_second": round(callback.tokens_per_second, 1),
             }
     return {}
+
+
+def processor_seconds(trainer: Trainer) -> float | None:
+    """The processor time of the fit, where the throughput callback has measured it."""
+    for callback in trainer.callbacks:  # type: ignore[attr-defined]
+        if isinstance(callback, Throughput):
+            return round(callback.processor_seconds, 2)
+    return None
 
 
 def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:
