@@ -16,13 +16,13 @@ from lightning.pytorch.loggers import Logger
 from firstlight.data.options import Labels
 from firstlight.data.reviews import ReviewData
 from firstlight.data.streams import CharacterData
+from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.classification import Classification
 from firstlight.lit.generation import Generation
 from firstlight.lit.schedules import constant
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import ClassifierConfig, GeneratorConfig, Norm, PoolingKind
 from firstlight.networks.generator import Generator
-from firstlight.runs.checkpoint_io import AtomicCheckpointIO
 
 CONTEXT = 11
 

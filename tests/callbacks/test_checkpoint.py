@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.errors import RunError, UserError
-from firstlight.runs.checkpoint import read_checkpoint
+from firstlight.lit.checkpoint import read_checkpoint
 
 
 class Scores(Callback):

@@ -8,7 +8,7 @@ from lightning.pytorch import Callback
 from firstlight.callbacks import progress
 from firstlight.callbacks.accuracy import Accuracy
 from firstlight.callbacks.progress import ProgressBar, ValidationLine
-from firstlight.callbacks.training_loss import TrainingLoss
+from firstlight.lit.training_loss import TrainingLoss
 
 
 def lines(caplog) -> list[str]:

@@ -11,10 +11,10 @@ from lightning.pytorch import Callback
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
-from firstlight.callbacks.training_loss import TrainingLoss
 from firstlight.errors import Interrupted, UserError
+from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.schedules import linear
-from firstlight.runs.checkpoint import read_checkpoint
+from firstlight.lit.training_loss import TrainingLoss
 
 BOTH = pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from firstlight.callbacks import token_metrics
 from firstlight.callbacks.token_metrics import BitsPerCharacter, LastPosition, Perplexity, TokenAccuracy
-from firstlight.callbacks.training_loss import TrainingLoss
 from firstlight.data.options import Preparation
+from firstlight.lit.training_loss import TrainingLoss
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode
 

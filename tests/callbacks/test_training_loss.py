@@ -3,9 +3,9 @@ import torch
 from lightning.pytorch import Callback
 from lightning.pytorch.loggers import CSVLogger
 
-from firstlight.callbacks.running_mean import RunningMean
-from firstlight.callbacks.training_loss import TrainingLoss
 from firstlight.lit.losses import classification_loss
+from firstlight.lit.running_mean import RunningMean
+from firstlight.lit.training_loss import TrainingLoss
 
 
 class TrueLosses(Callback):

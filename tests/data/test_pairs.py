@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.trainer.states import TrainerStatus
 
 from firstlight.data import table_data
 from firstlight.data.pairs import IGNORED, PairBatch, PairData, PairRows, Pairs
@@ -71,6 +72,8 @@ def with_trainer(data: PairData, *, step: int = 0, rank: int = 0, world_size: in
         global_rank=rank,
         world_size=world_size,
         strategy=SimpleNamespace(root_device=torch.device("cpu")),
+        state=SimpleNamespace(status=TrainerStatus.RUNNING),
+        overfit_batches=0.0,
         **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
     )
     return data
@@ -172,7 +175,7 @@ def test_every_pair_comes_once_in_an_evaluation(tmp_path, split, world_size):
 
 
 def test_an_evaluation_takes_pairs_of_like_length_together(tmp_path):
-    longer_side = [max(batch[1:3]) for batch in open_data(tmp_path).val_dataloader()]
+    longer_side = [max(batch[1:3]) for batch in with_trainer(open_data(tmp_path)).val_dataloader()]
     assert longer_side == sorted(longer_side)
     assert longer_side[0] < longer_side[-1]
 
@@ -399,6 +402,4 @@ def test_pieces_are_read_and_written_too(tmp_path):
     data = open_data(tmp_path, tokenizer=pieces, context_length=53)
     batch = next(iter(data.test_dataloader()))
     written = data.texts(batch.rows.numpy())
-    assert read(data, data.table(batch)) == [
-        (tidy(source), tidy(target)) for source, target in zip(*written, strict=True)
-    ]
+    assert read(data, batch) == [(tidy(source), tidy(target)) for source, target in zip(*written, strict=True)]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerStatus
 from pyarrow import parquet
 from torch import nn
 
@@ -127,7 +128,8 @@ def quiet_trainer(**options: Any) -> Trainer:
 def on_device(data: ReviewData, device: str) -> ReviewData:
     """Give the data a trainer whose network lives on a device."""
     strategy = SimpleNamespace(root_device=torch.device(device))
-    data.trainer = SimpleNamespace(strategy=strategy, global_rank=0, world_size=1)
+    state = SimpleNamespace(status=TrainerStatus.RUNNING)
+    data.trainer = SimpleNamespace(strategy=strategy, state=state, global_rank=0, world_size=1)
     return data
 
 
@@ -170,7 +172,7 @@ def test_any_labels_of_any_columns_of_any_format_are_classes(tmp_path, ending):
     )
     assert (data.class_names, data.has_ordered_classes) == (["science", "sports", "world"], False)
     assert [len(data.rows(split)) for split in ("train", "validation", "test")] == [79, 9, 9]
-    batch = data.table(next(iter(data.evaluation_loader(data.rows("test")))))
+    batch = next(iter(data.evaluation_loader(data.rows("test"))))
     for text, target in zip(words_of(data, batch), batch.targets, strict=True):
         assert text.endswith(data.class_names[target])
 
@@ -236,7 +238,7 @@ def test_the_texts_of_rows_taken_out_of_training_are_found(tmp_path):
 @pytest.mark.parametrize("truncation", Truncation)
 def test_a_batch_is_the_texts_of_its_rows(folder, truncation):
     data = open_reviews(folder, context_length=4, truncation=truncation)
-    batch = data.table(next(iter(data.evaluation_loader(data.rows("train")))))
+    batch = next(iter(data.evaluation_loader(data.rows("train"))))
     for text, row, target in zip(words_of(data, batch), batch.rows, batch.targets, strict=True):
         words = TEXTS["train"][row].split()
         kept = {Truncation.head: words[:4], Truncation.tail: words[-4:], Truncation.head_tail: words[:2] + words[-2:]}
@@ -248,7 +250,7 @@ def test_a_batch_is_the_texts_of_its_rows(folder, truncation):
 def test_a_review_of_a_million_characters_is_a_review(folder, giant):
     write_rows(folder / "train.jsonl", [*ROWS["train"], {"text": giant, "label": 0}, {"text": "", "label": 1}])
     data = open_reviews(folder)
-    batches = [data.table(rows) for rows in data.evaluation_loader(data.rows("train"))]
+    batches = list(data.evaluation_loader(data.rows("train")))
     assert all(batch.token_ids.shape[1] <= 7 for batch in batches)
     assert sum(len(batch.rows) for batch in batches) == 113
 
@@ -448,7 +450,13 @@ def test_processes_share_every_batch_and_every_validation_row(folder, world_size
     def rows_of(rank: int) -> tuple[list[list[int]], list[int]]:
         data = open_reviews(folder)
         trainer = SimpleNamespace(
-            global_rank=rank, world_size=world_size, limit_train_batches=1.0, global_step=0, accumulate_grad_batches=1
+            global_rank=rank,
+            world_size=world_size,
+            limit_train_batches=1.0,
+            overfit_batches=0.0,
+            global_step=0,
+            accumulate_grad_batches=1,
+            state=SimpleNamespace(status=TrainerStatus.RUNNING),
         )
         data.trainer = trainer
         training = [batch.rows.tolist() for batch in data.train_dataloader()]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.trainer.states import TrainerStatus
 
 from firstlight.data import table_data
 from firstlight.data.options import Labels, Preparation, Split
@@ -96,13 +97,16 @@ def with_trainer(
         global_rank=rank,
         world_size=world_size,
         strategy=SimpleNamespace(root_device=torch.device(device)),
+        state=SimpleNamespace(status=TrainerStatus.RUNNING),
+        overfit_batches=0.0,
         **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
     )
     return data
 
 
 def batches(data: StreamData, loader: Any) -> list[TokenBatch]:
-    return [data.table(windows) for windows in loader]
+    """What a network is given: looked up by a loader without a trainer, else by the hooks of the data module."""
+    return [each if isinstance(each, TokenBatch) else data.table(each) for each in loader]
 
 
 def ids_of(data: StreamData, split: str) -> np.ndarray:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from firstlight.lit.networks import build_network
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.config import Architecture, ClassifierConfig
-from firstlight.runs.networks import build_network
 
 VOCABULARY, OUTPUTS, DIM, UNKNOWN = 29, 5, 7, 1
 Baseline = type[BagOfWords] | type[LogisticRegression]

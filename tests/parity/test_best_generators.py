@@ -8,8 +8,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.config import register_schemas
 from firstlight.lit.muon import MuonAdamW
+from firstlight.lit.networks import build_network
 from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
-from firstlight.runs.networks import build_network
 
 CHARACTERS = 72  # of the plays, with one for what is unknown
 

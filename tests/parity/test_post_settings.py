@@ -15,8 +15,8 @@ from firstlight.config import register_schemas
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import RandomWindows
 from firstlight.lit.generation import Generation
+from firstlight.lit.networks import build_network
 from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
-from firstlight.runs.networks import build_network
 from firstlight.text.text_tokenizers import CharacterTokenizer
 
 PLAYS = "\n !(),-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz—‘’“”"  # the 71 characters of post 2

@@ -146,7 +146,7 @@ def test_what_stands_before_the_view_changes_nothing(write: Callable[..., str]) 
 
 def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
     """Each piece is text of its own, and together they are what all ids decode to."""
-    from firstlight.runs.loaded_generator import Writing
+    from firstlight.lit.writing import Writing
 
     generator = firstlight.load(runs.pairs)
     prompt = generator.read("né", Writing())

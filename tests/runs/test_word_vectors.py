@@ -20,9 +20,9 @@ from firstlight.data.reviews import ReviewData
 from firstlight.data.streams import ReviewTextData
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
+from firstlight.lit.networks import build_network
 from firstlight.lit.optimizers import build_optimizer
 from firstlight.networks.config import Architecture, ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
-from firstlight.runs.networks import build_network
 from firstlight.runs.word_vectors import set_vectors
 from firstlight.text.options import TokenizerOptions, VectorOptions, VectorsKind
 from firstlight.text.ragged import RaggedIds

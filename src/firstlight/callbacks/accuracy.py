@@ -7,7 +7,7 @@ from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
 from firstlight.callbacks.publish import data_of
-from firstlight.callbacks.running_mean import RunningMean, is_logging_step, log_training
+from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 STAGES = ("val", "test")
 

@@ -9,8 +9,8 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
-from firstlight.callbacks.running_mean import ends_a_step
 from firstlight.errors import RunError, UserError
+from firstlight.lit.running_mean import ends_a_step
 
 
 class BestAndLast(Checkpoint):

@@ -10,8 +10,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.checkpoint import BestAndLast
-from firstlight.callbacks.running_mean import ends_a_step
 from firstlight.errors import Interrupted
+from firstlight.lit.running_mean import ends_a_step
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from firstlight.callbacks.running_mean import is_logging_step, log_training
+from firstlight.lit.running_mean import is_logging_step, log_training
 
 
 class Throughput(Callback):

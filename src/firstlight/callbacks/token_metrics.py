@@ -8,7 +8,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from firstlight.callbacks.publish import data_of
-from firstlight.callbacks.running_mean import RunningMean, is_logging_step, log_training
+from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 STAGES = ("val", "test")
 BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2

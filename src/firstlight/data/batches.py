@@ -1,12 +1,14 @@
 """Which rows make up which batch: a function of the seed and the step, so that a killed run can go on exactly."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
+
+from firstlight.errors import UserError
 
 POOL_OF_BATCHES = 50  # bucketing sorts this many batches' rows by length
 
@@ -198,17 +200,58 @@ class EndlessBatches(Protocol):
     def __iter__(self) -> Iterator[np.ndarray]: ...
 
 
-class ResumableLoader(DataLoader[Any]):
-    """A training loader whose position is read off the training's own counter, never counted here."""
+class TableLoader:
+    """The batches of a data module, in an order that a sampler decides.
+
+    Iterate over it as over a `torch.utils.data.DataLoader`. It is not one, so that Lightning leaves its sampler alone:
+    the batches are divided among processes here.
+    """
 
     def __init__(
-        self, dataset: Dataset[Any], batches: EndlessBatches, current_batch: Callable[[], int], **options: Any
+        self,
+        dataset: Dataset[Any],
+        batches: Iterable[Any],
+        *,
+        num_workers: int = 0,
+        look_up: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """dataset: from an array of indices to an index batch; batches: the arrays, in order, as many as its length.
+
+        look_up: from an index batch to a batch of tokens; None where the hooks of the data module do that.
+        """
+        self._loader = DataLoader(dataset, sampler=batches, batch_size=None, num_workers=num_workers)
+        self.batches, self.look_up = batches, look_up
+
+    def __len__(self) -> int:
+        """The number of batches; of one pass over the data where there is no end."""
+        return len(self.batches)  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.look_up is None:
+            return iter(self._loader)
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            raise UserError(
+                "a loader made without a trainer gives every process all batches; "
+                "give the trainer the data module instead, as in trainer.fit(module, datamodule=data)"
+            )
+        return map(self.look_up, self._loader)
+
+
+class ResumableLoader(TableLoader):
+    """The training batches of a trainer that knows the data module.
+
+    The position is read off the trainer's own counter and never counted here, so that a killed run resumes exactly.
+    """
+
+    def __init__(
+        self, dataset: Dataset[Any], batches: EndlessBatches, current_batch: Callable[[], int], *, num_workers: int = 0
     ) -> None:
         """current_batch: how many batches the training has taken, as its checkpoint knows it."""
-        super().__init__(dataset, sampler=batches, batch_size=None, **options)
-        self.batches, self.current_batch = batches, current_batch
+        super().__init__(dataset, batches, num_workers=num_workers)
+        self.batches: EndlessBatches
+        self.current_batch = current_batch
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         self.batches.start = self.current_batch()
         return super().__iter__()
 
@@ -218,6 +261,35 @@ class ResumableLoader(DataLoader[Any]):
 
     def load_state_dict(self, state: dict[str, str]) -> None:
         """Nothing to restore."""
+
+
+class PassLoader(TableLoader):
+    """The training batches without a trainer: each iteration is the next pass over the data, in an order of its own."""
+
+    def __init__(
+        self, dataset: Dataset[Any], batches: EndlessBatches, look_up: Callable[[Any], Any], *, num_workers: int = 0
+    ) -> None:
+        super().__init__(dataset, batches, num_workers=num_workers, look_up=look_up)
+        self.batches: EndlessBatches
+        self.taken = 0  # batches, in all passes together
+        self._is_restored = False
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._is_restored:
+            self.taken = -(-self.taken // len(self)) * len(self)  # what is left of a pass is left out
+        self._is_restored = False
+        self.batches.start = self.taken
+        for batch in super().__iter__():
+            self.taken += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the next batch is."""
+        return {"taken": self.taken}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Begin the next iteration where another loader stood."""
+        self.taken, self._is_restored = state["taken"], True
 
 
 def batches_per_epoch(num_batches: int, limit: int | float) -> int:

@@ -1,8 +1,10 @@
 """Where data comes from and how it is batched, as options. Imports nothing heavy."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from typing import Any, TypeVar
 
+from firstlight.choices import accept_names, refuse_unknown
 from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
 
 
@@ -95,6 +97,8 @@ class ReviewOptions:
     cache_dir: str = "logs/cache"
 
     def __post_init__(self) -> None:
+        accept_names(self, "data.")
+        self.tokenizer = tokenizer_options(self.tokenizer)
         check_batches(self)
         check_rows(self)
         if self.tokenizer.kind is TokenizerKind.char:
@@ -138,6 +142,8 @@ class CharacterOptions:
     cache_dir: str = "logs/cache"
 
     def __post_init__(self) -> None:
+        accept_names(self, "data.")
+        self.tokenizer = tokenizer_options(self.tokenizer)
         check_batches(self)
         if not 0 < self.validation_fraction < 0.5:
             raise ValueError(f"data.validation_fraction={self.validation_fraction} must lie between 0 and 0.5")
@@ -189,6 +195,8 @@ class PairOptions:
     cache_dir: str = "logs/cache"
 
     def __post_init__(self) -> None:
+        accept_names(self, "data.")
+        self.tokenizer = tokenizer_options(self.tokenizer)
         check_batches(self)
         check_rows(self)
         if self.source_column == self.target_column:
@@ -205,6 +213,22 @@ class PairOptions:
             )
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+
+
+Options = TypeVar("Options", bound="ReviewOptions | CharacterOptions | PairOptions")
+
+
+def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Options:
+    """The options of a data module. Raises TypeError for one that it does not have. owner: what takes them."""
+    refuse_unknown(given, [each.name for each in fields(kind)], owner)
+    return kind(**given)
+
+
+def tokenizer_options(given: Any) -> TokenizerOptions:
+    """The options of a tokenizer, given as such, as a dict of them, or as the tokenizer's kind alone."""
+    if isinstance(given, str | TokenizerKind):
+        return TokenizerOptions(kind=given)  # type: ignore[arg-type]  # a name is accepted too
+    return TokenizerOptions(**given) if isinstance(given, dict) else given
 
 
 def check_rows(options: ReviewOptions | PairOptions) -> None:

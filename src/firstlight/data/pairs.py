@@ -1,6 +1,7 @@
 """Sentences and their translations as batches."""
 
 import logging
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from firstlight.data.batches import LengthBatches, ResumableLoader
+from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader
 from firstlight.data.encoding import SPLITS, drawn
-from firstlight.data.options import PairOptions
+from firstlight.data.options import PairOptions, options_from
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 from firstlight.data.sources import Source
@@ -124,7 +125,7 @@ class PairData(RowData):
     def __init__(self, **options: Any) -> None:
         """options: the fields of PairOptions."""
         super().__init__()
-        self.options = PairOptions(**options)
+        self.options = options_from(PairOptions, options, "PairData")
         self._texts: dict[bytes, tuple[list[str], list[str]]] = {}
 
     @cached_property
@@ -197,11 +198,27 @@ class PairData(RowData):
             "vocab_size": self.tokenizer.vocab_size,
         }
 
-    def train_dataloader(self) -> ResumableLoader:
+    def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Batches of sentences of like length, whose position is the trainer's."""
         rows = self.rows("train")
         batches = LengthBatches(rows, self.lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
-        return self.resumable_loader(self.lookup(), batches)
+        return self.training_loader(self.lookup(), batches)
+
+    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
+        """Sentences of your own, in their order, as `Trainer.predict(module, dataloaders=…)` takes them.
+
+        Their targets are empty. Raises UserError for a sentence that is longer than the context.
+        """
+        ids = self.source_tokenizer.encode_batch(texts)
+        if len(ids) and ids.lengths.max() > self.options.context_length:
+            row = int(ids.lengths.argmax())
+            raise UserError(
+                f"sentence {row + 1} has {ids.lengths[row]} tokens, more than context_length="
+                f"{self.options.context_length}; shorten it"
+            )
+        nothing = RaggedIds(np.array([PAD_ID], ids.ids.dtype), np.zeros(len(ids) + 1, np.int64))
+        batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
+        return TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing))
 
     def lookup(self) -> Pairs:
         return Pairs(self.encoded.source.lengths, self.encoded.target.lengths)

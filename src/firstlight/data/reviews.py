@@ -1,5 +1,6 @@
 """Reviews and their labels as batches."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,14 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import (
+    EvaluationBatches,
+    PassLoader,
     ResumableLoader,
     RowBatch,
     Rows,
+    TableLoader,
     TrainingBatches,
 )
 from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
-from firstlight.data.options import Balance, ReviewOptions
+from firstlight.data.options import Balance, ReviewOptions, options_from
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable
@@ -37,7 +41,7 @@ class ReviewData(RowData):
     def __init__(self, **options: Any) -> None:
         """options: the fields of ReviewOptions."""
         super().__init__()
-        self.options = ReviewOptions(**options)
+        self.options = options_from(ReviewOptions, options, "ReviewData")
 
     def prepare_data(self) -> None:
         """Encode what is not in the cache yet."""
@@ -108,7 +112,7 @@ class ReviewData(RowData):
             "classes": self.class_names,
         }
 
-    def train_dataloader(self) -> ResumableLoader:
+    def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Shuffled batches whose position is the trainer's."""
         rows = self.rows("train")
         batches = TrainingBatches(
@@ -119,7 +123,15 @@ class ReviewData(RowData):
             weights=self._inverse_frequency()[self.targets[rows]] if self.options.balance is Balance.sampling else None,
             **self.share,
         )
-        return self.resumable_loader(self.lookup(), batches)
+        return self.training_loader(self.lookup(), batches)
+
+    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
+        """Texts of your own, in their order, as `Trainer.predict(module, dataloaders=…)` takes them; targets are 0."""
+        ids = self.tokenizer.encode_batch(texts)
+        options = self.options
+        table = TokenTable(ids, np.zeros(len(ids), np.int64), options.context_length, options.truncation)
+        batches = EvaluationBatches(np.arange(len(ids)), options.evaluation_batch_size)
+        return TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table)
 
     def lookup(self) -> Rows:
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))

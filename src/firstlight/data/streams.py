@@ -1,21 +1,22 @@
 """Texts to be continued as batches: characters or subwords of a file, or the words of reviews."""
 
 import logging
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import DataLoader
+from torch.utils.data import Dataset
 
-from firstlight.data.batches import ResumableLoader
+from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
-from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split
+from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split, options_from
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import TableData, TrainingWords
-from firstlight.data.tables import StreamTable
+from firstlight.data.tables import PromptBatch, StreamTable
 from firstlight.data.text_sources import TextSource, find_text
 from firstlight.data.windows import (
     EveryWindow,
@@ -31,6 +32,16 @@ from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, fir
 from firstlight.text.tokenizers import PAD_ID
 
 log = logging.getLogger(__name__)
+
+
+class Prompts(Dataset[PromptBatch]):
+    """Each prompt as a batch of its own."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    def __getitem__(self, index: int) -> PromptBatch:
+        return PromptBatch([self.texts[index]])
 
 
 class StreamData(TableData):
@@ -98,7 +109,7 @@ class StreamData(TableData):
             "vocab_size": self.tokenizer.vocab_size,
         }
 
-    def train_dataloader(self) -> ResumableLoader:
+    def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Windows drawn from the seed and the step, or consecutive ones of shuffled documents."""
         options, documents = self.options, self._documents["train"]
         offsets = self.corpus.ids.offsets
@@ -108,21 +119,29 @@ class StreamData(TableData):
             batches = RandomWindows(int(offsets[documents[0]]), self._num_tokens("train"), *sizes, **self.share)
         else:
             batches = ShuffledDocuments(offsets, documents, self._separator, *sizes, **self.share)
-        return self.resumable_loader(Windows(), batches)
+        return self.training_loader(Windows(), batches)
 
-    def val_dataloader(self) -> DataLoader[WindowBatch]:
+    def val_dataloader(self) -> TableLoader:
         """The whole validation split, in windows that do not overlap."""
         return self.evaluation_loader("validation")
 
-    def test_dataloader(self) -> DataLoader[WindowBatch]:
+    def test_dataloader(self) -> TableLoader:
         """The whole test split, in windows that do not overlap."""
         return self.evaluation_loader("test")
 
-    def evaluation_loader(self, split: str) -> DataLoader[WindowBatch]:
+    def predict_dataloader(self) -> TableLoader:
+        """One empty prompt: a text from its beginning."""
+        return self.text_dataloader([""])
+
+    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
+        """Prompts of your own, in their order, as `Trainer.predict(module, dataloaders=…)` takes them."""
+        return TableLoader(Prompts(texts), range(len(texts)))
+
+    def evaluation_loader(self, split: str) -> TableLoader:
         """A whole split, in windows that do not overlap."""
         options = self.options
         batches = EveryWindow(self.stream(split), options.context_length, options.evaluation_batch_size, **self.share)
-        return DataLoader(Windows(), sampler=batches, batch_size=None, num_workers=options.num_workers)
+        return self.table_loader(Windows(), batches)
 
     @property
     def _separator(self) -> int:
@@ -167,7 +186,7 @@ class CharacterData(StreamData):
     def __init__(self, **options: Any) -> None:
         """options: the fields of CharacterOptions."""
         super().__init__()
-        self.options = CharacterOptions(**options)
+        self.options = options_from(CharacterOptions, options, "CharacterData")
 
     @cached_property
     def source(self) -> TextSource:
@@ -212,7 +231,7 @@ class ReviewTextData(StreamData):
     def __init__(self, **options: Any) -> None:
         """options: the fields of ReviewOptions."""
         super().__init__()
-        self.options = ReviewOptions(**options)
+        self.options = options_from(ReviewOptions, options, "ReviewTextData")
 
     @cached_property
     def source(self) -> Source:

@@ -3,12 +3,22 @@
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import torch
 from lightning.pytorch import LightningDataModule
+from lightning.pytorch.trainer.states import TrainerStatus
 from numpy.typing import NDArray
-from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch import Tensor, nn
+from torch.utils.data import Dataset, Sampler
 
-from firstlight.data.batches import EndlessBatches, EvaluationBatches, ResumableLoader, batches_per_epoch, batches_taken
+from firstlight.data.batches import (
+    EndlessBatches,
+    EvaluationBatches,
+    PassLoader,
+    ResumableLoader,
+    TableLoader,
+    batches_per_epoch,
+    batches_taken,
+)
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
@@ -72,17 +82,33 @@ class TableData(LightningDataModule):
         """Short training texts that a generator may learn by heart; none for most data."""
         return []
 
-    def resumable_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader:
-        """A training loader whose position is the trainer's."""
+    def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader | PassLoader:
+        """The training batches: at the position of the trainer that asks for them, else from the first one on."""
         trainer = self.trainer
-        assert trainer is not None
+        if trainer is None or not self.is_asked_by_trainer:
+            return PassLoader(dataset, batches, self.look_up, num_workers=self.options.num_workers)
         per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
-        return ResumableLoader(
-            dataset,
-            batches,
-            lambda: batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches),
-            num_workers=self.options.num_workers,
-        )
+
+        def current_batch() -> int:
+            taken = batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches)
+            return taken % per_epoch if trainer.overfit_batches else taken  # type: ignore[attr-defined]
+
+        return ResumableLoader(dataset, batches, current_batch, num_workers=self.options.num_workers)
+
+    def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
+        """The batches of an evaluation, each once."""
+        look_up = None if self.is_asked_by_trainer else self.look_up
+        return TableLoader(dataset, batches, num_workers=self.options.num_workers, look_up=look_up)
+
+    def look_up(self, batch: Any) -> Any:
+        """A batch of tokens on the CPU, from a batch of indices."""
+        return _moved(self.table(_moved(batch, self.table.flat.device)), torch.device("cpu"))
+
+    @property
+    def is_asked_by_trainer(self) -> bool:
+        """Whether a trainer is at work that calls the hooks of this data module, which look up the batches."""
+        trainer = self.trainer
+        return trainer is not None and trainer.state.status is TrainerStatus.RUNNING
 
     @property
     def share(self) -> dict[str, int]:
@@ -92,7 +118,9 @@ class TableData(LightningDataModule):
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
         """Look the indices up here where the table does not live on the accelerator."""
-        return batch if self._is_resident() else self.table(batch)
+        if not isinstance(batch, self.index_batch) or self._is_resident():
+            return batch
+        return self.table(batch)
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
         """Look the indices up on the accelerator."""
@@ -109,6 +137,11 @@ class TableData(LightningDataModule):
             return False
         table.to(device)
         return True
+
+
+def _moved(batch: Any, device: torch.device) -> Any:
+    """A named tuple with its tensors on a device."""
+    return type(batch)(*(part.to(device) if isinstance(part, Tensor) else part for part in batch))
 
 
 class RowData(TableData):
@@ -129,16 +162,20 @@ class RowData(TableData):
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0
 
-    def val_dataloader(self) -> DataLoader[Any]:
+    def val_dataloader(self) -> TableLoader:
         """The validation split, each row once."""
         return self.evaluation_loader(self.rows("validation"))
 
-    def test_dataloader(self) -> DataLoader[Any]:
+    def test_dataloader(self) -> TableLoader:
         """The test split, each row once."""
         return self.evaluation_loader(self.rows("test"))
 
-    def evaluation_loader(self, rows: NDArray[np.int64]) -> DataLoader[Any]:
+    def predict_dataloader(self) -> TableLoader:
+        """The rows of the test split in their order, or of the validation split where there is no test split."""
+        rows = self.rows("test" if self.has_split("test") else "validation")
+        return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
+
+    def evaluation_loader(self, rows: NDArray[np.int64]) -> TableLoader:
         """Some rows, each once, those of like length together."""
-        options = self.options
-        batches = EvaluationBatches(rows, options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
-        return DataLoader(self.lookup(), sampler=batches, batch_size=None, num_workers=options.num_workers)
+        batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
+        return self.table_loader(self.lookup(), batches)

@@ -42,6 +42,12 @@ class TokenBatch(NamedTuple):
         return self.targets.numel()
 
 
+class PromptBatch(NamedTuple):
+    """What a generator is to continue. texts: the prompts, as they were written."""
+
+    texts: list[str]
+
+
 class TokenTable(torch.nn.Module):
     """All texts on one device, cut to the context and padded when a batch asks for them."""
 

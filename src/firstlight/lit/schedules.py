@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from lightning.pytorch import Trainer
+from lightning.pytorch import LightningDataModule, Trainer
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
@@ -16,13 +16,17 @@ ScheduleFactory = Callable[[Optimizer, int], LRScheduler]
 def total_steps(trainer: Trainer) -> int:
     """The optimizer steps of the whole run. Raises UserError if it has no end.
 
-    Lightning's `estimated_stepping_batches` would open the loaders, before a checkpoint's position is restored.
+    Lightning's `estimated_stepping_batches` opens the loaders before a checkpoint's position is restored, so it is used
+    only where there is no data module.
     """
     if trainer.max_epochs in (None, -1):
         if trainer.max_steps == -1:
             raise UserError("a schedule needs to know when the run ends: set trainer.max_steps or trainer.max_epochs")
         return trainer.max_steps
-    loader = trainer.datamodule.train_dataloader()  # type: ignore[attr-defined]
+    data = trainer.fit_loop._data_source.instance  # a data module, a module, or the loader that fit was given
+    if not isinstance(data, LightningDataModule):
+        return int(trainer.estimated_stepping_batches)
+    loader = data.train_dataloader()
     batches = batches_per_epoch(len(loader), trainer.limit_train_batches)
     steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
     return steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)

@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+from firstlight.choices import accept_names
+
 
 class Positions(Enum):
     """How a network knows the order of its tokens."""
@@ -106,6 +108,7 @@ class TransformerConfig:
     activation: Activation = Activation.relu
 
     def __post_init__(self) -> None:
+        accept_names(self, "model.")
         for name in ("dim", "num_heads", "num_layers"):
             _check_at_least(f"model.{name}", getattr(self, name), 1)
         _check_at_least("context_length", self.context_length, 1)

@@ -21,17 +21,16 @@ from firstlight.callbacks.accuracy import Accuracy
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.callbacks.token_metrics import BitsPerCharacter, Perplexity, TokenAccuracy
-from firstlight.callbacks.training_loss import TrainingLoss
 from firstlight.config import MODEL_NODES
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import arguments_of
+from firstlight.lit.checkpoint_io import AtomicCheckpointIO
+from firstlight.lit.training import Training, card_of, network_for
+from firstlight.lit.training_loss import TrainingLoss
 from firstlight.runs import weights_and_biases
-from firstlight.runs.checkpoint_io import AtomicCheckpointIO
-from firstlight.runs.counted_evidence import count_evidence
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
-from firstlight.runs.networks import build_network
 from firstlight.runs.resume import plain
 from firstlight.runs.word_vectors import set_vectors
 
@@ -67,16 +66,18 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     data.prepare_data()
     data.setup("fit")
     torch.manual_seed(config.seed)
-    network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
+    network = network_for(OmegaConf.to_object(config.model), data)
     vectors: Any = OmegaConf.to_object(config.vectors)
     set_vectors(vectors, network, data, is_resumed=bool(config.resume) and folder.last_checkpoint.is_file())
-    count_evidence(network, data)
     if config.compile:  # in place: its weights keep their names
         network.compile(dynamic=network_name(config) in OF_ANY_LENGTH, mode=config.compile_mode)
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]
-    trainer = build_trainer(config, build_callbacks(config), loggers, card(config, data, task))
+    run_card = card(config, data, task)
+    if isinstance(module, Training):
+        module.card = run_card
+    trainer = build_trainer(config, build_callbacks(config), loggers, run_card)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
     return Parts(data, module, trainer, history)
@@ -167,15 +168,7 @@ class NoProfiler(PassThroughProfiler):
 
 def card(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
     """What a checkpoint holds besides weights: plain types, enough to read the run without its data."""
-    return {
-        "task": task,
-        "config": plain(config),
-        "network": network_name(config),
-        "tokenizer": data.tokenizer.to_json(),
-        **data.card(),
-        "data_source": data.source.kind.value,
-        "data_fingerprint": data.source.fingerprint,
-    }
+    return {**card_of(data, network_name(config), plain(config)), "task": task}
 
 
 def network_name(config: DictConfig) -> str:

@@ -64,8 +64,7 @@ def open_data(translator: LoadedTranslator, options: EvaluateOptions) -> PairDat
 def measure(translator: LoadedTranslator, data: PairData, split: str) -> dict[str, float]:
     """Loss, perplexity and accuracy of the real targets, given what really stands before each."""
     totals = TokenTotals()
-    for rows in data.evaluation_loader(data.rows(split)):
-        batch = data.table(rows)
+    for batch in data.evaluation_loader(data.rows(split)):
         logits = translator.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
         totals.add(logits, batch.targets)
     return totals.metrics()

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from firstlight.lit.networks import build_network
 from firstlight.networks.config import EncoderDecoderConfig
-from firstlight.runs.networks import build_network
 
 
 def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:

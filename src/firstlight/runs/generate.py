@@ -11,7 +11,8 @@ from firstlight.errors import UserError
 from firstlight.runs.chunks import chunks
 
 if TYPE_CHECKING:
-    from firstlight.runs.loaded_generator import LoadedGenerator, Prompt, Writing
+    from firstlight.lit.writing import Prompt, Writing
+    from firstlight.runs.loaded_generator import LoadedGenerator
 
 MARK = "*"
 SAMPLES_AT_ONCE = 256
@@ -55,8 +56,8 @@ def main() -> None:
     options = tyro.cli(GenerateOptions)
     if options.num_samples < 1:
         raise UserError(f"num_samples={options.num_samples} must be at least 1")
+    from firstlight.lit.writing import Writing
     from firstlight.runs.load import load_generator
-    from firstlight.runs.loaded_generator import Writing
 
     generator = load_generator(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
     writing = Writing(

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
+from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.networks.positions import stretch
-from firstlight.runs.checkpoint import CARD, read_checkpoint
 from firstlight.runs.folder import find_run
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 

@@ -3,24 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from torch import nn
-
-from firstlight.config import MODEL_NODES
 from firstlight.data.sentence_pairs import PairTokenizers
 from firstlight.errors import UserError
-from firstlight.runs.checkpoint import CARD, read_checkpoint
+from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.networks import load_weights, network_of_card
 from firstlight.runs.folder import RunFolder, find_run
 from firstlight.runs.loaded_classifier import LoadedClassifier
 from firstlight.runs.loaded_generator import LoadedGenerator
 from firstlight.runs.loaded_translator import LoadedTranslator
-from firstlight.runs.networks import build_network
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.text.text_tokenizers import writer_of
-
-WEIGHTS = "network."  # what the names of the network's weights begin with in a checkpoint
-
 
 Loaded = LoadedClassifier | LoadedGenerator | LoadedTranslator
 
@@ -33,9 +26,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
     reader: Any = SentenceTokenizer.from_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
-    config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(MODEL_NODES[kind]), card["config"]["model"]))
-    num_classes = len(card.get("class_names", ()))
-    network: Any = build_network(config, tokenizer.vocab_size, num_classes, reader.vocab_size)
+    network: Any = network_of_card(card)
     load_weights(network, content["state_dict"])
     shared = (folder, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
     match kind:
@@ -62,13 +53,6 @@ def load_generator(run: str, *, checkpoint: str, log_dir: Path) -> LoadedGenerat
         kind = "classifier" if isinstance(loaded, LoadedClassifier) else "translator"
         raise UserError(f"{run}: {loaded.folder.path} is a {kind}, which src/predict.py reads; name another")
     return loaded
-
-
-def load_weights(network: nn.Module, state: dict[str, Any]) -> None:
-    """Give a network the weights of a checkpoint."""
-    network.load_state_dict(
-        {name.removeprefix(WEIGHTS): weight for name, weight in state.items() if name.startswith(WEIGHTS)}
-    )
 
 
 def checkpoint_of(folder: RunFolder, which: str) -> Path:

@@ -1,8 +1,8 @@
-"""A trained classifier as an object: without its data set, and without Lightning."""
+"""A trained classifier as an object, without its data set."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.options import Truncation
 from firstlight.data.tables import ReviewBatch, TokenTable
+from firstlight.lit.classification import Prediction, predictions
 from firstlight.lit.losses import probabilities
 from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.runs.folder import RunFolder
@@ -19,13 +20,6 @@ from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import Tokenizer
 
 ROWS_AT_ONCE = 256
-
-
-class Prediction(NamedTuple):
-    """What a classifier says of a text: the class, and the probability of every class in order."""
-
-    label: str
-    probabilities: dict[str, float]
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,9 +47,7 @@ class LoadedClassifier:
     def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
         """Judge many texts, in their order, a few thousand at a time."""
         for chunk in chunks(texts, TEXTS_AT_ONCE):
-            for row in self.probabilities(chunk).tolist():
-                best = max(range(len(row)), key=row.__getitem__)
-                yield Prediction(self.class_names[best], dict(zip(self.class_names, row, strict=True)))
+            yield from predictions(torch.from_numpy(self.probabilities(chunk)), self.class_names)
 
     def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
         """The probability of every class: (texts, classes)."""

@@ -198,8 +198,8 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
     import torch
     from hydra.utils import instantiate
 
+    from firstlight.lit.networks import build_network
     from firstlight.networks.size import num_parameters
-    from firstlight.runs.networks import build_network
 
     sizes: dict[str, dict[str, int]] = {}
     for job in jobs:

@@ -23,10 +23,10 @@ from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, UserError
+from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.networks.size import num_parameters
 from firstlight.runs import resume, terminal, weights_and_biases
 from firstlight.runs.build import Parts, build, network_name
-from firstlight.runs.checkpoint import CARD, read_checkpoint
 from firstlight.runs.flops import training_flops
 from firstlight.runs.folder import RunFolder, write_atomically
 from firstlight.runs.initialize import initialize_from

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+from firstlight.choices import accept_names
+
 NUM_BYTES = 256
 NUM_MARKS = 4  # [PAD], [UNK], [BEGIN] and [END] of translation
 
@@ -28,6 +30,7 @@ class TokenizerOptions:
     unknown_symbol: str | None = "\ufffd"  # of tokenizer=char; None: a character outside the vocabulary is an error
 
     def __post_init__(self) -> None:
+        accept_names(self, "tokenizer.")
         if self.max_size is not None and self.max_size < 3:
             raise ValueError(f"tokenizer.max_size={self.max_size} must be at least 3: [PAD], [UNK] and a word")
         if self.min_document_frequency < 1:
@@ -62,6 +65,7 @@ class VectorOptions:
     std: float | None = None  # what all numbers together deviate by; None: left as they are
 
     def __post_init__(self) -> None:
+        accept_names(self, "vectors.")
         if self.window < 1:
             raise ValueError(f"vectors.window={self.window} must be at least 1: the words next to each other")
         if self.std is not None and not 0 < self.std < math.inf:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from firstlight.errors import UserError
+from firstlight.lit.writing import Writing
 from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.bag_of_words import LogisticRegression
 from firstlight.networks.weights import attention_weights
 from firstlight.runs.load import Loaded
 from firstlight.runs.loaded_classifier import LoadedClassifier
-from firstlight.runs.loaded_generator import LoadedGenerator, Writing
+from firstlight.runs.loaded_generator import LoadedGenerator
 from firstlight.runs.loaded_translator import LoadedTranslator
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END

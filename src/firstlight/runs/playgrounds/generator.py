@@ -11,8 +11,9 @@ from torch import Tensor
 
 from firstlight.data.options import Preparation
 from firstlight.decoding.sampling import Sampling
+from firstlight.lit.writing import Writing
 from firstlight.runs.exploration.insight import readable
-from firstlight.runs.loaded_generator import LoadedGenerator, Writing
+from firstlight.runs.loaded_generator import LoadedGenerator
 from firstlight.runs.playgrounds.inputs import Inputs, end_of
 from firstlight.text.text_tokenizers import WordText
 

@@ -4,20 +4,29 @@ from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from firstlight.callbacks.running_mean import RunningMean, is_logging_step, log_training
+from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 
 class TrainingLoss(Callback):
-    """Logs `train/loss` every `trainer.log_every_n_steps`: a mean, where the loss of the last batch is mostly noise."""
+    """Logs `train/loss` every `trainer.log_every_n_steps`: a mean, where the loss of the last batch is mostly noise.
 
-    def __init__(self) -> None:
+    The LightningModules here add it to a trainer that does not have it.
+    """
+
+    def __init__(self, *, every_epoch: bool = False) -> None:
+        """every_epoch: also log what an epoch's last steps leave over, so that a short epoch has a value too."""
         self.mean = RunningMean()
+        self.every_epoch = every_epoch
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         self.mean.add(outputs["loss"] * trainer.accumulate_grad_batches)  # Lightning hands out a share of it
         if is_logging_step(trainer, batch_idx):
+            log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.every_epoch and self.mean.count:
             log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
 
     def state_dict(self) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from firstlight.errors import UserError
-from firstlight.runs.checkpoint import CARD, FORMAT, read_checkpoint
-from firstlight.runs.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
+from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
 
 RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
 
@@ -111,7 +111,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(saved, checkpoin
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(f"firstlight.runs.checkpoint_io.os.{function}", full)
+    monkeypatch.setattr(f"firstlight.lit.checkpoint_io.os.{function}", full)
     with pytest.raises(OSError, match="No space left on device") as error:
         checkpoint_io.save_checkpoint(content(2.0), saved)
     assert error.value.errno == errno.ENOSPC
@@ -145,7 +145,7 @@ def test_a_disk_that_fills_up_while_torch_writes_is_named(saved, checkpoint_io, 
     """Torch's writer tells of its own trouble only, and the frame around the scripts asks for the disk's."""
     before, fdopen = saved.read_bytes(), os.fdopen
     room = int(share * len(before))
-    monkeypatch.setattr("firstlight.runs.checkpoint_io.os.fdopen", lambda *a: FullDisk(fdopen(*a), room))
+    monkeypatch.setattr("firstlight.lit.checkpoint_io.os.fdopen", lambda *a: FullDisk(fdopen(*a), room))
     with pytest.raises(OSError, match="No space left on device") as error:
         checkpoint_io.save_checkpoint(content(2.0), saved)
     assert error.value.errno == errno.ENOSPC
@@ -175,7 +175,7 @@ def test_ctrl_c_while_writing_leaves_the_old_checkpoint_and_nothing_else(saved, 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("firstlight.runs.checkpoint_io.torch.save", interrupted)
+    monkeypatch.setattr("firstlight.lit.checkpoint_io.torch.save", interrupted)
     with pytest.raises(KeyboardInterrupt):
         checkpoint_io.save_checkpoint(content(2.0), saved)
     assert_untouched(saved, before)
@@ -185,7 +185,7 @@ def test_torchs_own_mistake_stays_its_own(saved, checkpoint_io, monkeypatch) -> 
     def broken(*_):
         raise RuntimeError("torch is confused")
 
-    monkeypatch.setattr("firstlight.runs.checkpoint_io.torch.save", broken)
+    monkeypatch.setattr("firstlight.lit.checkpoint_io.torch.save", broken)
     with pytest.raises(RuntimeError, match=r"^torch is confused$"):
         checkpoint_io.save_checkpoint(content(2.0), saved)
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from lightning.fabric.plugins import CheckpointIO
 
-from firstlight.runs.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
 
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # by which Lightning's forked or spawned processes hand back bare weights
 
@@ -17,7 +17,10 @@ class AtomicCheckpointIO(CheckpointIO):
     """Lightning's checkpoints, with the run's card, under a temporary name until they are on the disk."""
 
     def __init__(self, card: dict[str, Any]) -> None:
-        """card: config, tokenizer and classes in plain types, so that a reader needs nothing but the checkpoint."""
+        """card: config, tokenizer and classes in plain types, so that a reader needs nothing but the checkpoint.
+
+        A module that puts a card of its own into the checkpoint keeps it.
+        """
         self.card = card
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
@@ -29,7 +32,7 @@ class AtomicCheckpointIO(CheckpointIO):
         try:
             with os.fdopen(handle, "wb") as file:
                 is_whole = target.name != WEIGHTS_OF_A_PROCESS
-                torch.save({**checkpoint, CARD: {"format": FORMAT, **self.card}} if is_whole else checkpoint, file)
+                torch.save({CARD: {"format": FORMAT, **self.card}, **checkpoint} if is_whole else checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o644)

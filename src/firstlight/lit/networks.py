@@ -1,0 +1,90 @@
+"""Which network a config describes, or a checkpoint holds."""
+
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from torch import nn
+
+from firstlight.errors import UserError
+from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
+from firstlight.networks.classifier import Classifier
+from firstlight.networks.config import (
+    Architecture,
+    ClassifierConfig,
+    EncoderDecoderConfig,
+    GeneratorConfig,
+    TransformerConfig,
+)
+from firstlight.networks.encoder_decoder import EncoderDecoder
+from firstlight.networks.generator import Generator
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.tokenizers import UNKNOWN_ID
+
+CLASSIFIERS: dict[Architecture, type[Classifier | BagOfWords | LogisticRegression]] = {
+    Architecture.transformer: Classifier,
+    Architecture.bag_of_words: BagOfWords,
+    Architecture.logistic: LogisticRegression,
+}
+CONFIGS: dict[str, type[TransformerConfig]] = {  # by what a checkpoint calls its kind of network
+    "classifier": ClassifierConfig,
+    "generator": GeneratorConfig,
+    "encoder_decoder": EncoderDecoderConfig,
+}
+WEIGHTS = "network."  # what the names of the network's weights begin with in a checkpoint
+
+
+def build_network(config: Any, vocab_size: int, num_classes: int = 0, source_vocab_size: int = 0) -> nn.Module:
+    """The network of a checked config; a classifier's outputs are one logit for two classes, else one for each.
+
+    vocab_size: of what is read, or of what a translator writes; source_vocab_size: of what a translator reads.
+    """
+    match config:
+        case ClassifierConfig():
+            return CLASSIFIERS[config.architecture](config, vocab_size, num_outputs(num_classes), UNKNOWN_ID)
+        case GeneratorConfig():
+            return Generator(config, vocab_size)
+        case EncoderDecoderConfig():
+            return EncoderDecoder(config, source_vocab_size, vocab_size)
+        case _:
+            raise TypeError(f"no network is known for {type(config).__name__}")
+
+
+def num_outputs(num_classes: int) -> int:
+    """Two classes share one logit (post 1)."""
+    return 1 if num_classes == 2 else num_classes
+
+
+def network_of_card(card: dict[str, Any]) -> nn.Module:
+    """The network that a checkpoint's card describes, with weights that are still random.
+
+    Raises UserError where the card names no network of ours, or one that this version cannot build.
+    """
+    kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
+    described = card["config"].get("model")
+    if described is None:
+        raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
+    try:
+        config = CONFIGS[kind](**described)
+    except (KeyError, TypeError) as error:
+        raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
+    vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
+    source = card.get("source_tokenizer")
+    source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
+    return build_network(config, vocab_size, len(card.get("class_names", ())), source_vocab_size)
+
+
+def load_weights(network: nn.Module, state: dict[str, Any]) -> None:
+    """Give a network the weights of a checkpoint's `state_dict`."""
+    network.load_state_dict(
+        {name.removeprefix(WEIGHTS): weight for name, weight in state.items() if name.startswith(WEIGHTS)}
+    )
+
+
+def plain(options: Any) -> Any:
+    """A dataclass of options as dicts, lists, strings and numbers; an enum by its name."""
+    if is_dataclass(options) and not isinstance(options, type):
+        return {field.name: plain(getattr(options, field.name)) for field in fields(options)}
+    if isinstance(options, Enum):
+        return options.name
+    return [plain(each) for each in options] if isinstance(options, list | tuple) else options

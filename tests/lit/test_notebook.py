@@ -1,0 +1,373 @@
+"""The data modules and LightningModules as somebody uses them who knows Lightning: without the entry scripts."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import firstlight
+from firstlight.data.pairs import PairBatch, PairData
+from firstlight.data.reviews import ReviewData
+from firstlight.data.samples import pairs
+from firstlight.data.streams import CharacterData
+from firstlight.data.tables import ReviewBatch, TokenBatch
+from firstlight.errors import UserError
+from firstlight.lit.classification import Classification
+from firstlight.lit.generation import Generation
+from firstlight.lit.schedules import linear
+from firstlight.lit.translation import Translation
+
+SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
+TEXTS = ["It broke after a week.", "", "I love it, and it works every day."]
+PROMPTS = ["ka lo", "", "mi"]
+WRITING = {"tokens": 13, "seed": 3, "temperature": 0.7}
+
+
+@pytest.fixture(scope="module")
+def reviews(reviews_folder: Path) -> Callable[..., ReviewData]:
+    def make(**options: Any) -> ReviewData:
+        defaults = {"labels": "binary", "context_length": 11, "batch_size": 20}
+        return ReviewData(path=str(reviews_folder), cache_dir=str(reviews_folder / "cache"), **(defaults | options))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., CharacterData]:
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "text.txt").write_text("ka lo mi né, ru sö.\n\nva ka mi lo ru!\n\n" * 200, encoding="utf-8")
+
+    def make(**options: Any) -> CharacterData:
+        defaults = {"context_length": 11, "batch_size": 20}
+        return CharacterData(path=str(folder / "text.txt"), cache_dir=str(folder / "cache"), **(defaults | options))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., PairData]:
+    folder = tmp_path_factory.mktemp("pairs")
+    for split, rows in pairs.splits().items():
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:60]), encoding="utf-8")
+
+    def make(**options: Any) -> PairData:
+        defaults = {"batch_tokens": 400, "tokenizer": {"kind": "subword", "max_size": 400}, "context_length": 80}
+        return PairData(path=str(folder), cache_dir=str(folder / "cache"), **(defaults | options))
+
+    return make
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Callable[..., L.Trainer]:
+    def make(**options: Any) -> L.Trainer:
+        quiet = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+        defaults = {"max_epochs": 1, "limit_train_batches": 4, "limit_val_batches": 2, "logger": False}
+        return L.Trainer(default_root_dir=tmp_path, **(quiet | defaults | options))
+
+    return make
+
+
+KINDS = ("reviews", "text", "sentences")
+
+
+@pytest.fixture(params=KINDS)
+def parts(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """A data module and a LightningModule for it, of each kind."""
+    data = request.getfixturevalue(request.param)()
+    modules = {"reviews": Classification, "text": Generation, "sentences": Translation}
+    return data, modules[request.param].for_data(data, **SIZES)
+
+
+# --- data without a trainer ---
+
+
+def test_loaders_give_batches_of_tokens_without_a_trainer(parts: tuple[Any, Any]) -> None:
+    data, _ = parts
+    kind = {ReviewData: ReviewBatch, CharacterData: TokenBatch, PairData: PairBatch}[type(data)]
+    for loader in (data.train_dataloader(), data.val_dataloader()):
+        batch = next(iter(loader))
+        assert isinstance(batch, kind)
+        assert batch.token_ids.shape == batch.targets.shape or batch.targets.shape == (len(batch.token_ids),)
+
+
+def test_loaders_give_batches_of_tokens_after_a_training_too(parts: tuple[Any, Any], trainer: Any) -> None:
+    data, module = parts
+    before = next(iter(data.val_dataloader()))
+    trainer().fit(module, datamodule=data)
+    after = next(iter(data.val_dataloader()))
+    for one, other in zip(before, after, strict=True):
+        assert torch.equal(torch.as_tensor(one), torch.as_tensor(other))
+
+
+def test_every_pass_without_a_trainer_has_the_same_reviews_in_another_order(reviews: Any) -> None:
+    data = reviews()
+    data.prepare_data()
+    data.setup()
+    loader = data.train_dataloader()
+    passes = [[row for batch in loader for row in batch.rows.tolist()] for _ in range(2)]
+    assert passes[0] != passes[1]
+    assert sorted(passes[0]) == sorted(passes[1]) == data.rows("train").tolist()
+    again = data.train_dataloader()
+    assert [row for batch in again for row in batch.rows.tolist()] == passes[0]
+
+
+def test_a_loader_without_a_trainer_resumes_where_its_state_was_taken(reviews: Any) -> None:
+    data = reviews()
+    data.prepare_data()
+    data.setup()
+    loader, resumed = data.train_dataloader(), data.train_dataloader()
+    whole = [batch.rows.tolist() for batch in loader]
+    stopped = data.train_dataloader()
+    for number, _ in enumerate(stopped, start=1):
+        if number == 3:
+            break
+    resumed.load_state_dict(stopped.state_dict())
+    assert [batch.rows.tolist() for batch in resumed][: len(whole) - 3] == whole[3:]
+
+
+def test_a_loader_without_a_trainer_is_refused_where_several_processes_train(reviews: Any, monkeypatch: Any) -> None:
+    data = reviews()
+    data.prepare_data()
+    data.setup()
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    with pytest.raises(UserError, match=r"datamodule=data"):
+        next(iter(data.val_dataloader()))
+
+
+# --- training ---
+
+
+def test_a_module_trains_on_its_data_and_logs_the_losses(parts: tuple[Any, Any], trainer: Any) -> None:
+    data, module = parts
+    before = {name: weight.clone() for name, weight in module.named_parameters()}
+    fitted = trainer()
+    fitted.fit(module, datamodule=data)
+    assert {"train/loss", "val/loss"} <= set(fitted.callback_metrics)
+    assert any(not torch.equal(weight, before[name]) for name, weight in module.named_parameters())
+
+
+def test_a_module_trains_on_loaders_without_a_data_module(parts: tuple[Any, Any], trainer: Any) -> None:
+    data, module = parts
+    fitted = trainer(limit_train_batches=3, max_epochs=2)
+    fitted.fit(module, data.train_dataloader(), data.val_dataloader())
+    assert {"train/loss", "val/loss"} <= set(fitted.callback_metrics)
+    assert fitted.global_step == 6
+
+
+def test_the_same_trainer_takes_a_data_module_and_then_loaders(reviews: Any, trainer: Any) -> None:
+    data, fitted = reviews(), trainer()
+    module = Classification.for_data(data, **SIZES)
+    fitted.fit(module, datamodule=data)
+    fitted.fit_loop.max_epochs = 2
+    fitted.fit(module, data.train_dataloader(), data.val_dataloader())
+    assert fitted.global_step == 8
+
+
+def test_the_schedule_of_a_training_on_loaders_ends_with_it(reviews: Any, trainer: Any) -> None:
+    data = reviews()
+    module = Classification.for_data(data, **SIZES, optimizer=partial(torch.optim.SGD, lr=0.5), schedule=linear)
+    fitted = trainer(max_epochs=3)
+    fitted.fit(module, data.train_dataloader())
+    assert fitted.optimizers[0].param_groups[0]["lr"] == pytest.approx(0.0, abs=1e-9)
+    assert fitted.global_step == 12
+
+
+def test_a_classifier_trains_on_pairs_of_tensors(trainer: Any, reviews: Any) -> None:
+    module = Classification.for_data(reviews(), **SIZES)
+    token_ids = torch.randint(2, 100, (30, 11))
+    token_ids[:, 7:] = 0
+    loader = DataLoader(TensorDataset(token_ids, torch.arange(30) % 2), batch_size=10)
+    fitted = trainer()
+    fitted.fit(module, loader, loader)
+    assert "val/loss" in fitted.callback_metrics
+
+
+def test_a_batch_of_another_kind_is_refused_by_what_it_should_be(trainer: Any, reviews: Any) -> None:
+    with pytest.raises(TypeError, match="must be a ReviewBatch or a pair of tensors"):
+        trainer().fit(Classification.for_data(reviews(), **SIZES), [("a", "b")])
+
+
+@pytest.mark.parametrize("options", [{"fast_dev_run": True}, {"overfit_batches": 2, "max_epochs": 3}])
+def test_lightnings_debugging_options_work(parts: tuple[Any, Any], trainer: Any, options: dict[str, Any]) -> None:
+    data, module = parts
+    seen: list[Any] = []
+    step = module.training_step
+    module.training_step = lambda batch: seen.append(batch.targets.clone()) or step(batch)
+    trainer(**({"limit_train_batches": None} | options)).fit(module, datamodule=data)
+    if "overfit_batches" in options:
+        assert len(seen) == 6
+        assert all(torch.equal(seen[i], seen[i % 2]) for i in range(6))
+
+
+def test_a_network_an_optimizer_and_a_schedule_of_ones_own_are_taken(trainer: Any, reviews: Any) -> None:
+    class Mean(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scores = nn.Embedding(10_000, 1)
+
+        def forward(self, token_ids: torch.Tensor, padding_mask: torch.Tensor) -> torch.Tensor:
+            return (self.scores(token_ids) * padding_mask[..., None]).sum(dim=1)
+
+    data = reviews()
+    rates: list[float] = []
+
+    def halves(optimizer: torch.optim.Optimizer, total_steps: int) -> Any:
+        rates.append(total_steps)
+        return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5**step)
+
+    module = Classification.for_data(data, network=Mean(), optimizer=torch.optim.SGD, schedule=halves)
+    fitted = trainer()
+    fitted.fit(module, datamodule=data)
+    assert isinstance(fitted.optimizers[0], torch.optim.SGD)
+    assert rates == [4]
+    path = fitted.default_root_dir + "/own.ckpt"
+    fitted.save_checkpoint(path)
+    again = Classification.load_from_checkpoint(path, network=Mean())
+    assert torch.equal(again.network.scores.weight, module.network.scores.weight)
+    with pytest.raises(UserError, match=r"pass it, as in network="):
+        Classification.load_from_checkpoint(path)
+
+
+# --- options ---
+
+
+def test_a_choice_is_accepted_by_its_name(reviews: Any) -> None:
+    assert reviews(labels="stars").options.labels.name == "stars"
+    assert reviews(tokenizer="subword").options.tokenizer.kind.name == "subword"
+    module = Classification.for_data(reviews(), **SIZES, norm="pre", pooling="mean", positions="rotary")
+    assert module.card["config"]["model"]["pooling"] == "mean"
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda data: data(labels="binry"), ValueError, "data.labels='binry' must be one of binary, stars, classes"),
+        (lambda data: data(tokenizer="words"), ValueError, "tokenizer.kind='words' must be one of word, subword, char"),
+        (lambda data: data(lables="binary"), TypeError, "ReviewData has no option lables; did you mean labels?"),
+        (
+            lambda data: Classification.for_data(data(), norm="before"),
+            ValueError,
+            "model.norm='before' must be one of post, pre, none",
+        ),
+        (
+            lambda data: Classification.for_data(data(), num_head=2),
+            TypeError,
+            "Classification.for_data has no option num_head; did you mean num_heads?",
+        ),
+        (
+            lambda data: Classification.for_data(data(), network=nn.Linear(3, 1), dim=8),
+            TypeError,
+            "dim is an option of firstlight's network; your own network has its own",
+        ),
+        (
+            lambda data: Classification.for_data(data(), optimizer=torch.optim.SGD, lr=0.1),
+            TypeError,
+            "lr is the rate of the default optimizer",
+        ),
+        (
+            lambda data: Classification.for_data(data(), optimizer="adam"),
+            TypeError,
+            "optimizer='adam' must be a function, such as functools.partial",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_choices(
+    reviews: Any, make: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind) as error:
+        make(reviews)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# --- predictions and checkpoints ---
+
+
+def test_a_trainer_predicts_the_test_rows_in_their_order(reviews: Any, trainer: Any) -> None:
+    data = reviews()
+    module = Classification.for_data(data, **SIZES)
+    texts = data.texts("test", 1000)
+    assert len(texts) == len(data.rows("test"))
+    of_rows = trainer().predict(module, datamodule=data)
+    of_texts = trainer().predict(module, dataloaders=data.text_dataloader(texts))
+    assert of_rows == of_texts
+
+
+def test_a_module_by_hand_predicts_classes_by_their_number(reviews: Any, trainer: Any) -> None:
+    data = reviews()
+    module = Classification(Classification.for_data(data, **SIZES).network)
+    ((first, *_),) = trainer().predict(module, dataloaders=data.text_dataloader(TEXTS))
+    assert set(first.probabilities) == {"0", "1"}
+
+
+def test_a_generator_and_a_translator_by_hand_say_that_they_know_no_tokenizer(text: Any, trainer: Any) -> None:
+    data = text()
+    module = Generation(Generation.for_data(data, **SIZES).network)
+    with pytest.raises(ValueError, match=r"Generation\.for_data"):
+        trainer().predict(module, datamodule=data)
+
+
+def predicted(module: Any, data: Any, trainer: Any) -> list[Any]:
+    texts = PROMPTS if isinstance(data, CharacterData) else TEXTS
+    batches = trainer().predict(module, dataloaders=data.text_dataloader(texts))
+    return [prediction for batch in batches for prediction in batch]
+
+
+def test_a_checkpoint_of_a_trainer_gives_the_same_module(parts: tuple[Any, Any], trainer: Any) -> None:
+    data, module = parts
+    fitted = trainer()
+    fitted.fit(module, datamodule=data)
+    options = {"writing": WRITING} if isinstance(module, Generation) else {}
+    module.writing = WRITING
+    again = type(module).load_from_checkpoint(fitted.checkpoint_callback.best_model_path, **options)
+    assert predicted(again, data, trainer) == predicted(module, data, trainer)
+
+
+def test_a_training_resumes_from_a_checkpoint_of_a_trainer(parts: tuple[Any, Any], trainer: Any) -> None:
+    data, module = parts
+    first = trainer()
+    first.fit(module, datamodule=data)
+    again = type(module).load_from_checkpoint(first.checkpoint_callback.best_model_path)
+    second = trainer(max_epochs=2)
+    second.fit(again, datamodule=data, ckpt_path=first.checkpoint_callback.best_model_path)
+    assert second.global_step == 8
+
+
+def test_a_checkpoint_is_never_read_as_a_pickle(reviews: Any, trainer: Any, tmp_path: Path) -> None:
+    module = Classification.for_data(reviews(), **SIZES)
+    fitted = trainer()
+    fitted.fit(module, datamodule=reviews())
+    path = fitted.checkpoint_callback.best_model_path
+    with pytest.raises(ValueError, match="weights_only=False would run code"):
+        Classification.load_from_checkpoint(path, weights_only=False)
+    content = torch.load(path, weights_only=True)
+    torch.save(content | {"more": partial(print)}, tmp_path / "foreign.ckpt")
+    with pytest.raises(UserError, match="more than tensors and plain values"):
+        Classification.load_from_checkpoint(tmp_path / "foreign.ckpt")
+
+
+def test_a_checkpoint_of_another_kind_is_refused(text: Any, trainer: Any) -> None:
+    data, fitted = text(), trainer()
+    fitted.fit(Generation.for_data(data, **SIZES), datamodule=data)
+    with pytest.raises(ValueError, match="holds a generator, and Classification trains a classifier"):
+        Classification.load_from_checkpoint(fitted.checkpoint_callback.best_model_path)
+
+
+def test_a_run_of_the_scripts_is_a_module_that_predicts_the_same(trained: Any, reviews: Any, trainer: Any) -> None:
+    folder = trained("sentiment")
+    module = Classification.load_from_checkpoint(folder / "checkpoints" / "best.ckpt")
+    run = firstlight.load(folder)
+    data = reviews(context_length=23)
+    data.prepare_data()
+    data.setup()
+    data.tokenizer = run.tokenizer
+    for one, other in zip(predicted(module, data, trainer), run.predict_many(TEXTS), strict=True):
+        assert one.label == other.label
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
