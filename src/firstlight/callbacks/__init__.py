@@ -1,1 +1,8 @@
-"""What happens beside the training: metrics, checkpoints, guards, bars."""
+"""Lightning callbacks: metrics, checkpoints, samples and guards.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

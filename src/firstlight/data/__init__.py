@@ -1,1 +1,8 @@
-"""Data: local files, the Hub or a generated sample, as batches that can be resumed."""
+"""Data modules: texts as batches of token ids.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,8 +1,10 @@
 """Where data comes from and how it is batched, as options. Imports nothing heavy."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from typing import Any, TypeVar
+from inspect import Parameter, Signature
+from typing import Any, Literal, TypeVar
 
 from firstlight.choices import accept_names, refuse_unknown
 from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
@@ -215,6 +217,7 @@ class PairOptions:
             raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Options = TypeVar("Options", bound="ReviewOptions | CharacterOptions | PairOptions")
 
 
@@ -222,6 +225,25 @@ def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Opti
     """The options of a data module. Raises TypeError for one that it does not have. owner: what takes them."""
     refuse_unknown(given, [each.name for each in fields(kind)], owner)
     return kind(**given)
+
+
+def takes(kind: type[ReviewOptions | CharacterOptions | PairOptions]) -> Callable[[Function], Function]:
+    """A decorator for an `__init__(self, **options)`: its signature shows the options, their choices and defaults."""
+    parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
+    for each in fields(kind):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        annotation: Any = each.type
+        if isinstance(default, Enum):
+            annotation, default = Literal[tuple(type(default).__members__)], default.name
+        elif isinstance(default, TokenizerOptions):
+            annotation, default = TokenizerOptions | dict[str, Any] | str, default.kind.name
+        parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+
+    def sign(init: Function) -> Function:
+        init.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return init
+
+    return sign
 
 
 def tokenizer_options(given: Any) -> TokenizerOptions:

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader
 from firstlight.data.encoding import SPLITS, drawn
-from firstlight.data.options import PairOptions, options_from
+from firstlight.data.options import PairOptions, options_from, takes
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 from firstlight.data.sources import Source
@@ -122,8 +122,8 @@ class PairData(RowData):
     reader: PairTokenizers | None = None
     only_split = "train"  # what a single file holds
 
+    @takes(PairOptions)
     def __init__(self, **options: Any) -> None:
-        """options: the fields of PairOptions."""
         super().__init__()
         self.options = options_from(PairOptions, options, "PairData")
         self._texts: dict[bytes, tuple[list[str], list[str]]] = {}

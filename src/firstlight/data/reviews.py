@@ -20,7 +20,7 @@ from firstlight.data.batches import (
 )
 from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
-from firstlight.data.options import Balance, ReviewOptions, options_from
+from firstlight.data.options import Balance, ReviewOptions, options_from, takes
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable
@@ -38,8 +38,8 @@ class ReviewData(RowData):
     targets: NDArray[np.int64]
     table: TokenTable
 
+    @takes(ReviewOptions)
     def __init__(self, **options: Any) -> None:
-        """options: the fields of ReviewOptions."""
         super().__init__()
         self.options = options_from(ReviewOptions, options, "ReviewData")
 

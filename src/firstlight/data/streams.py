@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
-from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split, options_from
+from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split, options_from, takes
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
@@ -183,8 +183,8 @@ class CharacterData(StreamData):
     options: CharacterOptions
     corpus: Corpus
 
+    @takes(CharacterOptions)
     def __init__(self, **options: Any) -> None:
-        """options: the fields of CharacterOptions."""
         super().__init__()
         self.options = options_from(CharacterOptions, options, "CharacterData")
 
@@ -228,8 +228,8 @@ class ReviewTextData(StreamData):
     corpus: EncodedTexts
     separator_id = PAD_ID
 
+    @takes(ReviewOptions)
     def __init__(self, **options: Any) -> None:
-        """options: the fields of ReviewOptions."""
         super().__init__()
         self.options = options_from(ReviewOptions, options, "ReviewTextData")
 

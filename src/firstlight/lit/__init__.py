@@ -1,1 +1,8 @@
-"""The LightningModules, one for each kind of task, with their optimizers and schedules."""
+"""LightningModules, one for each kind of network, with their losses, optimizers and schedules.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,8 @@
-"""Text to ids: one normalization, one definition of a word, tokenizers of words and of subwords."""
+"""Text as token ids: tokenizers, word vectors, n-grams, and the plays of a Gutenberg edition.
+
+The names in `__all__` are public. Each is imported when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,17 @@
+from .accuracy import Accuracy as Accuracy
+from .checkpoint import BestAndLast as BestAndLast
+from .confusion_matrix import ConfusionMatrix as ConfusionMatrix
+from .non_finite import NonFiniteGuard as NonFiniteGuard
+from .progress import ProgressBar as ProgressBar
+from .progress import ValidationLine as ValidationLine
+from .reference_lines import ReferenceLines as ReferenceLines
+from .reseed import ReseedEveryStep as ReseedEveryStep
+from .review_table import ReviewTable as ReviewTable
+from .stop_signals import StopAtStepEnd as StopAtStepEnd
+from .text_samples import TextSamples as TextSamples
+from .throughput import Throughput as Throughput
+from .token_metrics import BitsPerCharacter as BitsPerCharacter
+from .token_metrics import LastPosition as LastPosition
+from .token_metrics import Perplexity as Perplexity
+from .token_metrics import TokenAccuracy as TokenAccuracy
+from .translations import Translations as Translations

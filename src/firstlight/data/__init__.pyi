@@ -1,0 +1,9 @@
+from .pairs import PairBatch as PairBatch
+from .pairs import PairData as PairData
+from .reviews import ReviewData as ReviewData
+from .streams import CharacterData as CharacterData
+from .streams import ReviewTextData as ReviewTextData
+from .table_data import TableData as TableData
+from .tables import PromptBatch as PromptBatch
+from .tables import ReviewBatch as ReviewBatch
+from .tables import TokenBatch as TokenBatch

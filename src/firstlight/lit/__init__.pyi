@@ -1,0 +1,14 @@
+from .checkpoint import read_checkpoint as read_checkpoint
+from .classification import Classification as Classification
+from .classification import Prediction as Prediction
+from .generation import Generation as Generation
+from .losses import classification_loss as classification_loss
+from .losses import probabilities as probabilities
+from .muon import MuonAdamW as MuonAdamW
+from .schedules import constant as constant
+from .schedules import cosine as cosine
+from .schedules import linear as linear
+from .schedules import one_cycle as one_cycle
+from .training import Training as Training
+from .training_loss import TrainingLoss as TrainingLoss
+from .translation import Translation as Translation

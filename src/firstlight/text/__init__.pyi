@@ -1,0 +1,14 @@
+from .normalize import simplify as simplify
+from .options import TokenizerOptions as TokenizerOptions
+from .options import VectorOptions as VectorOptions
+from .plays import extract_plays as extract_plays
+from .ragged import RaggedIds as RaggedIds
+from .sentence_tokenizers import SentenceTokenizer as SentenceTokenizer
+from .text_tokenizers import BytePairTokenizer as BytePairTokenizer
+from .text_tokenizers import CharacterTokenizer as CharacterTokenizer
+from .tokenizers import Tokenizer as Tokenizer
+from .tokenizers import train_subword_tokenizer as train_subword_tokenizer
+from .tokenizers import train_word_tokenizer as train_word_tokenizer
+from .vectors import cooccurrence as cooccurrence
+from .vectors import principal_components as principal_components
+from .vectors import read_vectors as read_vectors
