@@ -5,18 +5,66 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pandas import DataFrame  # type: ignore[import-untyped]
+
     from firstlight.runs.loaded_classifier import LoadedClassifier
     from firstlight.runs.loaded_generator import LoadedGenerator
     from firstlight.runs.loaded_translator import LoadedTranslator
+
+__all__ = ["list_runs", "load"]
 
 
 def load(
     run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs"
 ) -> "LoadedClassifier | LoadedGenerator | LoadedTranslator":
-    """A trained run as an object: it can `.predict("It works.")`, `.generate("ROMEO.")` or `.translate("A man runs.")`.
+    """Return a trained run as an object that predicts, generates or translates.
 
-    run: its folder, `latest` or `best:<metric>`; checkpoint: best or last. Raises UserError.
+    The run's folder is all that is read: not the data set, and nothing from a network. The object is a
+    `LoadedClassifier` (`.predict`), a `LoadedGenerator` (`.generate`) or a `LoadedTranslator` (`.translate`). Each also
+    has `.network`, the torch module in evaluation mode; `.config`, a dict; `.metrics`, a dict of floats; `.history`, a
+    pandas DataFrame; `.record`, the content of `metrics.json`; and `.path`, the folder.
+
+    Args:
+        run: the run's folder; or `latest`, the newest run below log_dir that has a checkpoint; or `best:<metric>`, such
+            as `best:val/accuracy`, the run below log_dir that is best by this metric.
+        checkpoint: `best`, by the metric that the run was optimized for, or `last`.
+        log_dir: the folder below which `latest` and `best:<metric>` are searched.
+
+    Raises UserError, a ValueError, if there is no such run, or its checkpoint is missing or damaged.
+
+    >>> import firstlight
+    >>> run = firstlight.load("latest")
+    >>> run  # what it is, what it was trained on, and how good it is
+    >>> run.metrics["val/loss"]
     """
     from firstlight.runs.load import load  # torch takes a second, and most modules here do without it
 
     return load(run, checkpoint=checkpoint, log_dir=log_dir)
+
+
+def list_runs(folder: "str | Path" = "logs") -> "DataFrame":
+    """Return the table of `src/report.py` as a pandas DataFrame: one row for each run and baseline below a folder.
+
+    The rows are in the order of the report. For each task the best group of runs that differ only in their seed comes
+    first (`rank` 1), and within a group the best run. Then come the runs that are not counted: failed, interrupted,
+    running, or damaged. `status` and `reason` say why.
+
+    The columns are those of `report.csv`: `rank`, `task`, `model`, `experiment`, `dropout`, `context_length`, `seed`,
+    every key that was swept, such as `optimizer.lr`, `status`, `reason`, `metric` (what ranks the runs) and its
+    `value`, the mean and sample standard deviation of the group (`group_mean`, `group_sd`), every metric, such as
+    `val/loss`, `parameters`, `steps`, `tokens`, `fit_seconds`, `tokens_per_second`, `compute_flops` and `folder`.
+    Fractions are float64, counts Int64, flags bool. `folder` is a path that `firstlight.load` accepts, whereas in
+    `report.csv` it is relative to the folder of the report.
+
+    Raises UserError, a ValueError, if there is no such folder, or no run below it.
+
+    >>> import firstlight
+    >>> runs = firstlight.list_runs("logs")
+    >>> runs[runs.status == "finished"][["task", "model", "value", "folder"]]
+    >>> best = firstlight.load(runs.folder[0])
+    """
+    from pathlib import Path
+
+    from firstlight.runs.list_runs import list_runs  # pandas takes half a second
+
+    return list_runs(Path(folder))

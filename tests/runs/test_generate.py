@@ -11,7 +11,9 @@ import pytest
 import torch
 
 import firstlight
+from docstring_examples import run_examples, without_an_example
 from firstlight.errors import UserError
+from firstlight.runs.loaded_generator import LoadedGenerator
 from tests_support import Scripts
 
 CONTEXT = 13
@@ -434,3 +436,19 @@ def test_known_documents_are_those_of_the_training(runs: Runs, tmp_path: Path) -
     (tmp_path / "run" / "training_documents.txt").write_text("né\nka lo\n", encoding="utf-8")
     assert firstlight.load(tmp_path / "run").known_documents() == {"né", "ka lo"}
     assert firstlight.load(runs.text).known_documents() == set()
+
+
+def test_a_generator_says_what_it_is(runs: Runs) -> None:
+    generator = firstlight.load(runs.text)
+    lines = repr(generator).splitlines()
+    assert lines[0].startswith("LoadedGenerator: task=text, model=tiny, ")
+    assert f"  vocabulary {generator.network.vocab_size} tokens, context length {CONTEXT}" in lines
+    assert f"  folder     {runs.text} (best.ckpt)" in lines
+    assert generator.metrics["val/loss"] == generator.history["val/loss"].min()
+
+
+def test_every_example_of_a_generator_runs(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "logs").symlink_to(runs.folder)
+    assert without_an_example(LoadedGenerator) == []
+    for run in (runs.text, runs.names):
+        assert run_examples(LoadedGenerator, tmp_path, firstlight=firstlight, run=firstlight.load(run)) > 10

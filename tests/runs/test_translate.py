@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import firstlight
+from docstring_examples import run_examples, without_an_example
 from firstlight.data.files import RowWriter
 from firstlight.data.samples import pairs as sample
 from firstlight.errors import UserError
@@ -210,6 +211,21 @@ def test_a_run_needs_nothing_but_its_folder(any_translator: Trained, tmp_path: P
     finally:
         root.with_name("away").rename(root)
     assert len(set(expected)) > 5
+
+
+def test_a_translator_says_what_it_is(translator: Trained) -> None:
+    lines = repr(translator.load()).splitlines()
+    assert (
+        lines[0] == f"LoadedTranslator: task=translation, model=tiny, {translator.record()['parameters']:,} parameters"
+    )
+    assert f"  languages  en to de, context length {CONTEXT}" in lines
+    assert f"  metrics    val/bleu {translator.record()['metrics']['val/bleu']:.4g}, " in "\n".join(lines)
+
+
+def test_every_example_of_a_translator_runs(translator: Trained) -> None:
+    assert without_an_example(LoadedTranslator) == []
+    folder = translator.run.parents[3]
+    assert run_examples(LoadedTranslator, folder, firstlight=firstlight, run=translator.load()) > 10
 
 
 def test_each_language_can_have_words_of_its_own(word_translator: Trained) -> None:

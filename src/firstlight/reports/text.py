@@ -3,11 +3,12 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from firstlight.reports.rows import KEYS, Run, shown
-from firstlight.reports.table import Board, Group, Spread, not_counted, reason
+from firstlight.reports.rows import Run, shown
+from firstlight.reports.run_rows import columns, run_rows
+from firstlight.reports.table import Board, Group, Spread, not_counted
 
 SAMPLE_MARK = "GENERATED SAMPLE"
 
@@ -95,72 +96,15 @@ def duration(seconds: float | None) -> str:
 
 def table(found: Sequence[Board], runs: Sequence[Run]) -> str:
     """The report as CSV: a line for each run, with the numbers of its group beside its own; best first."""
-    rows = list(_rows(found, runs))
-    columns = dict.fromkeys(FIRST_COLUMNS) | dict.fromkeys(sorted({key for run in runs for key in run.keys}))
-    columns |= dict.fromkeys(MIDDLE_COLUMNS) | dict.fromkeys(sorted({name for run in runs for name in run.metrics}))
-    columns |= dict.fromkeys(LAST_COLUMNS)
     file = io.StringIO()
-    writer = csv.DictWriter(file, list(columns), lineterminator="\n")
+    writer = csv.DictWriter(file, columns(runs), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _word(value) for name, value in row.items()} for row in run_rows(found, runs))
     return file.getvalue()
 
 
-FIRST_COLUMNS = ("rank", *KEYS)
-MIDDLE_COLUMNS = (
-    *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
-    *("group_seeds", "group_runs", "best_of_group"),
-)
-LAST_COLUMNS = (
-    *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
-)
-
-
-def _rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
-    for board in found:
-        for group in board.groups:
-            spread = group.spreads.get(board.metric or "")
-            of_group = {
-                "rank": group.rank,
-                "group_mean": spread.mean if spread else None,
-                "group_sd": spread.deviation if spread else None,
-                "group_seeds": group.seeds,
-                "group_runs": len(group.counted),
-            }
-            for run in group.counted:
-                yield of_group | _row(run, board.metric, "") | {"best_of_group": _word(run is group.best)}
-    for board in found:
-        for group in board.groups:
-            yield from (_row(run, board.metric, reason(run, board.metric)) for run in group.others)
-    yield from (_row(run, None, run.why) for run in runs if run.task is None)
-
-
-def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:
-    compute, compute_from = run.compute or (None, None)
-    return {
-        **{key: value if not isinstance(value, bool) else _word(value) for key, value in run.keys.items()},
-        **run.metrics,
-        "data_source": run.source,
-        "generated_sample": _word(run.is_sample),
-        "kind": "baseline" if run.is_baseline else "run",
-        "status": run.status,
-        "reason": why,
-        "metric": metric,
-        "value": run.metrics.get(metric or ""),
-        "best_of_group": _word(False),
-        "parameters": run.parameters,
-        "steps": run.steps,
-        "tokens": run.tokens,
-        "fit_seconds": run.fit_seconds,
-        "tokens_per_second": run.tokens_per_second,
-        "compute_flops": compute,
-        "compute_from": compute_from,
-        "folder": run.folder,
-    }
-
-
-def _word(value: bool) -> str:
-    return str(value).lower()
+def _word(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _line(texts: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from firstlight.errors import UserError
 log = logging.getLogger(__name__)
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
+MOMENT = ("step", "epoch", "seconds")  # what every line of a history has besides metrics
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
 
 
@@ -106,11 +107,27 @@ class RunFolder:
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
-    """The lines of a history; a last line that a killed run left half written is passed over."""
+    """The lines of a history; without the last one if a killed run left it half written.
+
+    Raises UserError, with the number of the line, for a line that is no JSON object with a step and seconds.
+    """
     if not path.is_file():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n") and line.strip()]
+    lines = path.read_bytes().splitlines(keepends=True)
+    return [_line(path, i, line) for i, line in enumerate(lines, 1) if line.endswith(b"\n") and line.strip()]
+
+
+def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    """A line of a history as a dict."""
+    remedy = "delete this line, or train the run again"
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}:{number} is broken ({error}); {remedy}") from error
+    is_moment = isinstance(values, dict) and isinstance(values.get("step"), int)
+    if not is_moment or not isinstance(values.get("seconds"), int | float):
+        raise UserError(f"{path}:{number} has no step or no seconds; {remedy}")
+    return values
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from firstlight.errors import UserError
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import MOMENT, RunFolder
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,18 @@ NOT_PART_OF_DATA = ("source", "cache_dir", "num_workers", "evaluation_batch_size
 
 class Damaged(Exception):  # noqa: N818 (of the run, not of the report)
     """A file of a run is not whole. The message says which and how."""
+
+
+def found_runs(folder: Path) -> list[Run]:
+    """The runs below a folder. Raises UserError where there is no folder or no run."""
+    if not folder.exists():
+        raise UserError(f"{folder}: there is no such folder; name the one below which runs are, such as logs")
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file; name the folder below which runs are, such as logs")
+    runs = gather(folder)
+    if not runs:
+        raise UserError(f"{folder}: there is no run below this folder; train one, or name another")
+    return runs
 
 
 def gather(folder: Path) -> list[Run]:
@@ -141,7 +154,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         is_baseline="chosen" in record,
         source=None if source is None else str(source),
         optimized_metric=_part(record, "optimized_metric", str),
-        metrics=_numbers(_part(record, "metrics", dict) or {}),
+        metrics=metrics_of(record),
         parameters=_part(record, "parameters", int),
         steps=_part(record, "steps", int),
         tokens=_part(record, "tokens", int),
@@ -158,7 +171,9 @@ def _part(record: dict[str, Any], key: str, *kinds: type) -> Any:
     raise Damaged(f"metrics.json: {key} is {str(value)[:40]!r}, of type {type(value).__name__}")
 
 
-def _numbers(metrics: dict[str, Any]) -> dict[str, float]:
+def metrics_of(record: dict[str, Any]) -> dict[str, float]:
+    """The metrics of a record by name. Raises Damaged for one that is not a number."""
+    metrics: dict[str, Any] = _part(record, "metrics", dict) or {}
     for name, value in metrics.items():
         if isinstance(value, bool) or not isinstance(value, int | float | None):
             raise Damaged(f"metrics.json: {name} is {str(value)[:40]!r}, which is no number")
@@ -304,7 +319,7 @@ def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
     holding: dict[str, list[dict[str, Any]]] = {}
     for names, same in alike.items():
         for name in names:
-            if name not in ("step", "seconds", "epoch"):
+            if name not in MOMENT:
                 holding[name] = sorted([*holding[name], *same], key=_moment) if name in holding else same
     return {name: _curve(name, thinned(where, most)) for name, where in holding.items()}
 

@@ -1,4 +1,4 @@
-"""A trained run as an object, from its folder alone."""
+"""Loads a trained run from its folder."""
 
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,17 @@ Loaded = LoadedClassifier | LoadedGenerator | LoadedTranslator
 
 
 def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> Loaded:
-    """Load a run by its folder, `latest` or `best:<metric>`; checkpoint: best or last. Raises UserError."""
+    """Return a run as an object, as described at `firstlight.load`. Raises UserError."""
     folder = find_run(str(run), Path(log_dir))
-    content = read_checkpoint(checkpoint_of(folder, checkpoint))
+    path = checkpoint_of(folder, checkpoint)
+    content = read_checkpoint(path)
     card = content[CARD]
     kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
     reader: Any = SentenceTokenizer.from_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
     network: Any = network_of_card(card)
     load_weights(network, content["state_dict"])
-    shared = (folder, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
+    shared = (folder, path, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
     match kind:
         case "classifier":
             return LoadedClassifier(*shared, tokenizer, card["class_names"], card["label_names"])
@@ -50,8 +51,7 @@ def load_generator(run: str, *, checkpoint: str, log_dir: Path) -> LoadedGenerat
     """Load a run that must be a generator's."""
     loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
     if not isinstance(loaded, LoadedGenerator):
-        kind = "classifier" if isinstance(loaded, LoadedClassifier) else "translator"
-        raise UserError(f"{run}: {loaded.folder.path} is a {kind}, which src/predict.py reads; name another")
+        raise UserError(f"{run}: {loaded.folder.path} is a {loaded.kind}, which src/predict.py reads; name another")
     return loaded
 
 

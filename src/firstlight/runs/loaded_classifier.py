@@ -1,13 +1,13 @@
-"""A trained classifier as an object, without its data set."""
+"""A trained classifier that predicts the classes of texts, without its data set."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.options import Truncation
@@ -15,47 +15,75 @@ from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.lit.classification import Prediction, predictions
 from firstlight.lit.losses import probabilities
 from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.loaded import LoadedRun, listed
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import Tokenizer
 
 ROWS_AT_ONCE = 256
 
 
-@dataclass(frozen=True, repr=False)
-class LoadedClassifier:
-    """A trained classifier with its vocabulary and its classes."""
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadedClassifier(LoadedRun):
+    """A trained classifier: predicts the class of a text.
 
-    folder: RunFolder
-    network: nn.Module
-    config: dict[str, Any]
-    data_source: str
-    data_fingerprint: str
+    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(token_ids, padding_mask)` takes two (batch, length) tensors and returns logits (batch, outputs).
+
+    Attributes:
+        tokenizer: what turns a text into ids; `tokenizer.words` is the vocabulary.
+        class_names: the names of the classes, in the order of the probabilities.
+        label_names: the labels that occur in the training data, as text.
+
+    >>> run = firstlight.load("latest")
+    >>> run.predict("It broke after a week.").label
+    """
+
+    kind: ClassVar[str] = "classifier"
+
     tokenizer: Tokenizer
     class_names: list[str]
     label_names: list[str]
 
-    def __repr__(self) -> str:
-        return f"LoadedClassifier({str(self.folder.path)!r})"
+    def _facts(self) -> dict[str, str]:
+        return {"classes": listed(self.class_names)}
 
     def predict(self, text: str) -> Prediction:
-        """Judge one text; one longer than the context is cut as in training, one without words is judged too."""
+        """Return the predicted class of one text, and the probability of every class.
+
+        A text that is longer than the context is cut as in training. Raises TypeError for anything but a string.
+
+        >>> prediction = run.predict("It broke after a week.")
+        >>> prediction.label, prediction.probabilities[prediction.label]
+        """
         if not isinstance(text, str):
             raise TypeError(f"predict takes one text, not a {type(text).__name__}; predict_many takes many")
         return next(self.predict_many([text]))
 
     def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
-        """Judge many texts, in their order, a few thousand at a time."""
+        """Yield the prediction for each of many texts, in their order; a few thousand are read at a time.
+
+        >>> [prediction.label for prediction in run.predict_many(["It works.", "It broke."])]
+        """
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             yield from predictions(torch.from_numpy(self.probabilities(chunk)), self.class_names)
 
     def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
-        """The probability of every class: (texts, classes)."""
+        """Return the probability of every class for some texts: (texts, classes), float32, each row summing to 1.
+
+        >>> run.probabilities(["It works.", "It broke."]).shape
+        """
         ids = self.tokenizer.encode_batch(texts)
         return probabilities(self.logits(ids, np.arange(len(ids)))).numpy()
 
     def logits(self, ids: RaggedIds, rows: NDArray[np.int64]) -> Tensor:
-        """The network's outputs for some rows of encoded texts: (rows, outputs)."""
+        """Return the network's outputs for some rows of encoded texts: (rows, outputs).
+
+        ids: the texts as `tokenizer.encode_batch` returns them; rows: (rows,) the numbers of the texts to read.
+
+        >>> import numpy as np
+        >>> ids = run.tokenizer.encode_batch(["It works.", "It broke."])
+        >>> run.logits(ids, np.arange(2)).shape
+        """
         table, lookup = self._reader(ids)
         batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lookup.lengths[rows]))
         with torch.inference_mode():
@@ -65,16 +93,27 @@ class LoadedClassifier:
         return logits[torch.from_numpy(place)][torch.from_numpy(np.argsort(np.argsort(rows, kind="stable")))]
 
     def batch(self, ids: RaggedIds, rows: NDArray[np.int64]) -> ReviewBatch:
-        """Some rows of encoded texts as the network is given them: cut as in training, padded to the longest."""
+        """Return some rows of encoded texts as the network reads them: cut as in training, padded to the longest.
+
+        The batch has `token_ids` and `padding_mask`, (rows, length) each; its targets are all 0.
+
+        >>> import numpy as np
+        >>> batch = run.batch(run.tokenizer.encode_batch(["It works.", "It broke."]), np.arange(2))
+        >>> run.network(batch.token_ids, batch.padding_mask).shape
+        """
         table, lookup = self._reader(ids)
         return table(lookup[rows])
 
     def _reader(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
-        """What cuts and pads encoded texts, and what makes its batches of row numbers."""
+        """The table that cuts and pads encoded texts, and the rows from which batches are drawn."""
         context_length = self.config["context_length"]
         table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
         return table, Rows(ids.lengths.clip(max=context_length))
 
     @property
     def truncation(self) -> Truncation:
+        """Which part of a text longer than the context is read: its head, its tail, or its first and last half.
+
+        >>> run.truncation.name
+        """
         return Truncation[self.config["data"]["truncation"]]

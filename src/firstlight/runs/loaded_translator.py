@@ -1,8 +1,8 @@
-"""A trained translator as an object: without its data set, and without Lightning."""
+"""A trained translator of sentences, without its data set."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from firstlight.errors import UserError
 from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.networks.weights import attention_weights
 from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.loaded import LoadedRun
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END, END_ID
 
@@ -24,10 +24,10 @@ SENTENCES_AT_ONCE = 64
 
 
 class CrossAttention(NamedTuple):
-    """What the decoder looked at while it wrote.
+    """The attention of the decoder to the source sentence.
 
-    weights: (layers, heads, written, sources), each row summing to 1; source, written: the tokens, for people; the last
-    one written is the end.
+    weights: (layers, heads, written, sources), each row summing to 1; source, written: the tokens as text; the last
+    one written is the end mark.
     """
 
     weights: Tensor
@@ -35,22 +35,39 @@ class CrossAttention(NamedTuple):
     written: list[str]
 
 
-@dataclass(frozen=True, repr=False)
-class LoadedTranslator:
-    """A trained translator with its vocabularies."""
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadedTranslator(LoadedRun):
+    """A trained translator: translates sentences.
 
-    folder: RunFolder
+    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(source_ids, token_ids)` takes (batch, sources) and (batch, targets) ids and returns logits (batch, targets,
+    vocabulary).
+
+    Attributes:
+        tokenizers: what turns sentences into ids: `tokenizers.source` and `tokenizers.target`.
+
+    >>> run = firstlight.load("latest")
+    >>> run.translate("A man rides a bike.")
+    """
+
+    kind: ClassVar[str] = "translator"
+
     network: EncoderDecoder
-    config: dict[str, Any]
-    data_source: str
-    data_fingerprint: str
     tokenizers: PairTokenizers
 
-    def __repr__(self) -> str:
-        return f"LoadedTranslator({str(self.folder.path)!r})"
+    def _facts(self) -> dict[str, str]:
+        source, target = self.config["data"]["source_column"], self.config["data"]["target_column"]
+        return {"languages": f"{source} to {target}, context length {self.network.context_length}"}
 
     def translate(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> str:
-        """Translate one sentence; of nothing, nothing. Raises UserError for one that exceeds the context."""
+        """Return the translation of one sentence; an empty sentence gives an empty one.
+
+        beam_size: the number of translations that the search keeps; 1 is greedy. length_penalty: the alpha of Wu et al.
+        (2016); 0 prefers short translations. Raises UserError if the sentence exceeds the context length, TypeError for
+        anything but a string.
+
+        >>> run.translate("A man rides a bike.", beam_size=4)
+        """
         if not isinstance(text, str):
             raise TypeError(f"translate takes one sentence, not a {type(text).__name__}; translate_many takes many")
         return next(self.translate_many([text], beam_size=beam_size, length_penalty=length_penalty))
@@ -63,9 +80,12 @@ class LoadedTranslator:
         length_penalty: float = 1.0,
         place: Callable[[int], str] = "sentence {}".format,
     ) -> Iterator[str]:
-        """Translate many sentences, in their order, a few thousand at a time.
+        """Yield the translation of each of many sentences, in their order; a few thousand are read at a time.
 
-        place: what an error calls sentence 1, 2, … Raises UserError for one that exceeds the context.
+        beam_size, length_penalty: as in `translate`; place: the name of sentence 1, 2, … in an error. Raises UserError
+        if a sentence exceeds the context length.
+
+        >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
         """
         search, first = self.search(beam_size, length_penalty), 1
         for chunk in chunks(texts, TEXTS_AT_ONCE):
@@ -74,26 +94,42 @@ class LoadedTranslator:
 
     @property
     def length_penalty(self) -> float:
-        """That of the run's own evaluations."""
+        """The length penalty of the evaluations during the training.
+
+        >>> run.length_penalty
+        """
         callbacks = self.config.get("callbacks") or {}
         return float((callbacks.get("translations") or {}).get("length_penalty", 1.0))
 
     def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
-        """The ids of the translation of one sentence, without marks. Raises UserError for one that cannot be read."""
+        """Return the ids of the translation of one sentence, without the marks of its beginning and end.
+
+        Raises UserError for a sentence that is empty or exceeds the context length.
+
+        >>> run.write("A man rides a bike.")
+        """
         ids = self.read([text], ["the sentence"])
         if not ids.lengths[0]:
             raise UserError("the sentence is empty; write one")
         return self._search(ids, np.array([0]), self.search(beam_size, length_penalty))[0][0].token_ids
 
     def search(self, beam_size: int, length_penalty: float) -> Search:
-        """How a translation is looked for. Raises UserError."""
+        """Return the settings of the beam search. Raises UserError for a value that is out of range.
+
+        >>> run.search(beam_size=4, length_penalty=1.0).beam_size
+        """
         try:
             return Search(BEGIN_ID, END_ID, beam_size, length_penalty, tuple(self.tokenizers.target.unwritten))
         except ValueError as error:
             raise UserError(str(error)) from error
 
     def read(self, texts: list[str], places: list[str]) -> RaggedIds:
-        """The ids of some sentences. Raises UserError, by its place, for one that is too long."""
+        """Return the ids of some sentences.
+
+        places: the name of each sentence in an error. Raises UserError for one that exceeds the context length.
+
+        >>> run.read(["A man rides a bike."], ["the sentence"])[0]
+        """
         ids = self.tokenizers.source.encode_batch(texts)
         is_too_long = ids.lengths > self.network.context_length
         if is_too_long.any():
@@ -105,7 +141,13 @@ class LoadedTranslator:
         return ids
 
     def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
-        """What the decoder looks at for each token of a translation: the ids that `write` gives, greedy by default."""
+        """Return the attention of the decoder to the source sentence, for each token of a translation.
+
+        written: the ids of the translation, as `write` returns them; by default those of the greedy one. Raises
+        UserError for a sentence that is empty or exceeds the context length.
+
+        >>> run.cross_attention("A man rides a bike.").weights.shape
+        """
         written = self.write(text, beam_size=1) if written is None else written
         source = torch.from_numpy(self.read([text], ["the sentence"])[0].astype(np.int64))[None]  # (1, sources)
         with torch.inference_mode(), attention_weights(self.network) as weights:

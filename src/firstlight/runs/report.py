@@ -14,7 +14,7 @@ from firstlight.reports import text
 from firstlight.reports.rows import Run
 from firstlight.reports.table import Board, boards, not_counted, short_name
 from firstlight.runs.folder import SAMPLE_NOTE, lower_is_better, write_atomically
-from firstlight.runs.gather import gather
+from firstlight.runs.gather import found_runs
 
 GROUPS_ON_TERMINAL = 20
 
@@ -58,18 +58,6 @@ def report(options: ReportOptions) -> Path:
         write_atomically(options.folder / name, whole)
     show(options.folder, found, runs)
     return options.folder / "report.html"
-
-
-def found_runs(folder: Path) -> list[Run]:
-    """The runs below a folder. Raises UserError where there is no folder or no run."""
-    if not folder.exists():
-        raise UserError(f"{folder}: there is no such folder; name the one below which runs are, such as logs")
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file; name the folder below which runs are, such as logs")
-    runs = gather(folder)
-    if not runs:
-        raise UserError(f"{folder}: there is no run below this folder; train one, or name another")
-    return runs
 
 
 def refuse_metric(metric: str | None, runs: Sequence[Run]) -> None:

@@ -1,0 +1,70 @@
+"""The runs of a report as rows of one table: each run's own numbers beside those of its group."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from firstlight.reports.rows import KEYS, Run
+from firstlight.reports.table import Board, reason
+
+FIRST_COLUMNS = ("rank", *KEYS)
+MIDDLE_COLUMNS = (
+    *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
+    *("group_seeds", "group_runs", "best_of_group"),
+)
+LAST_COLUMNS = (
+    *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
+)
+
+
+def columns(runs: Sequence[Run]) -> list[str]:
+    """The names of the columns in order; the keys and metrics are those that occur in the runs."""
+    names = [*FIRST_COLUMNS, *sorted({key for run in runs for key in run.keys})]
+    names += [*MIDDLE_COLUMNS, *sorted({name for run in runs for name in run.metrics}), *LAST_COLUMNS]
+    return list(dict.fromkeys(names))
+
+
+def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """A row for each run by column, the best of each task first; then those that are not counted.
+
+    A value that a run does not have is None, or is missing.
+    """
+    for board in found:
+        for group in board.groups:
+            spread = group.spreads.get(board.metric or "")
+            of_group = {
+                "rank": group.rank,
+                "group_mean": spread.mean if spread else None,
+                "group_sd": spread.deviation if spread else None,
+                "group_seeds": group.seeds,
+                "group_runs": len(group.counted),
+            }
+            for run in group.counted:
+                yield of_group | _row(run, board.metric, "") | {"best_of_group": run is group.best}
+    for board in found:
+        for group in board.groups:
+            yield from (_row(run, board.metric, reason(run, board.metric)) for run in group.others)
+    yield from (_row(run, None, run.why) for run in runs if run.task is None)
+
+
+def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:
+    compute, compute_from = run.compute or (None, None)
+    return {
+        **run.keys,
+        **run.metrics,
+        "data_source": run.source,
+        "generated_sample": run.is_sample,
+        "kind": "baseline" if run.is_baseline else "run",
+        "status": run.status,
+        "reason": why,
+        "metric": metric,
+        "value": run.metrics.get(metric or ""),
+        "best_of_group": False,
+        "parameters": run.parameters,
+        "steps": run.steps,
+        "tokens": run.tokens,
+        "fit_seconds": run.fit_seconds,
+        "tokens_per_second": run.tokens_per_second,
+        "compute_flops": compute,
+        "compute_from": compute_from,
+        "folder": run.folder,
+    }

@@ -1,0 +1,45 @@
+"""The table of the report as a pandas DataFrame, for notebooks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas  # type: ignore[import-untyped]
+
+from firstlight.reports.run_rows import columns, run_rows
+from firstlight.reports.table import boards
+from firstlight.runs.folder import lower_is_better
+from firstlight.runs.gather import found_runs
+
+FRACTIONS = (
+    *("dropout", "value", "group_mean", "group_sd", "fit_seconds", "tokens_per_second", "compute_flops"),
+)  # floats, whatever their values are
+COUNTS = (
+    *("rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"),
+)  # integers, even where no run has one
+
+
+def list_runs(folder: Path) -> pandas.DataFrame:
+    """The runs below a folder: the rows and columns of `report.csv`. Raises UserError."""
+    runs = found_runs(folder)
+    rows = list(run_rows(boards(runs, lower_is_better), runs))
+    for row in rows:
+        row["folder"] = str(folder / row["folder"])
+    floats = {*FRACTIONS, *(name for run in runs for name in run.metrics)}
+    return pandas.DataFrame({name: _column(name, [row.get(name) for row in rows], floats) for name in columns(runs)})
+
+
+def _column(name: str, values: Sequence[Any], floats: set[str]) -> pandas.Series:
+    """The values of a column in the type that holds all of them."""
+    known = [value for value in values if value is not None]
+    kinds = {type(value) for value in known}
+    dtype: str | None = "object"
+    if kinds <= {int, float} and (name in floats or float in kinds):
+        dtype = "float64"
+    elif kinds <= {int} and (known or name in COUNTS) and all(abs(value) < 2**63 for value in known):
+        dtype = "Int64"
+    elif kinds == {bool}:
+        dtype = "bool" if len(known) == len(values) else "boolean"
+    elif kinds == {str}:
+        dtype = None  # pandas 3 has a type for text, and pandas 2 takes objects
+    return pandas.Series(values, dtype=dtype)

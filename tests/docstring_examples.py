@@ -1,0 +1,42 @@
+"""The examples of docstrings, run as they are."""
+
+import contextlib
+import doctest
+import inspect
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def run_examples(of: Any, folder: Path, **names: Any) -> int:
+    """Run the examples of a function, or of a class and its methods, inherited ones too; returns how many there were.
+
+    Every example must run. What it prints is not compared, since it depends on the weights. folder: where it runs;
+    names: what the examples may use.
+    """
+    count = 0
+    for name, docstring in _docstrings(of):
+        known = dict(names)
+        for example in doctest.DocTestParser().get_examples(docstring):
+            code = compile(example.source, f"<example of {name}>", "single")
+            with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+                exec(code, known)  # noqa: S102 (our own docstrings)
+            count += 1
+    return count
+
+
+def without_an_example(of: type) -> list[str]:
+    """The public methods and properties of a class whose docstring has no example."""
+    return [name for name, docstring in _docstrings(of) if ">>>" not in docstring]
+
+
+def _docstrings(of: Any) -> Iterator[tuple[str, str]]:
+    yield of.__name__, inspect.getdoc(of) or ""
+    if not inspect.isclass(of):
+        return
+    for name in dir(of):
+        member = inspect.getattr_static(of, name)
+        is_documented = callable(member) or hasattr(type(member), "__get__")
+        if not name.startswith("_") and is_documented:
+            yield f"{of.__name__}.{name}", inspect.getdoc(member) or ""
