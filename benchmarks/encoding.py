@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from measure import by_turns, composed, ratio, show, versions
+from measure import by_turns, ratio, show, versions
 
 os.environ["RAYON_NUM_THREADS"] = "1"  # of `tokenizers`
 
+import hydra
 from hydra.utils import instantiate
 from tokenizers import Tokenizer as Backend
 
+from firstlight.config import register_schemas
 from firstlight.data.table_data import TableData
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
 from firstlight.text.text_tokenizers import CharacterTokenizer
 from firstlight.text.tokenizers import UNKNOWN_ID, Tokenizer, train_subword_tokenizer, train_word_tokenizer
 
@@ -106,7 +109,10 @@ def start_times(folder: Path, options: Options) -> list[dict[str, float]]:
 
 def started(folder: Path, source: str) -> TableData:
     """The data of task=sentiment, with its cache below a folder."""
-    config = composed(["task=sentiment", f"data.source={source}", f"data.cache_dir={folder}"], folder)
+    register_schemas()
+    overrides = ["task=sentiment", f"data.source={source}", f"data.cache_dir={folder}"]
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=overrides)
     data: TableData = instantiate(config.data, _convert_="object")
     data.prepare_data()
     data.setup("fit")

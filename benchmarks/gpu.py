@@ -16,10 +16,7 @@ import torch
 import tyro
 from lightning.fabric.utilities.throughput import get_available_flops
 from lightning.pytorch import Callback
-from measure import built, composed, show, versions
-from omegaconf import OmegaConf
-
-from firstlight.runs.flops import training_flops
+from measure import show, train, versions
 
 SIZES = {
     "tiny": ["task=shakespeare", "model=tiny"],
@@ -103,16 +100,13 @@ def tokens_and_flops_per_second(overrides: list[str], options: Options) -> tuple
     """Of one training."""
     last = options.warmup_steps + options.steps
     accelerator = "gpu" if options.device == "cuda" else "cpu"
-    own = [f"trainer.max_steps={last}", f"trainer.accelerator={accelerator}", "callbacks=none", "logger=none"]
+    own = [f"trainer.max_steps={last}", f"trainer.accelerator={accelerator}"]
+    stopwatch = Stopwatch(options.warmup_steps, last)
     with tempfile.TemporaryDirectory() as folder:
-        config = composed([*overrides, *options.overrides, *own], Path(folder))
-        parts = built(config, Path(folder))
-        stopwatch = Stopwatch(options.warmup_steps, last)
-        parts.trainer.callbacks.append(stopwatch)  # type: ignore[attr-defined]
-        parts.trainer.fit(parts.module, datamodule=parts.data)
-        flops = training_flops(OmegaConf.to_object(config.model), parts.data.network_sizes(), stopwatch.tokens)
+        record = train([*overrides, *options.overrides, *own], Path(folder) / "run", {"callbacks.stopwatch": stopwatch})
     started_at, ended_at = stopwatch.times
-    return stopwatch.tokens / (ended_at - started_at), flops / (ended_at - started_at)
+    rate = stopwatch.tokens / (ended_at - started_at)
+    return rate, rate * record["flops"] / record["tokens"]
 
 
 def peak_flops(device: torch.device, dtype: torch.dtype) -> float:

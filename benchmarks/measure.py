@@ -1,12 +1,20 @@
-"""What the scripts of this folder share: a run that is composed and built, work timed by turns, a table of it."""
+"""What the scripts of this folder share: a run of src/train.py, work timed by turns, a table of the results."""
 
+import errno
+import json
+import logging
+import os
 import platform
+import runpy
 import statistics
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
+from unittest.mock import patch
 
 from rich.console import Console
 from rich.table import Table
@@ -14,10 +22,9 @@ from rich.table import Table
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
+NOTHING_EVALUATED = ["trainer.max_epochs=100000", "trainer.limit_val_batches=0", "test=false"]
 
-    from firstlight.runs.build import Parts
+_objects: dict[str, Any] = {}  # of the run in progress, by the configuration key that they are the value of
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -53,29 +60,51 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
-def composed(overrides: Sequence[str], folder: Path) -> "DictConfig":
-    """The configuration of a run that writes to a folder and neither validates nor tests."""
-    import hydra
-    from omegaconf import OmegaConf
+def train(overrides: Sequence[str], folder: Path, objects: Mapping[str, Any]) -> dict[str, Any]:
+    """Run `python src/train.py` in this process, without validation and test; returns its metrics.json.
 
-    from firstlight.config import register_schemas
-    from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
+    overrides: as for src/train.py; folder: where the run is written; objects: parts of the run that the benchmark has
+    made itself, by their configuration key, such as {"callbacks.stopwatch": Stopwatch()}. Nothing else differs from a
+    user's run on a terminal. Exits with code 2 for a mistake in the overrides, as src/train.py does.
+    """
+    own = [f"++{key}={{_target_:measure.object_of,key:{key}}}" for key in objects]
+    script = str(ROOT / "src" / "train.py")
+    command = [script, *NOTHING_EVALUATED, *overrides, *own, f"hydra.run.dir={folder}"]
+    mocks = patch.dict(_objects, objects), patch.object(sys, "argv", command)
+    with mocks[0], mocks[1], terminal() as file, redirect_stdout(file):
+        runpy.run_path(script, run_name="__main__")
+    record: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return record
 
-    register_schemas()
-    own = ["trainer.max_epochs=100000", "trainer.limit_val_batches=0", "test=false"]
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=[*own, *overrides])
-    OmegaConf.update(config, "paths.output_dir", str(folder))
-    config.optimized_mode = "max"
-    return config
+
+def object_of(key: str) -> Any:
+    """The object that the configuration of the run in progress names; `_target_: measure.object_of`."""
+    return _objects[key]
 
 
-def built(config: "DictConfig", folder: Path) -> "Parts":
-    """The parts of that run."""
-    from firstlight.runs.build import build
-    from firstlight.runs.folder import RunFolder
+@contextmanager
+def terminal() -> Iterator[TextIO]:
+    """A pseudo-terminal to write to, on which a progress bar is drawn; what is drawn is thrown away."""
+    master, slave = os.openpty()
+    reader = threading.Thread(target=_drain, args=(master,), daemon=True)
+    reader.start()
+    with os.fdopen(slave, "w", encoding="utf-8") as file:
+        try:
+            yield file
+        finally:
+            root = logging.getLogger()
+            for handler in [each for each in root.handlers if getattr(each, "stream", None) is file]:
+                root.removeHandler(handler)  # the run's own, which would write to a closed terminal
+    reader.join()
 
-    return build(config, RunFolder(folder), "benchmark")
+
+def _drain(master: int) -> None:
+    try:
+        while os.read(master, 65536):
+            pass
+    except OSError as error:  # Linux reports a terminal that everyone has closed as an error
+        assert error.errno == errno.EIO
+    os.close(master)
 
 
 def versions(threads: int | None = None) -> str:

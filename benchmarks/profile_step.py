@@ -2,7 +2,8 @@
 
 Lightning says when it begins and ends each part of a step, and hooks say the same of the network's parts: what a part
 takes is counted without the parts inside it. A second table is torch.profiler's, of the dearest operations. On one
-thread of a CPU; a GPU works on after it is told, so that its parts would be counted where they are waited for.
+CPU thread, unless threads= says otherwise; a GPU works on after it is told, so that its parts would be counted where
+they are waited for.
 """
 
 import re
@@ -17,7 +18,7 @@ import torch
 import tyro
 from lightning.pytorch import Callback
 from lightning.pytorch.profilers import Profiler
-from measure import built, composed, show, versions
+from measure import show, train, versions
 from torch import nn
 
 from firstlight.networks.attention import MultiHeadAttention
@@ -33,7 +34,6 @@ ACTIONS = {  # what Lightning calls a part of a step, and what we call it; the f
     r"lr_scheduler_step": "schedule",
     r"Callback|Logger|log": "callbacks and logging",
 }
-OWN = ["callbacks.model_summary=null"]  # it would be printed among the tables
 NORMS = (nn.LayerNorm, nn.RMSNorm)
 FEED_FORWARDS = (FeedForward, GatedFeedForward, LinearFeedForward)
 
@@ -48,8 +48,6 @@ class Options:
     """Steps that are timed."""
     operations: int = 8
     """Lines of the table of operations, 0: there is none."""
-    threads: int = 1
-    """CPU threads of torch."""
 
 
 class Parts(Profiler):
@@ -122,6 +120,9 @@ class Steps(Callback):
         self.last = self.first + options.steps
         self.end = self.last + 10 * (options.operations > 0)
 
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self.parts.watch(pl_module.network)
+
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         step = trainer.global_step
         if step == self.first:
@@ -137,18 +138,13 @@ class Steps(Callback):
 def main() -> None:
     """Profile and print."""
     options = tyro.cli(Options)
-    torch.set_num_threads(options.threads)
     parts = Parts()
     steps = Steps(parts, options)
+    own = ["threads=1", *options.overrides, f"trainer.max_steps={steps.end}"]
     with tempfile.TemporaryDirectory() as folder:
-        config = composed([*options.overrides, *OWN, f"trainer.max_steps={steps.end}"], Path(folder))
-        run = built(config, Path(folder))
-        parts.watch(run.module.network)  # type: ignore[arg-type]
-        run.trainer.profiler = parts  # type: ignore[attr-defined]
-        run.trainer.callbacks.append(steps)  # type: ignore[attr-defined]
-        run.trainer.fit(run.module, datamodule=run.data)
+        record = train(own, Path(folder) / "run", {"trainer.profiler": parts, "callbacks.steps": steps})
     total = sum(parts.seconds.values())
-    print(f"{' '.join(options.overrides)}: {1e3 * total / options.steps:.2f} ms a step; {versions(options.threads)}")
+    print(f"{' '.join(options.overrides)}: {1e3 * total / options.steps:.2f} ms a step; {versions(record['threads'])}")
     ranked = sorted(parts.seconds.items(), key=lambda item: -item[1])
     rows = [(name, f"{spent / total:.1%}", f"{1e3 * spent / options.steps:.3f}") for name, spent in ranked]
     show("parts of a step", ["part", "share", "ms"], rows)

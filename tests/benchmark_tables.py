@@ -1,0 +1,13 @@
+"""What the benchmarks print."""
+
+import re
+
+
+def names(printed: str) -> list[str]:
+    """The first column of the tables."""
+    return [found.strip() for found in re.findall(r"^│(.*?)│", printed, flags=re.MULTILINE)]
+
+
+def shares(printed: str) -> list[float]:
+    """The second column of the first table, in percent."""
+    return [float(share) for share in re.findall(r"│ +([\d.]+)% │ +[\d.]+ │", printed.partition("operations")[0])]

@@ -1,0 +1,223 @@
+"""Benchmarks train as src/train.py does: each is a process whose training has the global settings of a user's run."""
+
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hydra
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from omegaconf import OmegaConf
+
+from benchmark_tables import names, shares
+from firstlight.config import register_schemas
+from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
+from firstlight.runs.networks import build_network
+from tests_support import ROOT, Done, Scripts
+
+HERE = Path(__file__).parent
+GENERATOR = ["task=shakespeare", "model.dim=12", "model.num_heads=3", "context_length=7", "data.source=sample"]
+THREADS = 3
+VARIANTS = ["eager", "bfloat16", "data on the host"]
+COMMANDS = {
+    "train": ["trainer.max_steps=2", "trainer.limit_val_batches=0", "test=false"],
+    "loop": ["--pairs", "2", "--steps", "3"],
+    "loop against gpt": ["--pairs", "2", "--steps", "3", "--against", "gpt"],
+    "profile_step": ["--steps", "2"],
+    "gpu": ["--device", "cpu", "--steps", "2", "--warmup-steps", "1", "--repeats", "1"],
+    "against": ["--pairs", "1", "--steps", "50"],
+}
+LISTS = {"gpu": ["--variants", *VARIANTS], "against": ["--sizes", "tiny"]}
+BENCHMARKS = [name for name in COMMANDS if name != "train"]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Done, list[dict[str, Any]]]]:
+    """How a command ended, and the settings of each of its trainings; each command is run once."""
+    known: dict[str, tuple[Done, list[dict[str, Any]]]] = {}
+
+    def run(name: str) -> tuple[Done, list[dict[str, Any]]]:
+        if name not in known:
+            folder = tmp_path_factory.mktemp("measured")
+            file = folder / "settings.jsonl"
+            settings = ["+callbacks.settings._target_=torch_settings.Settings", f"+callbacks.settings.file={file}"]
+            script = name if name == "train" else f"../benchmarks/{name.partition(' ')[0]}"
+            overrides = [*GENERATOR, *settings, f"threads={THREADS}"]
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setenv("PYTHONPATH", str(HERE))
+                done = Scripts(folder).run_alone(script, *COMMANDS[name], *overrides, *LISTS.get(name, []))
+            assert done.returncode == 0, done.stderr
+            known[name] = done, list(map(json.loads, file.read_text().splitlines()))
+        return known[name]
+
+    return run
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_a_benchmark_trains_with_the_torch_settings_of_a_users_run(measured: Any, benchmark: str) -> None:
+    _, (of_a_run,) = measured("train")
+    _, of_trainings = measured(benchmark)
+    assert of_a_run["num_threads"] == THREADS
+    assert of_trainings
+    for settings in of_trainings:
+        assert settings == of_a_run
+
+
+@pytest.mark.parametrize("other", ["bare", "gpt"])
+def test_loop_compares_lightning_with_another_loop(measured: Any, other: str) -> None:
+    done, _ = measured("loop" if other == "bare" else "loop against gpt")
+    assert names(done.stdout) == ["Lightning", other, "ratio"]
+    assert f"{THREADS} CPU threads" in done.stdout
+
+
+def test_the_benchmark_of_gpus_runs_on_a_cpu_too(measured: Any) -> None:
+    done, trainings = measured("gpu")
+    assert names(done.stdout) == VARIANTS * 2  # of two generators
+    assert len(trainings) == 2 * len(VARIANTS)
+
+
+def test_two_programs_that_train_the_same_network_are_compared(measured: Any) -> None:
+    done, trainings = measured("against")
+    assert names(done.stdout) == ["src/train.py", "plain_gpt.py", "ratio"]
+    assert len(trainings) == 2, "one to prepare the text, and one that is measured"
+    parameters = re.match(r"([\d,]+) parameters, 1 pairs; .*, 3 CPU threads; load", done.stdout)
+    assert parameters is not None, done.stdout
+    rows = [line.strip("│").split("│")[1:] for line in done.stdout.splitlines() if line.startswith("│")]
+    ours, plain, ratio = rows
+    for each in (ours, plain):
+        step, wall, command, loss = map(float, each)
+        assert 0 < 50 * step / 1000 < command
+        assert wall > 0
+        assert loss < 5  # of about 70 characters, which untrained is 4.2
+    for i, value in enumerate(ratio[:3]):
+        assert float(value) == pytest.approx(float(ours[i]) / float(plain[i]), rel=0.05)
+
+
+def test_a_profile_of_a_generators_step_has_its_parts(measured: Any) -> None:
+    done, _ = measured("profile_step")
+    assert {"forward: attention", "forward: head", "batch", "loss", "backward", "clipping"} <= set(names(done.stdout))
+    assert sum(shares(done.stdout)) == pytest.approx(100, abs=0.05 * len(shares(done.stdout)))
+
+
+def module(path: Path) -> Any:
+    """A file as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = loaded  # where a dataclass looks its own module up
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def matmul_precision(name: str, backends: str) -> None:
+    torch.set_float32_matmul_precision(name)
+    torch.backends.cuda.matmul.fp32_precision = torch.backends.mkldnn.matmul.fp32_precision = backends
+
+
+@pytest.mark.parametrize(
+    ("change", "back"),
+    [
+        (lambda: torch.set_float32_matmul_precision("high"), lambda: matmul_precision("highest", "none")),
+        (lambda: torch.set_num_threads(2), lambda: torch.set_num_threads(1)),
+        (lambda: torch.use_deterministic_algorithms(True), lambda: torch.use_deterministic_algorithms(False)),
+        (lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
+        (
+            lambda: setattr(torch.backends.mkldnn, "enabled", False),
+            lambda: setattr(torch.backends.mkldnn, "enabled", True),
+        ),
+        (
+            lambda: setattr(torch.backends.cudnn, "benchmark", True),
+            lambda: setattr(torch.backends.cudnn, "benchmark", False),
+        ),
+        (lambda: torch.autograd.set_detect_anomaly(True), lambda: torch.autograd.set_detect_anomaly(False)),
+    ],
+    ids=["precision", "threads", "deterministic", "dtype", "mkldnn", "cudnn", "anomaly"],
+)
+def test_the_compared_settings_show_each_change(change: Callable[[], Any], back: Callable[[], Any]) -> None:
+    torch_settings = module(HERE / "torch_settings.py").torch_settings
+    before = torch_settings()
+    change()
+    try:
+        assert torch_settings() != before
+    finally:
+        back()
+    assert torch_settings() == before
+
+
+@pytest.fixture(scope="module")
+def plain_gpt() -> Any:
+    return module(ROOT / "benchmarks" / "plain_gpt.py")
+
+
+def test_the_plain_network_is_ours_with_other_names(plain_gpt: Any) -> None:
+    gpt_2 = module(ROOT / "benchmarks" / "gpt_2.py")
+    register_schemas()
+    sizes = ["model.dim=12", "model.num_heads=3", "model.num_layers=2", "context_length=7"]
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=[*gpt_2.GPT_2, *sizes])
+    ours: Any = build_network(OmegaConf.to_object(config.model), vocab_size=11, num_classes=0)
+    plain = plain_gpt.GPT(vocab_size=11, context_length=7, dim=12, num_heads=3, num_layers=2)
+    for parameter in plain.parameters():
+        torch.nn.init.normal_(parameter)
+    ours.embedding.load_state_dict(plain.tokens.state_dict())
+    ours.positions.table.load_state_dict(plain.positions.state_dict())
+    ours.final_norm.load_state_dict(plain.norm.state_dict())
+    for block, layer in zip(ours.blocks, plain.layers, strict=True):
+        attention, perceptron = block.self_attention, block.feed_forward
+        attention.norm_before.load_state_dict(layer.norm_1.state_dict())
+        perceptron.norm_before.load_state_dict(layer.norm_2.state_dict())
+        weights, biases = (part.chunk(3) for part in layer.query_key_value.parameters())
+        for name, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
+            getattr(attention.transformation, name).load_state_dict({"weight": weight, "bias": bias})
+        attention.transformation.output.load_state_dict(layer.projection.state_dict())
+        perceptron.transformation.expand.load_state_dict(layer.expand.state_dict())
+        perceptron.transformation.contract.load_state_dict(layer.contract.state_dict())
+    token_ids, targets = torch.randint(11, (2, 5, 7))
+    loss = F.cross_entropy(ours.eval()(token_ids).flatten(0, 1), targets.flatten())
+    torch.testing.assert_close(plain(token_ids, targets), loss)
+
+
+def test_the_plain_program_learns_and_writes_its_record(plain_gpt: Any, tmp_path: Path) -> None:
+    text = tmp_path / "text.bin"
+    np.tile(np.arange(5, dtype=np.uint16), 40).tofile(text)  # each token follows from the one before it
+    sizes = ["--vocab-size", "5", "--dim", "12", "--num-heads", "3", "--num-layers", "1", "--context-length", "7"]
+    options = [*sizes, "--steps", "120", "--learning-rate", "0.01", "--warmup-steps", "5"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "argv", ["plain_gpt.py", str(text), *options, "--record", str(tmp_path / "record.json")])
+        plain_gpt.main()
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["loss"] < 0.2  # untrained it is the logarithm of 5, 1.6
+    assert record["steps"] == 120
+    assert record["parameters"] == 5 * 12 + 7 * 12 + (12 * 12 * 12 + 13 * 12) + 2 * 12
+    assert record["processor_seconds"] > 0
+    assert record["wall_seconds"] > 0
+
+
+def test_the_plain_program_decays_matrices_and_sets_the_rate_as_a_cosine(plain_gpt: Any, tmp_path: Path) -> None:
+    text = tmp_path / "text.bin"
+    np.arange(11, dtype=np.uint16).tofile(text)
+    settings = plain_gpt.Settings(text, 11, dim=12, num_heads=3, context_length=7, steps=300, warmup_steps=100)
+    training = plain_gpt.Training(settings)
+    decayed, not_decayed = training.optimizer.param_groups
+    assert (decayed["weight_decay"], not_decayed["weight_decay"]) == (0.1, 0)
+    assert {parameter.ndim for parameter in decayed["params"]} == {2}
+    assert {parameter.ndim for parameter in not_decayed["params"]} == {1}
+    assert not decayed["fused"]
+    rates = []
+    for training.steps in (0, 100, 200, 300, 400):
+        rates.append(training.learning_rate())
+    assert rates == pytest.approx([1e-3 / 101, 1e-3, 5.5e-4, 1e-4, 1e-4])
+
+
+def test_a_mistake_in_a_benchmarks_overrides_is_answered_as_by_a_run(scripts: Scripts) -> None:
+    done = scripts.run_alone("../benchmarks/loop", "dropuot=1")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == scripts.run("train", "dropuot=1").stderr
