@@ -7,7 +7,8 @@ Against `bare`, both loops have the same batches, network, fused optimizer, sche
 other side is a GPT-2 in plain PyTorch (plain_gpt.py) with the loop that goes with it, and ours is set to that network.
 Lightning's side is a run of src/train.py without validation, on one CPU thread unless threads= says otherwise.
 In one process and one after the other, block by block, so that a machine whose speed drifts slows both. Prints the
-median of the pairs' ratios, and the ratio of the fastest blocks, which others on the machine disturbed least.
+processor time and the wall time of a step, and the ratios of the pairs. Other work on the machine changes processor
+time less.
 """
 
 import copy
@@ -92,14 +93,29 @@ class PlainGPTLoop:
 LOOPS: dict[str, type[BareLoop] | type[PlainGPTLoop]] = {"bare": BareLoop, "gpt": PlainGPTLoop}
 
 
+@dataclass(frozen=True)
+class Seconds:
+    """Two clocks, or the time between two readings of them. processor: of this process and all its threads."""
+
+    processor: float
+    wall: float
+
+    @classmethod
+    def now(cls) -> "Seconds":
+        return cls(time.process_time(), time.perf_counter())
+
+    def since(self, start: "Seconds") -> "Seconds":
+        return Seconds(self.processor - start.processor, self.wall - start.wall)
+
+
 class AlternateBlocks(Callback):
     """After each block of Lightning's steps, a block of the other loop on as many batches, or on the very same."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.pairs: list[tuple[float, float]] = []  # seconds of a block: Lightning, the other
+        self.pairs: list[tuple[Seconds, Seconds]] = []  # of a block: Lightning, the other
         self.batches: list[Any] = []
-        self.started_at = 0.0
+        self.started_at = Seconds.now()
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self.other = LOOPS[self.options.against](trainer, pl_module)
@@ -119,14 +135,14 @@ class AlternateBlocks(Callback):
         step = trainer.global_step - WARM_UP_STEPS
         if step < 0 or step % self.options.steps:
             return
-        seconds = time.perf_counter() - self.started_at
+        lightning = Seconds.now().since(self.started_at)
         self.batches, ahead = self.batches[: self.options.steps], self.batches[self.options.steps :]
-        started_at = time.perf_counter()
+        started_at = Seconds.now()
         self.other.run(self.batches)
         if step:
-            self.pairs.append((seconds, time.perf_counter() - started_at))
+            self.pairs.append((lightning, Seconds.now().since(started_at)))
         self.batches = ahead
-        self.started_at = time.perf_counter()
+        self.started_at = Seconds.now()
 
 
 def main() -> None:
@@ -138,18 +154,28 @@ def main() -> None:
     blocks = AlternateBlocks(options)
     with tempfile.TemporaryDirectory() as folder:
         record = train(overrides, Path(folder) / "run", {"callbacks.blocks": blocks})
-    pairs = blocks.pairs
-    ratios = [lightning / other for lightning, other in pairs]
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    rows = []
-    for name, times in zip(("Lightning", options.against), zip(*pairs, strict=True), strict=True):
-        milliseconds = [1e3 * time / options.steps for time in times]
-        rows.append((name, f"{statistics.median(milliseconds):.2f}", f"{min(milliseconds):.2f}"))
-    fastest = min(lightning for lightning, _ in pairs) / min(other for _, other in pairs)
-    rows.append(("ratio", f"{middle:.3f} (half of them {low:.3f} to {high:.3f})", f"{fastest:.3f}"))
     print(versions(record["threads"]))
     title = f"{' '.join(options.overrides)} {options.pairs} pairs of {options.steps} steps".strip()
-    show(title, ["", "median ms a step", "of the fastest block"], rows)
+    show(title, ["median of the blocks", "processor ms a step", "wall ms a step"], table(blocks.pairs, options))
+
+
+def table(pairs: list[tuple[Seconds, Seconds]], options: Options) -> list[tuple[str, ...]]:
+    """A row for each loop and one for their ratio."""
+    rows = []
+    for name, blocks in zip(("Lightning", options.against), zip(*pairs, strict=True), strict=True):
+        clocks = ([block.processor for block in blocks], [block.wall for block in blocks])
+        rows.append((name, *(f"{1e3 * statistics.median(each) / options.steps:.2f}" for each in clocks)))
+    ratios = (
+        [one.processor / other.processor for one, other in pairs],
+        [one.wall / other.wall for one, other in pairs],
+    )
+    return [*rows, ("ratio", *map(quartiles, ratios))]
+
+
+def quartiles(ratios: list[float]) -> str:
+    """The median, and between what half of them lie."""
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return f"{middle:.3f} (half of them {low:.3f} to {high:.3f})"
 
 
 if __name__ == "__main__":

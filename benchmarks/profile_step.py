@@ -1,9 +1,9 @@
 """Where the time of a training step goes: python benchmarks/profile_step.py task=sentiment model=small (--help).
 
-Lightning says when it begins and ends each part of a step, and hooks say the same of the network's parts: what a part
-takes is counted without the parts inside it. A second table is torch.profiler's, of the dearest operations. On one
-CPU thread, unless threads= says otherwise; a GPU works on after it is told, so that its parts would be counted where
-they are waited for.
+Lightning reports when it begins and ends each part of a step, and hooks report the same for the network's parts. The
+processor time of a part does not include the parts inside it. A second table shows the operations that take the most
+time, from torch.profiler. It uses one CPU thread unless threads= is given. It does not suit a GPU, which works in the
+background: its time would be counted where the CPU waits for it.
 """
 
 import re
@@ -51,7 +51,7 @@ class Options:
 
 
 class Parts(Profiler):
-    """The seconds of each part without the parts in it, while it is switched on."""
+    """The processor seconds of each part without the parts in it, while it is switched on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Parts(Profiler):
         self._open.pop()
 
     def _account(self) -> None:
-        now = time.perf_counter()
+        now = time.process_time()
         if self.is_on:
             self.seconds[self._open[-1] if self._open else ELSEWHERE] += now - self._since
         self._since = now
@@ -144,7 +144,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         record = train(own, Path(folder) / "run", {"trainer.profiler": parts, "callbacks.steps": steps})
     total = sum(parts.seconds.values())
-    print(f"{' '.join(options.overrides)}: {1e3 * total / options.steps:.2f} ms a step; {versions(record['threads'])}")
+    print(
+        f"{' '.join(options.overrides)}: {1e3 * total / options.steps:.2f} processor ms a step; {versions(record['threads'])}"
+    )
     ranked = sorted(parts.seconds.items(), key=lambda item: -item[1])
     rows = [(name, f"{spent / total:.1%}", f"{1e3 * spent / options.steps:.3f}") for name, spent in ranked]
     show("parts of a step", ["part", "share", "ms"], rows)

@@ -12,7 +12,7 @@ from benchmark_tables import names, shares
 from tests_support import ROOT
 
 SAMPLE = "data.source=sample"
-SCRIPTS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text())
+SCRIPTS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if 'if __name__ == "__main__"' in path.read_text())
 
 
 class Benchmark:
@@ -44,6 +44,24 @@ def benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
 def test_generation_compares_the_cache_with_recomputing(benchmark: Benchmark) -> None:
     sizes = ["--tokens", "7", "--dim", "12", "--heads", "3", "--layers", "2", "--context-length", "5", "--pairs", "1"]
     assert names(benchmark("generation", *sizes)) == ["cached", "recomputed", "ratio"]
+
+
+def test_loop_compares_lightning_with_a_plain_gpt_of_the_same_size(benchmark: Benchmark) -> None:
+    sizes = ["model.dim=12", "model.num_heads=3", "context_length=7", SAMPLE]
+    printed = benchmark("loop", "--pairs", "2", "--steps", "3", "--against", "gpt", *sizes)
+    assert names(printed) == ["Lightning", "gpt", "ratio"]
+    assert "1 CPU thread" in printed
+
+
+@pytest.mark.parametrize("script", ["loop", "profile_step"])
+def test_a_mistake_in_an_override_is_answered_as_by_a_run(
+    script: str, benchmark: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        benchmark(script, "dropuot=1")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
 
 
 def test_encoding_compares_three_encodings_and_two_starts(benchmark: Benchmark) -> None:
