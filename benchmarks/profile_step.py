@@ -144,9 +144,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         record = train(own, Path(folder) / "run", {"trainer.profiler": parts, "callbacks.steps": steps})
     total = sum(parts.seconds.values())
-    print(
-        f"{' '.join(options.overrides)}: {1e3 * total / options.steps:.2f} processor ms a step; {versions(record['threads'])}"
-    )
+    step = f"{1e3 * total / options.steps:.2f} processor ms a step"
+    print(f"{' '.join(options.overrides)}: {step}; {versions(record['threads'])}")
     ranked = sorted(parts.seconds.items(), key=lambda item: -item[1])
     rows = [(name, f"{spent / total:.1%}", f"{1e3 * spent / options.steps:.3f}") for name, spent in ranked]
     show("parts of a step", ["part", "share", "ms"], rows)

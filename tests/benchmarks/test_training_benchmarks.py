@@ -17,8 +17,8 @@ from omegaconf import OmegaConf
 
 from benchmark_tables import names, shares
 from firstlight.config import register_schemas
+from firstlight.lit.networks import build_network
 from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
-from firstlight.runs.networks import build_network
 from tests_support import ROOT, Done, Scripts
 
 HERE = Path(__file__).parent
