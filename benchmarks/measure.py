@@ -70,8 +70,12 @@ def train(overrides: Sequence[str], folder: Path, objects: Mapping[str, Any]) ->
     own = [f"++{key}={{_target_:measure.object_of,key:{key}}}" for key in objects]
     script = str(ROOT / "src" / "train.py")
     command = [script, *NOTHING_EVALUATED, *overrides, *own, f"hydra.run.dir={folder}"]
-    mocks = patch.dict(_objects, objects), patch.object(sys, "argv", command)
-    with mocks[0], mocks[1], terminal() as file, redirect_stdout(file):
+    with (
+        patch.dict(_objects, objects),
+        patch.object(sys, "argv", command),
+        terminal() as file,
+        redirect_stdout(file),
+    ):
         runpy.run_path(script, run_name="__main__")
     record: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     return record
