@@ -87,7 +87,10 @@ def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
     assert capsys.readouterr().err.startswith("error: 'eagre' is not one of eager, compiled, CUDA graphs, bfloat16,")
 
 
-@pytest.mark.parametrize("task", ["sentiment", "translation"])
+THIRD_KIND = pytest.param("translation", marks=pytest.mark.slow)  # the promise is kept for two kinds of network already
+
+
+@pytest.mark.parametrize("task", ["sentiment", THIRD_KIND])
 def test_a_profile_of_a_step_has_all_its_parts(benchmark: Benchmark, task: str) -> None:
     printed = benchmark("profile_step", f"task={task}", SAMPLE, "model=tiny", "context_length=31", "--steps", "3")
     network = {f"forward: {part}" for part in ("embedding", "attention", "feed-forward", "norms", "dropout", "head")}
