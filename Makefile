@@ -60,4 +60,4 @@ $(TOOLS)/.installed:
 
 clean:  ## Remove caches and builds; runs in logs/ and the environment stay
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
-	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d ! -path './$(VENV)/*' -prune -exec rm -rf {} +
