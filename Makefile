@@ -1,24 +1,25 @@
-# `make train` and `make test` need nothing but Python 3.11 or newer: they set everything up themselves.
+# `make train` and `make test` need Python 3.11 to 3.13 and nothing else: they set up everything that they use.
+# The recipes use POSIX tools and GNU make 3.81, so that they run on Linux and on macOS.
 .DEFAULT_GOAL := help
-SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
-PYTHON ?= python3
+# The first of these that is Python 3.11 to 3.13 is used. To use another: make setup PYTHON=/path/to/python
+PYTHON ?= python3 python3.13 python3.12 python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+TOOLS := build/tools
 
-.PHONY: help setup train results dashboard test test-all lint format clean
+.PHONY: help setup train results dashboard test test-all lint format audit resolve clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
 
 setup: $(INSTALLED)  ## Make .venv with everything that the project needs, pinned by constraints.txt
 
 $(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if (3, 11) <= v[:2] <= (3, 13) else f"Python 3.11 to 3.13 is needed, and $(PYTHON) is {v[0]}.{v[1]}; set PYTHON=")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@echo "Installing into $(VENV): some minutes, and several GB with the CUDA build of PyTorch"
+	@sh scripts/environment.sh $(VENV) "$(PYTHON)" -c constraints.txt -e '.[dev]'
 	@touch $@
 
 train: setup  ## The main job: train, validate and test the sentiment classifier
@@ -46,6 +47,17 @@ format: setup  ## Put the code into the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+audit: $(TOOLS)/.installed  ## Known vulnerabilities of the pinned versions; needs the network
+	$(TOOLS)/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt
+
+resolve: $(TOOLS)/.installed  ## Whether the pins install on each supported Python and platform; needs the network
+	$(TOOLS)/bin/python scripts/resolve.py
+
+$(TOOLS)/.installed:
+	@mkdir -p build
+	@sh scripts/environment.sh $(TOOLS) "$(PYTHON)" pip-audit uv
+	@touch $@
+
 clean:  ## Remove caches and builds; runs in logs/ and the environment stay
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
-	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d ! -path './$(VENV)/*' -prune -exec rm -rf {} +
