@@ -50,9 +50,9 @@ def test_every_pin_is_a_public_version_that_any_machine_can_install() -> None:
     "line",
     [
         "torch==2.13.0+cpu",
-        "torch @ file:///opt/wheels/torch-2.13.0-py3-none-any.whl",
+        "torch @ file:///home/user/wheels/torch-2.13.0-py3-none-any.whl",
         "torch @ https://example.org/torch-2.13.0-py3-none-any.whl",
-        "/opt/wheels/torch-2.13.0-py3-none-any.whl",
+        "/home/user/wheels/torch-2.13.0-py3-none-any.whl",
         "./wheels/torch-2.13.0-py3-none-any.whl",
         "--find-links wheels",
         "--extra-index-url https://example.org/simple",
