@@ -10,9 +10,9 @@ from PIL import Image
 from sklearn.metrics import confusion_matrix
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from firstlight import figures
 from firstlight.callbacks.confusion_matrix import ConfusionMatrix, print_counts
 from firstlight.data.options import Labels
-from firstlight.figures import confusion_matrix as figures
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -31,7 +31,7 @@ def counts_of(path: Path, names: list[str]) -> np.ndarray:
 @pytest.fixture
 def quick(monkeypatch) -> None:
     """Leave out the drawing, which takes longest, where a test is not about the picture."""
-    monkeypatch.setattr(figures, "confusion_matrix", lambda *_, **__: Figure(figsize=(100, 1)))
+    monkeypatch.setattr(figures, "plot_confusion_matrix", lambda *_, **__: Figure(figsize=(100, 1)))
 
 
 def evaluate(bench, stage: str, *callbacks: Callback, labels: Labels = Labels.stars):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from figures_support import check_readable
 from firstlight.figures import style
-from firstlight.figures.attention import attention_grid, attention_heads, recent_bars, recent_share
+from firstlight.figures.attention import plot_attention_grid, plot_attention_heads, plot_recent_attention, recent_share
 
 WRITTEN = ["Ein", "Hund", "spielt", ".", "[END]"]
 SOURCE = ["A", "dog", "plays"]
@@ -34,7 +34,7 @@ def shares(num_heads: int, num_queries: int, num_keys: int) -> NDArray[np.float3
 
 def draw(num_heads: int = 3, queries: Sequence[str] = WRITTEN, keys: Sequence[str] = SOURCE) -> Figure:
     """Rendered once, so that every warning of the renderer comes out."""
-    figure = attention_heads(shares(num_heads, len(queries), len(keys)), queries, keys)
+    figure = plot_attention_heads(shares(num_heads, len(queries), len(keys)), queries, keys)
     figure.draw_without_rendering()
     return figure
 
@@ -81,7 +81,7 @@ def test_all_panels_have_one_scale_from_nothing_to_everything() -> None:
 
 
 def test_the_heading_is_the_given_title() -> None:
-    figure = attention_heads(shares(2, 5, 3), WRITTEN, SOURCE, "Cross-attention at $5")
+    figure = plot_attention_heads(shares(2, 5, 3), WRITTEN, SOURCE, "Cross-attention at $5")
     assert figure.get_suptitle() == "Cross-attention at $5"
     figure.draw_without_rendering()
 
@@ -101,13 +101,13 @@ def test_a_long_token_is_shortened() -> None:
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (1, 2, 5, 3), (2, 5, 4)])
 def test_weights_of_another_shape_than_the_tokens_are_an_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"weights has shape \(.* for 5 queries and 3 keys"):
-        attention_heads(np.full(shape, 0.2), WRITTEN, SOURCE)
+        plot_attention_heads(np.full(shape, 0.2), WRITTEN, SOURCE)
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 5, 0)])
 def test_no_weights_are_an_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="there is nothing to draw"):
-        attention_heads(np.zeros(shape), WRITTEN[: shape[1]], SOURCE[: shape[2]])
+        plot_attention_heads(np.zeros(shape), WRITTEN[: shape[1]], SOURCE[: shape[2]])
 
 
 @pytest.mark.parametrize(
@@ -149,13 +149,13 @@ def test_a_figure_can_be_saved(tmp_path: Path) -> None:
 
 
 def test_the_scale_of_one_head_can_end_at_its_highest_weight() -> None:
-    figure = attention_heads(shares(1, 5, 3), WRITTEN, SOURCE, highest=0.6)
+    figure = plot_attention_heads(shares(1, 5, 3), WRITTEN, SOURCE, highest=0.6)
     assert panels(figure)[0].images[0].get_clim() == (0, 0.6)
 
 
 def test_the_grid_has_a_row_for_each_block_and_a_column_for_each_head() -> None:
     maps = {"encoder block 1": shares(3, 7, 7), "decoder block 1, cross-attention": shares(2, 5, 7)}
-    figure = attention_grid(maps)
+    figure = plot_attention_grid(maps)
     check_readable(figure)
     found = panels(figure)
     assert [axes.get_title() for axes in found] == ["head 1", "head 2", "head 3", "head 1", "head 2"]
@@ -176,7 +176,7 @@ def test_the_grid_has_a_row_for_each_block_and_a_column_for_each_head() -> None:
 def test_a_grid_of_any_shape_can_be_read_and_leaves_no_empty_space(
     num_blocks: int, num_heads: int, queries: int, keys: int
 ) -> None:
-    figure = attention_grid({f"block {i}": shares(num_heads, queries, keys) for i in range(num_blocks)})
+    figure = plot_attention_grid({f"block {i}": shares(num_heads, queries, keys) for i in range(num_blocks)})
     check_readable(figure)
     boxes = [axes.get_tightbbox() for axes in figure.axes if axes.axison]
     content = max(box.y1 for box in boxes) - min(box.y0 for box in boxes)
@@ -186,7 +186,7 @@ def test_a_grid_of_any_shape_can_be_read_and_leaves_no_empty_space(
 def test_a_grid_of_nothing_is_an_error() -> None:
     for maps in ({}, {"block 1": np.zeros((0, 3, 3))}, {"block 1": np.zeros((3, 3))}):
         with pytest.raises(ValueError, match="the maps have shapes"):
-            attention_grid(maps)
+            plot_attention_grid(maps)
 
 
 def test_the_recent_share_is_that_of_the_last_tokens_and_itself() -> None:
@@ -211,7 +211,7 @@ def test_a_recent_share_of_too_few_tokens_is_an_error(shape: tuple[int, ...]) ->
 @pytest.mark.parametrize(("num_blocks", "num_heads"), [(1, 1), (3, 4), (6, 8)])
 def test_every_head_has_a_bar_beside_those_of_its_block(num_blocks: int, num_heads: int) -> None:
     values = {f"block {i + 1}": np.linspace(0.1, 1, num_heads) for i in range(num_blocks)}
-    figure = recent_bars(values, 0.3)
+    figure = plot_recent_attention(values, 0.3)
     check_readable(figure)
     (axes,) = figure.axes
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([*np.concatenate([*values.values()])])
@@ -224,4 +224,4 @@ def test_every_head_has_a_bar_beside_those_of_its_block(num_blocks: int, num_hea
 
 def test_no_bars_are_an_error() -> None:
     with pytest.raises(ValueError, match="shares is empty"):
-        recent_bars({}, 0.5)
+        plot_recent_attention({}, 0.5)

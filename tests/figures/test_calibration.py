@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable
-from firstlight.figures.calibration import calibration, calibration_curve
+from firstlight.figures.calibration import calibration_bins, plot_calibration_curve
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8], [0.45, 0.55], [0.51, 0.49]])
 TARGETS = np.array([0, 0, 1, 1])  # right, wrong, right, wrong
 
 
 def test_confidence_and_accuracy_are_those_of_the_predicted_class() -> None:
-    found = calibration(TWO, TARGETS, bins=2)
+    found = calibration_bins(TWO, TARGETS, bins=2)
     assert found.edges.tolist() == [0.5, 0.75, 1]
     assert found.counts.tolist() == [2, 2]
     assert found.confidence.tolist() == pytest.approx([0.53, 0.85])
@@ -21,34 +21,34 @@ def test_confidence_and_accuracy_are_those_of_the_predicted_class() -> None:
 
 def test_bins_are_weighted_by_their_count() -> None:
     probabilities = np.array([[0.95, 0.05]] * 9 + [[0.55, 0.45]])
-    found = calibration(probabilities, np.zeros(10, int), bins=5)
+    found = calibration_bins(probabilities, np.zeros(10, int), bins=5)
     assert found.counts.tolist() == [1, 0, 0, 0, 9]
     assert np.isnan(found.accuracy[1:4]).all()
     assert found.error == pytest.approx(0.9 * 0.05 + 0.1 * 0.45)
 
 
 def test_bins_begin_at_the_lowest_confidence_that_the_classes_can_have() -> None:
-    found = calibration(np.full((3, 5), 0.2), np.array([0, 1, 2]), bins=4)
+    found = calibration_bins(np.full((3, 5), 0.2), np.array([0, 1, 2]), bins=4)
     assert found.edges.tolist() == pytest.approx([0.2, 0.4, 0.6, 0.8, 1])
     assert found.counts.tolist() == [3, 0, 0, 0]
 
 
 def test_full_confidence_falls_into_the_last_bin() -> None:
-    assert calibration(np.array([[0.0, 1.0]]), np.array([1])).counts.tolist() == [0] * 9 + [1]
+    assert calibration_bins(np.array([[0.0, 1.0]]), np.array([1])).counts.tolist() == [0] * 9 + [1]
 
 
 @pytest.mark.parametrize(("rows", "targets"), [(3, 2), (0, 0)])
 def test_other_shapes_are_an_error(rows: int, targets: int) -> None:
     with pytest.raises(ValueError, match="probabilities has shape"):
-        calibration(np.full((rows, 2), 0.5), np.zeros(targets, int))
+        calibration_bins(np.full((rows, 2), 0.5), np.zeros(targets, int))
 
 
 @pytest.mark.parametrize("num_classes", [2, 5])
 def test_the_figure_shows_both_and_says_the_error(num_classes: int) -> None:
     rng = np.random.default_rng(0)
     probabilities = rng.dirichlet(np.full(num_classes, 0.3), 997)
-    found = calibration(probabilities, rng.integers(num_classes, size=997))
-    figure = calibration_curve(found)
+    found = calibration_bins(probabilities, rng.integers(num_classes, size=997))
+    figure = plot_calibration_curve(found)
     check_readable(figure)
     assert figure.get_suptitle() == f"Calibration: expected calibration error {found.error:.1%}"
     top, bottom = figure.axes

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from figures_support import check_readable
 from firstlight.figures import style
-from firstlight.figures.colored_text import COLUMNS, SURPRISE, colored_words, surprising_text
+from firstlight.figures.colored_text import COLUMNS, SURPRISE, plot_colored_words, plot_surprising_text
 
 WORDS = ["this", "is", "not", "a", "$good", "thing"]
 SCORES = np.array([0.1, -0.04, -2.0, 0.0, 1.0, 0.52])
@@ -25,7 +25,7 @@ def written(figure: Figure) -> list[str]:
 
 
 def test_every_word_has_its_score_below_it() -> None:
-    figure = colored_words(WORDS, SCORES, title="Why", label="what each word adds (nats)")
+    figure = plot_colored_words(WORDS, SCORES, title="Why", label="what each word adds (nats)")
     check_readable(figure)
     texts = figure.axes[0].texts
     assert written(figure) == ["this", "+0.1", "is", "0.0", "not", "−2.0", "a", "0.0", "$good", "+1.0", "thing", "+0.5"]
@@ -36,17 +36,17 @@ def test_every_word_has_its_score_below_it() -> None:
 
 
 def test_words_for_are_blue_and_words_against_are_red_by_as_much() -> None:
-    colors = grounds(colored_words(WORDS, SCORES))
+    colors = grounds(plot_colored_words(WORDS, SCORES))
     assert tuple(colors[2]) == pytest.approx(to_rgba(style.VERMILION), abs=0.01)
     assert tuple(colors[3]) == pytest.approx((1, 1, 1, 1), abs=0.02)
     assert tuple(colors[4]) == pytest.approx(style.DIVERGING(0.75), abs=0.01)
-    (blue,) = grounds(colored_words(["good"], np.array([0.7])))
+    (blue,) = grounds(plot_colored_words(["good"], np.array([0.7])))
     assert tuple(blue) == pytest.approx(to_rgba(style.BLUE), abs=0.01)
 
 
 def test_words_keep_their_order_and_apart() -> None:
     words = [f"word{i}" * (1 + i % 3) for i in range(61)]
-    figure = colored_words(words, np.linspace(-1, 1, 61))
+    figure = plot_colored_words(words, np.linspace(-1, 1, 61))
     check_readable(figure)
     places = [text.get_position() for text in figure.axes[0].texts[::2]]
     assert written(figure)[::2] == words
@@ -58,7 +58,7 @@ def test_words_keep_their_order_and_apart() -> None:
 
 
 def test_characters_are_darker_the_more_bits_they_are_worth() -> None:
-    figure = surprising_text(list("abc"), np.array([0.0, 4.0, 99.0]))
+    figure = plot_surprising_text(list("abc"), np.array([0.0, 4.0, 99.0]))
     check_readable(figure)
     colors = grounds(figure)
     for color, share in zip(colors, (0.0, 0.5, 1.0), strict=True):
@@ -68,7 +68,7 @@ def test_characters_are_darker_the_more_bits_they_are_worth() -> None:
 
 
 def test_new_lines_are_shown_and_obeyed() -> None:
-    figure = surprising_text(["To", " ", "be", "\n", "\n", "or"], np.zeros(6))
+    figure = plot_surprising_text(["To", " ", "be", "\n", "\n", "or"], np.zeros(6))
     check_readable(figure)
     assert written(figure) == ["To", "be", "⏎", "⏎", "or"]
     lines = [text.get_position()[1] for text in figure.axes[0].texts]
@@ -76,7 +76,7 @@ def test_new_lines_are_shown_and_obeyed() -> None:
 
 
 def test_a_line_holds_so_many_characters_and_no_more() -> None:
-    figure = surprising_text(list("x" * (COLUMNS + 1)), np.zeros(COLUMNS + 1))
+    figure = plot_surprising_text(list("x" * (COLUMNS + 1)), np.zeros(COLUMNS + 1))
     check_readable(figure)
     places = [text.get_position() for text in figure.axes[0].texts]
     assert places[-2][1] == 0.5
@@ -84,24 +84,24 @@ def test_a_line_holds_so_many_characters_and_no_more() -> None:
 
 
 def test_a_long_piece_is_cut_and_wide_and_combining_characters_have_their_width() -> None:
-    long = surprising_text(["y" * 400], np.zeros(1))
+    long = plot_surprising_text(["y" * 400], np.zeros(1))
     assert written(long) == ["y" * (COLUMNS - 1) + "…"]
     check_readable(long)
-    figure = surprising_text(["日", "e\u0301", "x"], np.zeros(3))
+    figure = plot_surprising_text(["日", "e\u0301", "x"], np.zeros(3))
     assert [text.get_position()[0] for text in figure.axes[0].texts] == [1, 2.5, 3.5]
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_other_lengths_or_none_are_an_error(count: int) -> None:
     with pytest.raises(ValueError, match="pieces of text and values of shape"):
-        surprising_text(["a", "b", "c"][: 3 if count else 0], np.zeros(count))
+        plot_surprising_text(["a", "b", "c"][: 3 if count else 0], np.zeros(count))
     with pytest.raises(ValueError, match="pieces of text and values of shape"):
-        colored_words(["a", "b", "c"][: 3 if count else 0], np.zeros(count))
+        plot_colored_words(["a", "b", "c"][: 3 if count else 0], np.zeros(count))
 
 
 def test_small_scores_have_as_many_decimals_as_they_need() -> None:
-    assert written(colored_words(["a", "b"], np.array([0.041, -0.02])))[1::2] == ["+0.041", "−0.020"]
+    assert written(plot_colored_words(["a", "b"], np.array([0.041, -0.02])))[1::2] == ["+0.041", "−0.020"]
 
 
 def test_scores_of_nothing_can_be_drawn() -> None:
-    check_readable(colored_words(["a", "b"], np.zeros(2)))
+    check_readable(plot_colored_words(["a", "b"], np.zeros(2)))

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from firstlight.figures import style
-from firstlight.figures.confusion_matrix import confusion_matrix, table
+from firstlight.figures.confusion_matrix import confusion_table, plot_confusion_matrix
 
 CLASSES = ["negative", "neutral", "positive"]
 COUNTS = np.array([[7, 2, 1], [0, 0, 0], [3, 11, 1006]])
@@ -26,7 +26,7 @@ def warnings_are_errors() -> Iterator[None]:
 
 def draw(counts: NDArray[Any], classes: list[str]) -> tuple[Axes, Axes]:
     """The panels of counts and of per cent, rendered once so that every warning of the renderer comes out."""
-    figure = confusion_matrix(counts, classes)
+    figure = plot_confusion_matrix(counts, classes)
     figure.draw_without_rendering()
     return figure.axes[0], figure.axes[1]
 
@@ -84,7 +84,7 @@ def test_both_panels_have_a_colour_bar_from_zero_and_shares_end_at_a_hundred() -
 @pytest.mark.parametrize("num_classes", [1, 2, 5, 11, 20, 31])
 def test_panels_are_square_and_text_fits_its_cell_for_any_number_of_classes(num_classes: int) -> None:
     counts = np.random.default_rng(2718).integers(0, 10_000, (num_classes, num_classes))
-    figure = confusion_matrix(counts, [f"class number {index}" for index in range(num_classes)])
+    figure = plot_confusion_matrix(counts, [f"class number {index}" for index in range(num_classes)])
     for axes in figure.axes[:2]:
         panel = axes.get_window_extent()
         assert panel.width == pytest.approx(panel.height, abs=1)
@@ -107,7 +107,7 @@ def test_among_many_classes_zeros_are_left_out() -> None:
 @pytest.mark.parametrize("num_classes", [2, 5, 20])
 def test_nothing_is_cut_off_when_names_are_long(num_classes: int) -> None:
     names = [f"a name far longer than any figure has room for, number {index}" for index in range(num_classes)]
-    figure = confusion_matrix(np.eye(num_classes, dtype=int), names)
+    figure = plot_confusion_matrix(np.eye(num_classes, dtype=int), names)
     assert_inside(figure)
 
 
@@ -132,17 +132,17 @@ def test_a_dollar_in_a_name_is_no_mathematics() -> None:
 
 
 def test_the_table_has_a_row_for_each_cell_in_plain_types() -> None:
-    rows = table(COUNTS, CLASSES)
+    rows = confusion_table(COUNTS, CLASSES)
     assert len(rows) == 9
     assert rows[7] == {"true": "positive", "predicted": "neutral", "count": 11, "share_of_true": 11 / 1020}
     assert {type(value) for row in rows for value in row.values()} == {str, int, float, type(None)}
 
 
 def test_the_table_gives_no_share_for_a_class_without_examples() -> None:
-    assert [row["share_of_true"] for row in table(COUNTS, CLASSES) if row["true"] == "neutral"] == [None] * 3
+    assert [row["share_of_true"] for row in confusion_table(COUNTS, CLASSES) if row["true"] == "neutral"] == [None] * 3
 
 
-@pytest.mark.parametrize("function", [confusion_matrix, table])
+@pytest.mark.parametrize("function", [plot_confusion_matrix, confusion_table])
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
@@ -160,4 +160,4 @@ def test_other_than_square_counts_of_the_classes_is_an_error(function: Any, coun
 
 def test_no_classes_is_an_error() -> None:
     with pytest.raises(ValueError, match="for 0 classes"):
-        confusion_matrix(np.zeros((0, 0), dtype=int), [])
+        plot_confusion_matrix(np.zeros((0, 0), dtype=int), [])

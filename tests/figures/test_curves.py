@@ -5,7 +5,7 @@ import pytest
 
 from figures_support import check_readable, data_axes
 from firstlight.figures import style
-from firstlight.figures.curves import Curve, curves, running_mean
+from firstlight.figures.curves import Curve, plot_curves, running_mean
 
 STEPS = np.array([9, 19, 29])
 
@@ -15,7 +15,7 @@ def line(label: str, values: list[float], color: str = style.BLUE, *, dashed: bo
 
 
 def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
-    figure = curves(
+    figure = plot_curves(
         {
             "loss (nats)": [
                 line("training", [3.0, 2.0, 1.0], style.ORANGE, dashed=True),
@@ -37,7 +37,7 @@ def test_every_metric_has_a_panel_and_every_curve_a_line() -> None:
 
 def test_long_curves_stand_pale_behind_their_running_mean() -> None:
     steps, values = np.arange(200), np.random.default_rng(0).random(200)
-    figure = curves({"loss": [Curve("training", steps, values, style.BLUE)]})
+    figure = plot_curves({"loss": [Curve("training", steps, values, style.BLUE)]})
     check_readable(figure)
     raw, smooth = data_axes(figure)[0].lines
     assert raw.get_ydata().tolist() == values.tolist()
@@ -55,7 +55,7 @@ def test_a_running_mean_of_few_values_is_the_values() -> None:
 
 def test_a_few_very_high_losses_do_not_press_the_others_into_a_corner() -> None:
     values = np.concatenate(([4000.0], np.linspace(3, 1, 99)))
-    (axes,) = data_axes(curves({"loss": [Curve("training", np.arange(100), values, style.BLUE)]}))
+    (axes,) = data_axes(plot_curves({"loss": [Curve("training", np.arange(100), values, style.BLUE)]}))
     assert axes.get_ylim()[1] < 10
     assert axes.get_ylim()[0] < 1
 
@@ -66,7 +66,7 @@ def test_four_curves_of_two_runs_can_be_read() -> None:
         for d, color in ((0.1, style.BLUE), (0.0, style.VERMILION))
         for name in ("training", "validation")
     ]
-    figure = curves(
+    figure = plot_curves(
         {"loss (nats)": lines, "accuracy (share that is right)": lines}, title="dropout=0.1 against dropout=0"
     )
     check_readable(figure)
@@ -75,11 +75,11 @@ def test_four_curves_of_two_runs_can_be_read() -> None:
 
 def test_steps_in_the_millions_and_a_loss_that_is_no_number_can_be_drawn() -> None:
     steps = np.arange(0, 5_000_000, 250_000)
-    check_readable(curves({"loss": [Curve("training", steps, np.linspace(4, 1, 20), style.BLUE)]}))
-    check_readable(curves({"loss": [line("training", [1.0, np.nan, 2.0])]}))
+    check_readable(plot_curves({"loss": [Curve("training", steps, np.linspace(4, 1, 20), style.BLUE)]}))
+    check_readable(plot_curves({"loss": [line("training", [1.0, np.nan, 2.0])]}))
 
 
 def test_nothing_to_draw_is_an_error() -> None:
     for panels in ({}, {"loss": []}, {"loss": [line("training", [])]}):
         with pytest.raises(ValueError, match="there are no values to draw"):
-            curves(panels)
+            plot_curves(panels)

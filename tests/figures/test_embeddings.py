@@ -7,7 +7,7 @@ import pytest
 
 from figures_support import check_readable, data_axes
 from firstlight.figures import style
-from firstlight.figures.embeddings import embeddings, principal_components
+from firstlight.figures.embeddings import plot_embeddings, principal_components
 
 RNG = np.random.default_rng(0)
 TOKENS = [f"token{i}" for i in range(7)]
@@ -34,7 +34,7 @@ def test_components_that_there_are_not_are_zero() -> None:
 def test_points_have_the_colour_of_their_group() -> None:
     panels = {"embedding, PCA": RNG.normal(size=(7, 2)), "embedding, t-SNE": RNG.normal(size=(7, 2))}
     labels = {"embedding, PCA": ("1st component (50%)", "2nd component (20%)")}
-    figure = embeddings(panels, TOKENS, GROUPS, NAMES, axis_labels=labels)
+    figure = plot_embeddings(panels, TOKENS, GROUPS, NAMES, axis_labels=labels)
     check_readable(figure)
     for axes, (title, points) in zip(data_axes(figure), panels.items(), strict=True):
         assert axes.get_title() == title
@@ -48,7 +48,7 @@ def test_points_have_the_colour_of_their_group() -> None:
 
 def test_a_name_stands_beside_its_point_in_its_colour() -> None:
     points = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])
-    figure = embeddings({"map": points}, ["left", "$top", "right"], [0, 1, 2], NAMES)
+    figure = plot_embeddings({"map": points}, ["left", "$top", "right"], [0, 1, 2], NAMES)
     (axes, *_) = data_axes(figure)
     found = {text.get_text(): text for text in axes.texts}
     for name, point, color in zip(
@@ -61,7 +61,7 @@ def test_a_name_stands_beside_its_point_in_its_colour() -> None:
 def test_names_lie_neither_on_each_other_nor_on_points() -> None:
     points = RNG.normal(size=(300, 2))
     tokens = [f"word{i}" for i in range(300)]
-    figure = embeddings({"PCA": points, "t-SNE": points**3}, tokens, [i % 3 for i in range(300)], NAMES)
+    figure = plot_embeddings({"PCA": points, "t-SNE": points**3}, tokens, [i % 3 for i in range(300)], NAMES)
     check_readable(figure)
     for axes, drawn in zip(data_axes(figure), (points, points**3), strict=True):
         boxes = [text.get_window_extent() for text in axes.texts]
@@ -74,12 +74,12 @@ def test_names_lie_neither_on_each_other_nor_on_points() -> None:
 
 def test_where_there_is_room_for_one_the_first_token_is_named() -> None:
     points = np.vstack((np.zeros((9, 2)), [[1.0, 1.0]]))
-    axes = data_axes(embeddings({"map": points}, list("abcdefghij"), [0] * 10, ["vowels"]))[0]
+    axes = data_axes(plot_embeddings({"map": points}, list("abcdefghij"), [0] * 10, ["vowels"]))[0]
     assert "a" in {text.get_text() for text in axes.texts}
 
 
 def test_four_panels_have_two_rows() -> None:
-    figure = embeddings({f"map {i}": RNG.normal(size=(7, 2)) for i in range(4)}, TOKENS, GROUPS, NAMES)
+    figure = plot_embeddings({f"map {i}": RNG.normal(size=(7, 2)) for i in range(4)}, TOKENS, GROUPS, NAMES)
     check_readable(figure)
     assert len(data_axes(figure)) == 4
 
@@ -87,4 +87,4 @@ def test_four_panels_have_two_rows() -> None:
 @pytest.mark.parametrize(("count", "num_groups"), [(6, 7), (7, 6), (0, 0)])
 def test_other_lengths_are_an_error(count: int, num_groups: int) -> None:
     with pytest.raises(ValueError, match=r"tokens, .* groups, and points of shapes"):
-        embeddings({"map": np.zeros((count, 2))}, TOKENS if count else [], GROUPS[:num_groups], NAMES)
+        plot_embeddings({"map": np.zeros((count, 2))}, TOKENS if count else [], GROUPS[:num_groups], NAMES)

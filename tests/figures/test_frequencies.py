@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.frequencies import MOST_BARS, character_frequencies, coverage
+from firstlight.figures.frequencies import MOST_BARS, plot_character_frequencies, plot_coverage
 
 
 def test_characters_stand_in_the_order_of_their_frequency() -> None:
-    figure = character_frequencies(["a", "␣", "$", "q"], np.array([30, 60, 10, 0]))
+    figure = plot_character_frequencies(["a", "␣", "$", "q"], np.array([30, 60, 10, 0]))
     check_readable(figure)
     (axes,) = data_axes(figure)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["␣", "a", "$"]  # q is not met
@@ -21,7 +21,7 @@ def test_characters_stand_in_the_order_of_their_frequency() -> None:
 
 def test_seventy_characters_can_be_read_in_two_rows() -> None:
     characters = list(string.ascii_letters + " !(),-.:;?[]_—‘’“”")
-    figure = character_frequencies(characters, np.arange(1, len(characters) + 1) ** 3)
+    figure = plot_character_frequencies(characters, np.arange(1, len(characters) + 1) ** 3)
     check_readable(figure)
     first, second = data_axes(figure)
     assert len(first.patches) == 40
@@ -31,18 +31,18 @@ def test_seventy_characters_can_be_read_in_two_rows() -> None:
 
 
 def test_of_very_many_characters_the_most_frequent_are_drawn() -> None:
-    figure = character_frequencies([chr(100 + i) for i in range(300)], np.arange(300))
+    figure = plot_character_frequencies([chr(100 + i) for i in range(300)], np.arange(300))
     assert sum(len(axes.patches) for axes in data_axes(figure)) == MOST_BARS
 
 
 @pytest.mark.parametrize("counts", [[1, 2], [0, 0, 0]])
 def test_counts_that_fit_no_characters_are_an_error(counts: list[int]) -> None:
     with pytest.raises(ValueError, match="for 3 characters"):
-        character_frequencies(["a", "b", "c"], np.array(counts))
+        plot_character_frequencies(["a", "b", "c"], np.array(counts))
 
 
 def test_coverage_grows_by_the_most_frequent_words_first() -> None:
-    figure = coverage({"en": np.array([2, 5, 3]), "de": np.array([1, 1])}, {"en": (2, 0.75)})
+    figure = plot_coverage({"en": np.array([2, 5, 3]), "de": np.array([1, 1])}, {"en": (2, 0.75)})
     check_readable(figure)
     (axes,) = data_axes(figure)
     english, chosen, german = axes.lines
@@ -61,10 +61,10 @@ def test_coverage_grows_by_the_most_frequent_words_first() -> None:
 
 
 def test_a_large_vocabulary_can_be_read() -> None:
-    check_readable(coverage({"text": 1_000_000 // np.arange(1, 70_001)}, {"text": (7000, 0.93)}))
+    check_readable(plot_coverage({"text": 1_000_000 // np.arange(1, 70_001)}, {"text": (7000, 0.93)}))
 
 
 def test_no_words_are_an_error() -> None:
     for counts in ({}, {"en": np.array([], int)}):
         with pytest.raises(ValueError, match="counts is empty"):
-            coverage(counts)
+            plot_coverage(counts)

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from firstlight.figures.ladder import ladder
+from firstlight.figures.ladder import plot_ladder
 
 NAMES = ["one_head", "heads", "feed_forward", "residuals", "pre_norm"]
 LOSSES = [2.391, 2.357, 2.203, 2.117, 2.019]
@@ -25,7 +25,7 @@ def warnings_are_errors() -> Iterator[None]:
 def draw(
     names: Sequence[str] = NAMES, losses: Sequence[float] = LOSSES, published: Sequence[float | None] = PUBLISHED
 ) -> Figure:
-    figure = ladder(names, losses, published)
+    figure = plot_ladder(names, losses, published)
     figure.draw_without_rendering()
     return figure
 
@@ -112,4 +112,4 @@ def test_the_axis_says_what_it_measures() -> None:
 
 def test_a_figure_of_unequal_lists_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
-        ladder(NAMES, LOSSES, PUBLISHED[:3])
+        plot_ladder(NAMES, LOSSES, PUBLISHED[:3])

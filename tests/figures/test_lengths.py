@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.lengths import label_counts, lengths
+from firstlight.figures.lengths import plot_label_counts, plot_lengths
 
 WORDS = np.array([3, 5, 7, 11, 13, 17, 19, 23, 29, 31])
 CHARACTERS = 6 * WORDS
@@ -16,7 +16,7 @@ def heights(axes: object) -> NDArray[np.float64]:
 
 
 def test_the_bars_are_shares_of_all_texts_divided_by_what_fits() -> None:
-    figure = lengths({"words in a text": WORDS, "characters in a text": CHARACTERS}, WORDS <= 17)
+    figure = plot_lengths({"words in a text": WORDS, "characters in a text": CHARACTERS}, WORDS <= 17)
     check_readable(figure)
     for axes, name in zip(data_axes(figure), ("words in a text", "characters in a text"), strict=True):
         assert (axes.get_xlabel(), axes.get_ylabel()) == (name, "share of texts")
@@ -27,7 +27,7 @@ def test_the_bars_are_shares_of_all_texts_divided_by_what_fits() -> None:
 
 
 def test_what_is_cut_is_the_longer_part() -> None:
-    figure = lengths({"words": WORDS}, WORDS <= 17)
+    figure = plot_lengths({"words": WORDS}, WORDS <= 17)
     (axes,) = data_axes(figure)
     fits, cut = axes.containers
     last = max(bar.get_x() + bar.get_width() for bar in fits if bar.get_height())
@@ -37,7 +37,7 @@ def test_what_is_cut_is_the_longer_part() -> None:
 
 def test_the_lines_are_the_median_and_the_eighty_per_cent_point() -> None:
     values = np.arange(1, 101)
-    figure = lengths({"words": values})
+    figure = plot_lengths({"words": values})
     (axes,) = data_axes(figure)
     assert [line.get_xdata()[0] for line in axes.lines] == pytest.approx([50.5, 80.2])
     assert axes.get_title() == "half have at most 50 (dashed), 80% at most 80 (dotted)"
@@ -46,7 +46,7 @@ def test_the_lines_are_the_median_and_the_eighty_per_cent_point() -> None:
 
 def test_the_longest_hundredth_stands_in_the_last_bar() -> None:
     values = np.append(np.arange(1, 1000), 100_000)
-    (axes,) = data_axes(lengths({"words": values}))
+    (axes,) = data_axes(plot_lengths({"words": values}))
     assert axes.get_xlim()[1] < 1100
     assert heights(axes).sum() == pytest.approx(1)
 
@@ -54,17 +54,17 @@ def test_the_longest_hundredth_stands_in_the_last_bar() -> None:
 def test_a_share_is_never_rounded_to_all_or_nothing() -> None:
     fits = np.ones(1000, bool)
     fits[0] = False
-    figure = lengths({"words": np.arange(1000)}, fits, limit="50 words", beyond="is longer")
+    figure = plot_lengths({"words": np.arange(1000)}, fits, limit="50 words", beyond="is longer")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fits 50 words: 99.90%", "is longer: 0.10%"]
 
 
 def test_where_all_fit_nothing_is_said_of_a_cut() -> None:
-    figure = lengths({"words": WORDS}, WORDS > 0)
+    figure = plot_lengths({"words": WORDS}, WORDS > 0)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fits the context: 100%"]
 
 
 def test_texts_of_one_length_can_be_drawn() -> None:
-    check_readable(lengths({"words": np.full(7, 5)}, np.ones(7, bool)))
+    check_readable(plot_lengths({"words": np.full(7, 5)}, np.ones(7, bool)))
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_texts_of_one_length_can_be_drawn() -> None:
 )
 def test_lengths_of_other_texts_or_none_are_an_error(panels: dict[str, NDArray[np.int64]], fits: object) -> None:
     with pytest.raises(ValueError, match="pass as many lengths for each, at least one"):
-        lengths({name: np.array(values) for name, values in panels.items()}, fits)  # type: ignore[arg-type]
+        plot_lengths({name: np.array(values) for name, values in panels.items()}, fits)  # type: ignore[arg-type]
 
 
 def test_every_split_has_a_panel_and_every_label_a_bar() -> None:
     counts = np.array([[700, 11, 0], [5, 7, 2]])
-    figure = label_counts(counts, ["train", "test"], ["1 star", "$2", "a class with a very long name indeed"])
+    figure = plot_label_counts(counts, ["train", "test"], ["1 star", "$2", "a class with a very long name indeed"])
     check_readable(figure)
     panels = data_axes(figure)
     assert [axes.get_title() for axes in panels] == ["train (n = 711)", "test (n = 14)"]
@@ -93,9 +93,11 @@ def test_every_split_has_a_panel_and_every_label_a_bar() -> None:
 @pytest.mark.parametrize("num_labels", [2, 17, 40])
 def test_many_labels_can_be_read(num_labels: int) -> None:
     counts = np.random.default_rng(0).integers(100_000, size=(3, num_labels))
-    check_readable(label_counts(counts, ["train", "validation", "test"], [f"class {i}" for i in range(num_labels)]))
+    check_readable(
+        plot_label_counts(counts, ["train", "validation", "test"], [f"class {i}" for i in range(num_labels)])
+    )
 
 
 def test_counts_of_another_shape_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"counts has shape \(2, 3\) for 2 groups and 2 names"):
-        label_counts(np.ones((2, 3), int), ["a", "b"], ["c", "d"])
+        plot_label_counts(np.ones((2, 3), int), ["a", "b"], ["c", "d"])

@@ -3,13 +3,13 @@
 import pytest
 
 from figures_support import check_readable
-from firstlight.figures.mistakes import Mistake, mistakes
+from firstlight.figures.mistakes import Mistake, plot_mistakes
 
 LONG = "It was very good until it broke, and then it was not. " * 30
 
 
 def texts(*rows: Mistake) -> list[str]:
-    figure = mistakes(rows)
+    figure = plot_mistakes(rows)
     check_readable(figure)
     axes = figure.axes[0].get_window_extent()
     assert all(text.get_window_extent().x1 <= axes.x1 + 1 for text in figure.axes[0].texts), "wider than the lines"
@@ -44,4 +44,4 @@ def test_many_mistakes_of_any_length_can_be_read() -> None:
 
 def test_no_mistakes_are_an_error() -> None:
     with pytest.raises(ValueError, match="there are no mistakes to show"):
-        mistakes([])
+        plot_mistakes([])

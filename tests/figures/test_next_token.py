@@ -5,11 +5,11 @@ import pytest
 
 from figures_support import check_readable
 from firstlight.figures import style
-from firstlight.figures.next_token import loss_per_position, next_token_bars
+from firstlight.figures.next_token import plot_loss_per_position, plot_next_tokens
 
 
 def test_the_bars_are_the_probabilities_and_what_is_left() -> None:
-    figure = next_token_bars(["e", "␣", "$"], np.array([0.5, 0.25, 0.05]), prompt="How\nchanc")
+    figure = plot_next_tokens(["e", "␣", "$"], np.array([0.5, 0.25, 0.05]), prompt="How\nchanc")
     check_readable(figure)
     (axes,) = figure.axes
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([0.5, 0.25, 0.05, 0.2])
@@ -21,26 +21,26 @@ def test_the_bars_are_the_probabilities_and_what_is_left() -> None:
 
 
 def test_of_a_long_prompt_the_end_is_shown_and_of_none_a_beginning() -> None:
-    heading = next_token_bars(["e"], np.array([0.5]), prompt="x" * 100 + "the end").get_suptitle()
+    heading = plot_next_tokens(["e"], np.array([0.5]), prompt="x" * 100 + "the end").get_suptitle()
     assert heading.startswith("What comes after “…x")
     assert heading.endswith("xthe end”")
-    assert next_token_bars(["e"], np.array([0.5])).get_suptitle() == "How a text begins"
+    assert plot_next_tokens(["e"], np.array([0.5])).get_suptitle() == "How a text begins"
 
 
 @pytest.mark.parametrize("probabilities", [np.full(30, 1 / 40), np.array([1.0]), np.full(3, 1e-4)])
 def test_flat_and_sure_expectations_can_be_read(probabilities: np.ndarray) -> None:
-    check_readable(next_token_bars([f"piece{i}" for i in range(len(probabilities))], probabilities))
+    check_readable(plot_next_tokens([f"piece{i}" for i in range(len(probabilities))], probabilities))
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_other_lengths_are_an_error(count: int) -> None:
     with pytest.raises(ValueError, match="tokens and probabilities of shape"):
-        next_token_bars(["a", "b", "c"][: 3 if count else 0], np.full(count, 0.1))
+        plot_next_tokens(["a", "b", "c"][: 3 if count else 0], np.full(count, 0.1))
 
 
 def test_the_curve_is_the_mean_of_each_position_with_twice_its_error() -> None:
     losses = np.array([[4.0, 2.0, 1.0], [2.0, 2.0, 3.0], [3.0, 2.0, 2.0], [3.0, 2.0, 2.0]])
-    figure = loss_per_position(losses, unit="nats per character")
+    figure = plot_loss_per_position(losses, unit="nats per character")
     check_readable(figure)
     (axes,) = figure.axes
     mean, all_positions = axes.lines
@@ -55,10 +55,10 @@ def test_the_curve_is_the_mean_of_each_position_with_twice_its_error() -> None:
 
 
 def test_a_long_context_can_be_read() -> None:
-    check_readable(loss_per_position(np.random.default_rng(0).random((7, 512))))
+    check_readable(plot_loss_per_position(np.random.default_rng(0).random((7, 512))))
 
 
 @pytest.mark.parametrize("shape", [(3,), (0, 5), (2, 3, 4)])
 def test_losses_of_another_shape_are_an_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="pass \\(windows, positions\\)"):
-        loss_per_position(np.zeros(shape))
+        plot_loss_per_position(np.zeros(shape))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.norms import norms
+from firstlight.figures.norms import plot_norms
 
 NAMES = ["embedding.weight", "blocks.0.attention.query.weight", "head.bias"]
 
 
 def test_weights_and_gradients_stand_side_by_side_from_the_input_down() -> None:
-    figure = norms(NAMES, np.array([7.0, 0.5, 0.0]), np.array([1e-3, 2e-2, 0.3]))
+    figure = plot_norms(NAMES, np.array([7.0, 0.5, 0.0]), np.array([1e-3, 2e-2, 0.3]))
     check_readable(figure)
     weights, gradients = data_axes(figure)
     assert weights.lines[0].get_data()[0].tolist() == [7.0, 0.5]
@@ -27,7 +27,7 @@ def test_weights_and_gradients_stand_side_by_side_from_the_input_down() -> None:
 
 
 def test_weights_can_be_drawn_alone() -> None:
-    figure = norms(NAMES, np.array([7.0, 0.5, 2.0]))
+    figure = plot_norms(NAMES, np.array([7.0, 0.5, 2.0]))
     check_readable(figure)
     assert len(data_axes(figure)) == 1
 
@@ -36,16 +36,16 @@ def test_weights_can_be_drawn_alone() -> None:
 def test_many_layers_can_be_read(count: int) -> None:
     names = [f"decoder.{i}.cross_attention.norm_before.weight" for i in range(count)]
     values = 10 ** np.random.default_rng(0).uniform(-6, 2, size=count)
-    check_readable(norms(names, values, values[::-1]))
+    check_readable(plot_norms(names, values, values[::-1]))
 
 
 def test_gradients_of_nothing_can_be_drawn() -> None:
-    check_readable(norms(NAMES, np.ones(3), np.zeros(3)))
+    check_readable(plot_norms(NAMES, np.ones(3), np.zeros(3)))
 
 
 def test_other_lengths_are_an_error() -> None:
     for weights, gradients in ((np.ones(2), None), (np.ones(3), np.ones(2))):
         with pytest.raises(ValueError, match="there are 3 names and values of shapes"):
-            norms(NAMES, weights, gradients)
+            plot_norms(NAMES, weights, gradients)
     with pytest.raises(ValueError, match="there are 0 names"):
-        norms([], np.array([]))
+        plot_norms([], np.array([]))

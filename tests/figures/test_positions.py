@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from figures_support import check_readable, data_axes
-from firstlight.figures.positions import cosine_similarity, position_similarity, position_waves
+from firstlight.figures.positions import cosine_similarity, plot_position_similarity, plot_position_waves
 
 RNG = np.random.default_rng(0)
 
@@ -21,7 +21,7 @@ def test_the_similarity_is_the_cosine() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_encodings_stand_side_by_side_on_one_scale(count: int) -> None:
     encodings = {f"encoding {i} (this run)": RNG.normal(size=(11 + 2 * i, 5)) for i in range(count)}
-    figure = position_similarity(encodings)
+    figure = plot_position_similarity(encodings)
     check_readable(figure)
     panels = data_axes(figure)
     assert [axes.get_title() for axes in panels] == list(encodings)
@@ -35,13 +35,13 @@ def test_encodings_stand_side_by_side_on_one_scale(count: int) -> None:
 
 def test_no_encodings_are_an_error() -> None:
     with pytest.raises(ValueError, match="encodings is empty"):
-        position_similarity({})
+        plot_position_similarity({})
 
 
 @pytest.mark.parametrize("shape", [(13, 8), (50, 32), (2, 1), (128, 5), (7, 2)])
 def test_the_table_is_a_heat_map_and_some_columns_are_waves(shape: tuple[int, int]) -> None:
     table = RNG.normal(size=shape)
-    figure = position_waves(table, title="The table")
+    figure = plot_position_waves(table, title="The table")
     check_readable(figure)
     top, bottom = data_axes(figure)
     np.testing.assert_array_equal(top.images[0].get_array(), table.T)  # coordinates upwards, positions across
@@ -56,4 +56,4 @@ def test_the_table_is_a_heat_map_and_some_columns_are_waves(shape: tuple[int, in
 
 def test_a_table_of_another_shape_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"table has shape \(3,\)"):
-        position_waves(np.zeros(3))
+        plot_position_waves(np.zeros(3))

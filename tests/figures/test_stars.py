@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from firstlight.figures.stars import predicted_per_star, probability_per_star
+from firstlight.figures.stars import plot_predicted_per_star, plot_probability_per_star
 
 STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 PROBABILITY = np.array([0.02, 0.03, 0.92, 0.51, 0.97, 0.98, 1.0])
@@ -43,13 +43,13 @@ def assert_inside(figure: Figure) -> None:
 
 
 def test_each_star_that_occurs_has_a_panel_with_its_n_and_mean() -> None:
-    figure = probability_per_star(PROBABILITY, TRUE_STARS)
+    figure = plot_probability_per_star(PROBABILITY, TRUE_STARS)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["1 star\nn = 3, mean 0.32", "3 stars\nn = 1, mean 0.51", "5 stars\nn = 3, mean 0.98"]
 
 
 def test_bars_are_shares_of_the_reviews_with_that_star() -> None:
-    figure = probability_per_star(PROBABILITY, TRUE_STARS)
+    figure = plot_probability_per_star(PROBABILITY, TRUE_STARS)
     for axes in figure.axes:
         assert sum(bar.get_height() for bar in bars(axes)) == pytest.approx(100)
     one_star = [bar.get_height() for bar in bars(figure.axes[0])]
@@ -58,29 +58,31 @@ def test_bars_are_shares_of_the_reviews_with_that_star() -> None:
 
 
 def test_probabilities_of_zero_and_one_are_counted() -> None:
-    heights = [bar.get_height() for bar in bars(probability_per_star(np.array([0.0, 1.0]), np.array([2, 2])).axes[0])]
+    heights = [
+        bar.get_height() for bar in bars(plot_probability_per_star(np.array([0.0, 1.0]), np.array([2, 2])).axes[0])
+    ]
     assert (heights[0], heights[-1]) == (50, 50)
 
 
 def test_the_dashed_line_stands_at_the_mean() -> None:
-    figure = probability_per_star(PROBABILITY, TRUE_STARS)
+    figure = plot_probability_per_star(PROBABILITY, TRUE_STARS)
     assert list(np.asarray(figure.axes[0].lines[0].get_xdata())) == pytest.approx([0.97 / 3] * 2)
 
 
 def test_only_the_three_star_panel_says_that_it_was_never_trained_on() -> None:
-    figure = probability_per_star(PROBABILITY, TRUE_STARS)
+    figure = plot_probability_per_star(PROBABILITY, TRUE_STARS)
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "never trained on", ""]
 
 
 def test_panels_share_their_axes() -> None:
-    figure = probability_per_star(PROBABILITY, TRUE_STARS)
+    figure = plot_probability_per_star(PROBABILITY, TRUE_STARS)
     assert len({(*axes.get_xlim(), *axes.get_ylim()) for axes in figure.axes}) == 1
 
 
 @pytest.mark.parametrize("present", [[1], [3], [1, 2, 4, 5], [1, 2, 3, 4, 5]])
 def test_nothing_is_cut_off_and_titles_keep_apart(present: list[int]) -> None:
     stars = np.repeat(present, 12_347)
-    figure = probability_per_star(np.random.default_rng(2718).uniform(size=len(stars)), stars)
+    figure = plot_probability_per_star(np.random.default_rng(2718).uniform(size=len(stars)), stars)
     assert_inside(figure)
     titles = [axes.title.get_window_extent() for axes in figure.axes]
     assert all(left.x1 < right.x0 for left, right in pairwise(titles))
@@ -102,7 +104,7 @@ def test_other_probabilities_or_stars_are_an_error(
     probability: NDArray[Any], stars: NDArray[Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        probability_per_star(probability, stars)
+        plot_probability_per_star(probability, stars)
 
 
 # --- predicted classes ---
@@ -117,40 +119,40 @@ def widths(axes: Axes) -> NDArray[np.float64]:
 
 
 def test_each_line_is_a_true_class_made_of_shares_of_the_predicted() -> None:
-    axes = predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
+    axes = plot_predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
     assert widths(axes)[0].tolist() == [75, 25, 0, 0, 0]
     assert widths(axes)[1].tolist() == [0, 50, 0, 50, 0]
     assert axes.yaxis_inverted()  # the first class is on top
 
 
 def test_bars_of_a_line_follow_one_another() -> None:
-    axes = predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
+    axes = plot_predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
     starts = np.array([[bar.get_x() for bar in container] for container in axes.containers]).T
     np.testing.assert_allclose(starts[:, 1:], (starts + widths(axes))[:, :-1])
 
 
 def test_n_is_given_for_each_true_class() -> None:
-    axes = predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
+    axes = plot_predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels[0] == "1 star  (n = 4)"
     assert labels[2] == "3 stars  (n = 0)"
 
 
 def test_a_class_without_examples_says_so_and_draws_no_nan() -> None:
-    axes = predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
+    axes = plot_predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
     assert np.isfinite(widths(axes)).all()
     assert [text.get_position()[1] for text in axes.texts if text.get_text() == "no examples"] == [2, 3]
 
 
 def test_no_examples_at_all_draw_empty_lines() -> None:
     nothing = np.zeros(0, dtype=int)
-    figure = predicted_per_star(nothing, nothing, STARS)
+    figure = plot_predicted_per_star(nothing, nothing, STARS)
     assert widths(figure.axes[0]).sum() == 0
     assert_inside(figure)
 
 
 def test_only_correct_predictions_are_outlined() -> None:
-    axes = predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
+    axes = plot_predicted_per_star(PREDICTED, TARGETS, STARS).axes[0]
     outlined = [
         (row, column)
         for column, container in enumerate(axes.containers)
@@ -161,7 +163,7 @@ def test_only_correct_predictions_are_outlined() -> None:
 
 
 def test_the_legend_names_every_class_in_order() -> None:
-    legend = predicted_per_star(PREDICTED, TARGETS, STARS).legends[0]
+    legend = plot_predicted_per_star(PREDICTED, TARGETS, STARS).legends[0]
     assert [text.get_text() for text in legend.get_texts()] == [*STARS, "correct"]
 
 
@@ -169,7 +171,7 @@ def test_the_legend_names_every_class_in_order() -> None:
 @pytest.mark.parametrize("name", ["{}", "$ {} stars", "a name far longer than any figure has room for, number {}"])
 def test_nothing_is_cut_off_for_any_number_and_length_of_names(num_classes: int, name: str) -> None:
     everything = np.arange(num_classes)
-    assert_inside(predicted_per_star(everything, everything, [name.format(index) for index in everything]))
+    assert_inside(plot_predicted_per_star(everything, everything, [name.format(index) for index in everything]))
 
 
 @pytest.mark.parametrize(
@@ -183,9 +185,9 @@ def test_nothing_is_cut_off_for_any_number_and_length_of_names(num_classes: int,
 )
 def test_other_indices_are_an_error(predicted: NDArray[Any], targets: NDArray[Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        predicted_per_star(predicted, targets, STARS)
+        plot_predicted_per_star(predicted, targets, STARS)
 
 
 def test_no_classes_is_an_error() -> None:
     with pytest.raises(ValueError, match="classes is empty"):
-        predicted_per_star(np.zeros(0, dtype=int), np.zeros(0, dtype=int), [])
+        plot_predicted_per_star(np.zeros(0, dtype=int), np.zeros(0, dtype=int), [])

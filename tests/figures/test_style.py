@@ -92,11 +92,11 @@ def settings():  # but for the backend: to ask for it loads one
     return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}
 before = settings()
 import numpy as np
-from firstlight.figures.confusion_matrix import confusion_matrix
-from firstlight.figures.stars import predicted_per_star, probability_per_star
-confusion_matrix(np.eye(3, dtype=int), ["a", "b", "c"])
-predicted_per_star(np.array([0, 1]), np.array([1, 1]), ["a", "b"])
-probability_per_star(np.array([0.5]), np.array([3]))
+from firstlight.figures.confusion_matrix import plot_confusion_matrix
+from firstlight.figures.stars import plot_predicted_per_star, plot_probability_per_star
+plot_confusion_matrix(np.eye(3, dtype=int), ["a", "b", "c"])
+plot_predicted_per_star(np.array([0, 1]), np.array([1, 1]), ["a", "b"])
+plot_probability_per_star(np.array([0.5]), np.array([3]))
 assert "matplotlib.pyplot" not in sys.modules
 assert settings() == before
 """

@@ -64,19 +64,20 @@ class ConfusionMatrix(Callback):
             print_counts(counts, self.class_names, f"Confusion matrix, {NAMES[stage]}")
 
     def _draw(self, stage: str, counts: np.ndarray, trainer: Trainer, is_final: bool) -> None:
-        from firstlight.figures import confusion_matrix, style  # matplotlib: only where a figure is wanted
+        # matplotlib is imported only where a figure is drawn
+        from firstlight.figures import confusion_table, plot_confusion_matrix, save
 
-        figure = confusion_matrix.confusion_matrix(
+        figure = plot_confusion_matrix(
             counts, self.class_names, title=f"Confusion matrix, {NAMES[stage]}, step {trainer.global_step}"
         )
-        rows = confusion_matrix.table(counts, self.class_names)
+        rows = confusion_table(counts, self.class_names)
         publish_figure(trainer, f"{stage}/confusion_matrix", figure)
         publish_table(trainer, f"{stage}/confusion_matrix_table", rows)
         for logger in trainer.loggers:
             if isinstance(logger, WandbLogger):
                 log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)})
         if is_final:
-            style.save(figure, self.folder / f"{NAMES[stage]}.png")
+            save(figure, self.folder / f"{NAMES[stage]}.png")
             with (self.folder / f"{NAMES[stage]}.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, list(rows[0]))
                 writer.writeheader()

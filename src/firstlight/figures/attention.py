@@ -1,4 +1,4 @@
-"""What attends to what: attention weights as figures."""
+"""Figures of attention weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ LOWEST_ROW = 1.4  # inches; a label does not stand upright beside a lower one
 MOST_NUMBERED = 24  # bars; more have no room for their numbers
 
 
-def attention_heads(
+def plot_attention_heads(
     weights: NDArray[np.floating],
     queries: Sequence[str],
     keys: Sequence[str],
@@ -37,11 +37,31 @@ def attention_heads(
     *,
     highest: float = 1.0,
 ) -> Figure:
-    """Draw one map for each head: a row for each token that looks, a column for each token that is looked at.
+    """Draw the attention weights of one layer, one heat map for each head.
 
-    weights: (heads, queries, keys), rows summing to 1; highest: the end of the scale. Cells are square; of very many
-    tokens only some are named.
-    Raises ValueError if the tokens are not as many as the weights, or if there is nothing to draw.
+    A row is a token that attends (a query), a column a token that is attended to (a key). Cells are square. With many
+    tokens, only every second or third is named.
+
+    Args:
+        weights: (heads, queries, keys) float; each row sums to 1.
+        queries: the tokens of the rows, (queries,) strings.
+        keys: the tokens of the columns, (keys,) strings.
+        title: heading of the figure.
+        highest: weight at the upper end of the color scale, which starts at 0.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `weights` does not match the numbers of queries and keys, or is empty.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_attention_heads
+        >>> weights = np.full((2, 3, 3), 1 / 3)  # two heads, three tokens
+        >>> figure = plot_attention_heads(weights, queries=["How", "now", "?"], keys=["How", "now", "?"])
+        >>> [axes.get_title() for axes in figure.axes[:2]]
+        ['Head 1', 'Head 2']
     """
     weights = np.asarray(weights)
     if weights.ndim != 3 or weights.shape[1:] != (len(queries), len(keys)):
@@ -123,11 +143,30 @@ def _draw(
     return image
 
 
-def attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str = "Attention") -> Figure:
-    """Draw the maps of all blocks and heads: a row for each block, a column for each head.
+def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str = "Attention") -> Figure:
+    """Draw the attention weights of a whole network: a row of heat maps for each layer, a column for each head.
 
-    maps: the block's name -> (heads, queries, keys), rows summing to 1. The scale is that of the square root, up to the
-    highest weight, so that what is small is seen. Raises ValueError if there is nothing to draw.
+    The color scale is the square root of the weight, from 0 to the highest weight of all, so that small weights are
+    visible.
+
+    Args:
+        maps: name of the layer -> its weights, (heads, queries, keys) float; each row sums to 1. A line break replaces
+            ", " in a name.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if there are no maps, or one is empty or has another number of axes.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_attention_grid
+        >>> weights = np.full((2, 5, 5), 0.2)  # two heads, five tokens
+        >>> figure = plot_attention_grid({"block 1": weights, "block 2": weights})
+        >>> [axes.get_title() for axes in figure.axes[:4]]
+        ['head 1', 'head 2', 'head 1', 'head 2']
     """
     if not maps or any(np.ndim(weights) != 3 or not np.size(weights) for weights in maps.values()):
         raise ValueError(f"the maps have shapes {[np.shape(weights) for weights in maps.values()]}")
@@ -177,10 +216,27 @@ def _trim(figure: Figure) -> None:
 
 
 def recent_share(weights: NDArray[np.floating], last: int = 4) -> NDArray[np.float64]:
-    """The mean share that each head gives to the last tokens that a query can see, itself among them: (heads,).
+    """Return the mean share of the attention that each head gives to the most recent tokens.
 
-    weights: (heads, queries, keys) of an attention that looks back; only queries that see more than `last` tokens
-    count. Raises ValueError if there is none.
+    For the query at position i, these are the positions i - last + 1 to i. Only queries with more than `last` visible
+    tokens count.
+
+    Args:
+        weights: (heads, length, length) float of a causal attention; each row sums to 1.
+        last: number of recent tokens, the query itself included.
+
+    Returns:
+        (heads,) float64, from 0 to 1.
+
+    Raises:
+        ValueError: if `weights` has another shape, or length is not above `last`.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import recent_share
+        >>> weights = np.stack([np.eye(6), np.full((6, 6), 1 / 6)])  # attends to itself; to all alike
+        >>> recent_share(weights, last=3)
+        array([1. , 0.5])
     """
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim != 3 or weights.shape[1] != weights.shape[2] or weights.shape[1] <= last:
@@ -189,17 +245,34 @@ def recent_share(weights: NDArray[np.floating], last: int = 4) -> NDArray[np.flo
     return np.mean([weights[:, row, row - last + 1 : row + 1].sum(axis=1) for row in rows], axis=0)
 
 
-def recent_bars(
+def plot_recent_attention(
     shares: Mapping[str, NDArray[np.floating]],
     even: float,
     *,
     last: int = 4,
     title: str = "Attention to the last four tokens",
 ) -> Figure:
-    """Draw the share of the attention that goes to the last tokens, head by head, a group of bars for each block.
+    """Draw the share of the attention that goes to the most recent tokens, one bar for each head.
 
-    shares: the block's name -> (heads,); even: the share if all tokens were looked at alike.
-    Raises ValueError if there is nothing to draw.
+    Args:
+        shares: name of the layer -> (heads,) float from 0 to 1, as `recent_share` returns them; one group of bars for
+            each layer.
+        even: the share that uniform attention would give, drawn as a dashed line.
+        last: number of recent tokens that the shares are for; it appears in the label of the axis.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `shares` is empty.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_recent_attention
+        >>> figure = plot_recent_attention({"block 1": np.array([0.9, 0.4])}, even=0.12)
+        >>> figure.axes[0].get_ylabel()
+        'share of the attention on the last 4 tokens'
     """
     if not shares:
         raise ValueError("shares is empty; pass the shares of at least one block")

@@ -1,4 +1,4 @@
-"""Whether a classifier is as sure as it is right."""
+"""Figures of calibration: whether the confidence of a classifier matches its accuracy."""
 
 from typing import Any, NamedTuple
 
@@ -11,10 +11,27 @@ from firstlight.figures import style
 
 
 class Calibration(NamedTuple):
-    """Of each bin of confidence: its edges (bins + 1,), how many predictions, their mean confidence and accuracy.
+    """Confidence and accuracy of predictions, grouped into bins of confidence.
 
-    confidence and accuracy are NaN in an empty bin; error: the expected calibration error (Naeini et al. 2015), the
-    mean distance between the two, weighted by the count.
+    `calibration_bins` computes it and `plot_calibration_curve` draws it.
+
+    Attributes:
+        edges: (bins + 1,) float64, the limits of the bins.
+        counts: (bins,) int64, the number of predictions in each bin.
+        confidence: (bins,) float64, the mean probability of the predicted class; NaN for an empty bin.
+        accuracy: (bins,) float64, the share of correct predictions; NaN for an empty bin.
+        error: the expected calibration error (Naeini et al. 2015): the mean distance between confidence and accuracy,
+            weighted by the counts.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import Calibration
+        >>> found = Calibration(
+        ...     edges=np.array([0.5, 0.75, 1.0]), counts=np.array([40, 60]),
+        ...     confidence=np.array([0.6, 0.9]), accuracy=np.array([0.55, 0.95]), error=0.05,
+        ... )
+        >>> found.error
+        0.05
     """
 
     edges: NDArray[np.float64]
@@ -24,11 +41,30 @@ class Calibration(NamedTuple):
     error: float
 
 
-def calibration(probabilities: NDArray[Any], targets: NDArray[Any], bins: int = 10) -> Calibration:
-    """Compare how probable the predicted class is said to be with how often it is right.
+def calibration_bins(probabilities: NDArray[Any], targets: NDArray[Any], bins: int = 10) -> Calibration:
+    """Group predictions by confidence and compare the confidence with the accuracy of each group.
 
-    probabilities: (n, classes), rows summing to 1; targets: (n,) int. Bins are of equal width, from the lowest
-    confidence that so many classes can have, 1 / classes, to 1. Raises ValueError for other shapes, or if n is 0.
+    The confidence is the probability of the predicted class. The bins have equal widths, from 1 / classes, the lowest
+    confidence that is possible, to 1.
+
+    Args:
+        probabilities: (n, classes) float; each row sums to 1.
+        targets: (n,) int, the correct classes.
+        bins: number of bins.
+
+    Returns:
+        A `Calibration`.
+
+    Raises:
+        ValueError: if the shapes do not match, or n is 0.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import calibration_bins
+        >>> probabilities = np.array([[0.8, 0.2], [0.8, 0.2], [0.3, 0.7]])
+        >>> found = calibration_bins(probabilities, targets=np.array([0, 1, 1]), bins=2)
+        >>> found.counts.tolist(), round(found.error, 3)
+        ([1, 2], 0.3)
     """
     probabilities, targets = np.asarray(probabilities, dtype=np.float64), np.asarray(targets)
     if probabilities.ndim != 2 or targets.shape != probabilities.shape[:1] or not len(targets):
@@ -45,8 +81,26 @@ def calibration(probabilities: NDArray[Any], targets: NDArray[Any], bins: int = 
     return Calibration(edges, counts, confidence, accuracy, error)
 
 
-def calibration_curve(found: Calibration, *, title: str = "Calibration") -> Figure:
-    """Draw accuracy against confidence, with the distance that is the calibration error, and how many predictions."""
+def plot_calibration_curve(found: Calibration, *, title: str = "Calibration") -> Figure:
+    """Draw a reliability diagram: accuracy against confidence, and the number of predictions in each bin.
+
+    The heading gives the expected calibration error.
+
+    Args:
+        found: what `calibration_bins` returns.
+        title: beginning of the heading.
+
+    Returns:
+        The figure.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import calibration_bins, plot_calibration_curve
+        >>> probabilities = np.array([[0.8, 0.2], [0.8, 0.2], [0.3, 0.7]])
+        >>> figure = plot_calibration_curve(calibration_bins(probabilities, targets=np.array([0, 1, 1]), bins=2))
+        >>> figure.get_suptitle()
+        'Calibration: expected calibration error 30.0%'
+    """
     figure = style.new_figure(height=6.2)
     style.heading(figure, f"{title}: expected calibration error {found.error:.1%}")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))

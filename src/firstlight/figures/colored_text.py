@@ -1,4 +1,4 @@
-"""A text whose words or characters are coloured by a number each."""
+"""Figures of a text whose words or characters are colored by one number each."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -35,12 +35,29 @@ class _Placed(NamedTuple):
     width: int
 
 
-def colored_words(
+def plot_colored_words(
     words: Sequence[str], scores: NDArray[Any], *, title: str = "What each word says", label: str = "score"
 ) -> Figure:
-    """Draw words with their scores below them: blue for above zero, red for below, deeper for more.
+    """Draw words with a score below each: blue above zero, red below, and darker for larger scores.
 
-    scores: (words,). Raises ValueError for other lengths, or for no words.
+    Args:
+        words: (words,) strings, in the order of the text.
+        scores: (words,) float, such as attributions; the color scale is symmetric around 0.
+        title: heading of the figure.
+        label: label of the color scale, with the unit of the scores.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ, or there are no words.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_colored_words
+        >>> figure = plot_colored_words(["not", "a", "good", "film"], np.array([-0.8, 0.0, 0.5, 0.1]))
+        >>> [text.get_text() for text in figure.axes[0].texts[:2]]
+        ['not', '−0.80']
     """
     scores = _checked(words, scores)
     decimals = int(np.clip(1 - np.floor(np.log10(np.abs(scores).max() or 1)), 1, 4))  # two digits of the largest
@@ -51,7 +68,7 @@ def colored_words(
     return _draw(placed, style.DIVERGING, Normalize(-limit, limit), title=title, label=label, numbers=written, gap=0.35)
 
 
-def surprising_text(
+def plot_surprising_text(
     pieces: Sequence[str],
     bits: NDArray[Any],
     *,
@@ -59,10 +76,29 @@ def surprising_text(
     label: str = "surprise (bits per character)",
     top: float = 8.0,
 ) -> Figure:
-    """Draw a text, each piece on a ground that is darker the more bits it is worth; new lines are shown and obeyed.
+    """Draw a text with each piece on a background that is darker the more surprising the piece was.
 
-    bits: (pieces,), at least 0; whatever is above `top` has the colour of it.
-    Raises ValueError for other lengths, or for no text.
+    A new line in the text is shown as ⏎ and starts a new line.
+
+    Args:
+        pieces: (pieces,) strings whose concatenation is the text, such as its characters or tokens.
+        bits: (pieces,) float, the surprise -log2(probability) of each piece, in bits, at least 0.
+        title: heading of the figure.
+        label: label of the color scale.
+        top: upper end of the color scale; a larger value has the same color.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ, or there is no text.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_surprising_text
+        >>> figure = plot_surprising_text(list("ROMEO"), np.array([4.1, 2.0, 0.3, 0.1, 0.1]))
+        >>> "".join(text.get_text() for text in figure.axes[0].texts)
+        'ROMEO'
     """
     bits = _checked(pieces, bits)
     placed = _flow(pieces, bits, [_width(piece) for piece in pieces])

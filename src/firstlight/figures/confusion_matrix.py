@@ -1,4 +1,4 @@
-"""Which class is taken for which: the confusion matrix as a figure and as a table."""
+"""The confusion matrix, as a figure and as a table."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,21 @@ SPARSE_FROM = 11  # classes; with so many, shares are rounded and zeros left out
 
 
 class Confusion(TypedDict):
-    """One cell of the matrix; share_of_true is None for a class without examples."""
+    """One cell of a confusion matrix, as a row of a table.
+
+    `confusion_table` returns these rows.
+
+    Attributes:
+        true: name of the true class.
+        predicted: name of the predicted class.
+        count: number of examples.
+        share_of_true: count divided by the number of examples of the true class; None if there are none.
+
+    Example:
+        >>> from firstlight.figures import Confusion
+        >>> Confusion(true="negative", predicted="positive", count=3, share_of_true=0.25)["count"]
+        3
+    """
 
     true: str
     predicted: str
@@ -32,11 +46,28 @@ class Confusion(TypedDict):
     share_of_true: float | None
 
 
-def confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title: str = "Confusion matrix") -> Figure:
-    """Draw how often each true class was predicted as each class, as counts and as shares of the true class.
+def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title: str = "Confusion matrix") -> Figure:
+    """Draw a confusion matrix twice: as counts, and as per cent of each true class.
 
-    counts: (classes, classes) int, a row for each true class. Cell text shrinks, then goes, as cells get small.
-    Raises ValueError unless counts is square, of integers not below zero, and as long as classes.
+    The text in the cells shrinks as the cells get smaller, and is left out where it would not be readable.
+
+    Args:
+        counts: (classes, classes) int; the row is the true class, the column the predicted class.
+        classes: the names of the classes.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `counts` is not square, does not match `classes`, or has values that are not counts.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_confusion_matrix
+        >>> figure = plot_confusion_matrix(np.array([[40, 10], [5, 45]]), ["negative", "positive"])
+        >>> [text.get_text() for text in figure.axes[1].texts]
+        ['80.0%', '20.0%', '10.0%', '90.0%']
     """
     counts = _checked(counts, classes)
     names = [style.shorten(name) for name in classes]
@@ -56,10 +87,25 @@ def confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title: str
     return figure
 
 
-def table(counts: NDArray[Any], classes: Sequence[str]) -> list[Confusion]:
-    """The matrix as rows for a CSV file or a logger's table, one for each cell, a true class at a time.
+def confusion_table(counts: NDArray[Any], classes: Sequence[str]) -> list[Confusion]:
+    """Return a confusion matrix as rows for a CSV file or the table of a logger, one row for each cell.
 
-    counts: (classes, classes) int, a row for each true class.
+    Args:
+        counts: (classes, classes) int; the row is the true class, the column the predicted class.
+        classes: the names of the classes.
+
+    Returns:
+        classes² rows, see `Confusion`; all cells of the first true class come first.
+
+    Raises:
+        ValueError: under the same conditions as `plot_confusion_matrix`.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import confusion_table
+        >>> rows = confusion_table(np.array([[40, 10], [5, 45]]), ["negative", "positive"])
+        >>> rows[1]
+        {'true': 'negative', 'predicted': 'positive', 'count': 10, 'share_of_true': 0.2}
     """
     counts = _checked(counts, classes)
     shares = _shares(counts).tolist()

@@ -1,4 +1,4 @@
-"""How a training went."""
+"""Figures of metrics over the steps of training."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,20 @@ SMOOTHED_FROM = 20  # values of a batch each are noisy; so many are shown behind
 
 
 class Curve(NamedTuple):
-    """One line. steps, values: (n,); color: one of style's; dashed: as training is drawn, where validation is not."""
+    """One line of `plot_curves`.
+
+    Attributes:
+        label: name in the legend.
+        steps: (n,) int, the training steps.
+        values: (n,) float, the metric at these steps.
+        color: a matplotlib color.
+        dashed: whether the line is dashed.
+
+    Example:
+        >>> from firstlight.figures import Curve
+        >>> Curve("validation", steps=[100, 200], values=[1.9, 1.7], color="tab:blue").dashed
+        False
+    """
 
     label: str
     steps: NDArray[Any]
@@ -23,11 +36,29 @@ class Curve(NamedTuple):
     dashed: bool = False
 
 
-def curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training and validation") -> Figure:
-    """Draw lines over the training's steps, a panel for each metric.
+def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training and validation") -> Figure:
+    """Draw metrics over the steps of training, one panel for each metric.
 
-    panels: the metric, with its unit -> its lines. Long noisy lines are drawn pale behind their running mean.
-    Raises ValueError if there is nothing to draw.
+    A line of 20 values or more is drawn pale, with its running mean over it. Very high values at the start
+    are cut off, so that later values can be told apart.
+
+    Args:
+        panels: name of the metric with its unit, such as "loss (nats)" -> the lines of its panel.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if there are no panels, or a panel has no values.
+
+    Example:
+        >>> from firstlight.figures import Curve, plot_curves
+        >>> training = Curve("training", steps=[100, 200, 300], values=[2.1, 1.8, 1.6], color="tab:orange")
+        >>> validation = Curve("validation", steps=[100, 200, 300], values=[2.2, 2.0, 1.9], color="tab:blue")
+        >>> figure = plot_curves({"loss (nats)": [training, validation]})
+        >>> figure.axes[0].get_ylabel()
+        'loss (nats)'
     """
     if not panels or not all(any(len(line.steps) for line in lines) for lines in panels.values()):
         raise ValueError(f"there are no values to draw for {', '.join(panels) or 'any metric'}")
@@ -71,7 +102,10 @@ def curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training and 
 
 
 def running_mean(steps: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """The mean of every window of a tenth of the values, at its last step."""
+    """Return the mean of every window of a tenth of the values, and the last step of each window.
+
+    steps, values: (n,). Returns two arrays of shape (windows,).
+    """
     size = max(len(values) // 10, 1)
     sums = np.cumsum(np.insert(np.asarray(values, dtype=np.float64), 0, 0))
     return np.asarray(steps)[size - 1 :], (sums[size:] - sums[:-size]) / size

@@ -1,4 +1,4 @@
-"""Vectors of tokens as points in a plane."""
+"""Figures of token vectors as points in a plane."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,9 +21,9 @@ OFFSETS = ((0, 6), (0, -6), (1, 0), (-1, 0), (0.5, 7), (-0.5, 7), (0.5, -7), (-0
 
 
 def principal_components(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The coordinates of vectors along the directions in which they vary most, and the share of variance of each.
+    """Return the coordinates of vectors along their principal components, and the share of the variance of each.
 
-    vectors: (n, dim). Returns (n, count) and (count,). A direction points where its largest coordinate is above zero.
+    The largest entry of a component is positive. vectors: (n, dim). Returns (n, count) and (count,).
     """
     vectors = np.asarray(vectors, dtype=np.float64)
     centred = vectors - vectors.mean(axis=0)
@@ -36,7 +36,7 @@ def principal_components(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray
     return (left * sizes * np.where(sign == 0, 1, sign))[:, :count], (sizes**2 / total)[:count]
 
 
-def embeddings(
+def plot_embeddings(
     panels: Mapping[str, NDArray[Any]],
     tokens: Sequence[str],
     groups: Sequence[int],
@@ -46,10 +46,32 @@ def embeddings(
     columns: int = 2,
     title: str = "Embeddings",
 ) -> Figure:
-    """Draw tokens as points, coloured by group, a panel for each projection; names stand where there is room for them.
+    """Draw tokens as points in a plane, colored by group, one panel for each projection.
 
-    panels: title -> (tokens, 2); tokens: the most important first, which are named first; groups: (tokens,), indices
-    into names. Raises ValueError for other lengths.
+    A token is named where its name overlaps no other name and no point.
+
+    Args:
+        panels: name of the projection -> (tokens, 2) float, the coordinates of the tokens.
+        tokens: the tokens, the most important first: these are named first.
+        groups: (tokens,) int, indices into `names`.
+        names: names of the groups. A group whose name starts with "other" is grey.
+        axis_labels: name of the projection -> its labels of the x axis and the y axis.
+        columns: number of panels side by side.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the numbers of tokens, groups and points differ, or there are no tokens.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_embeddings
+        >>> points = np.array([[0.0, 1.0], [0.1, 0.9], [1.0, 0.0]])
+        >>> figure = plot_embeddings({"PCA": points}, ["a", "e", "t"], groups=[0, 0, 1], names=["vowels", "consonants"])
+        >>> figure.axes[0].get_title()
+        'PCA'
     """
     shapes = {title: np.asarray(points).shape for title, points in panels.items()}
     if not tokens or len(groups) != len(tokens) or any(shape != (len(tokens), 2) for shape in shapes.values()):

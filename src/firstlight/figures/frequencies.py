@@ -1,4 +1,4 @@
-"""How often characters and words are met, and how much of a text a vocabulary covers."""
+"""Figures of how often characters and words occur, and how much of a text a vocabulary covers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,13 +15,30 @@ PER_ROW = 40
 COVERAGES = (0.8, 0.9, 0.95, 0.99)
 
 
-def character_frequencies(
+def plot_character_frequencies(
     characters: Sequence[str], counts: NDArray[Any], *, title: str = "How often each character is met"
 ) -> Figure:
-    """Draw the share of every character, the most frequent first, on a scale on which each step up is ten times.
+    """Draw the share of each character in a text, the most frequent first, on a logarithmic scale.
 
-    characters: for people, such as ␣ for a space; counts: (characters,) int. At most the first 80 are drawn.
-    Raises ValueError for other lengths, or for nothing.
+    At most 80 characters are drawn.
+
+    Args:
+        characters: the characters as a reader should see them, such as ␣ for a space.
+        counts: (characters,) int, how often each occurs, in any order.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ, or all counts are 0.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_character_frequencies
+        >>> figure = plot_character_frequencies(["a", "e", "␣"], np.array([20, 30, 50]))
+        >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
+        ['␣', 'e', 'a']
     """
     counts = np.asarray(counts)
     if counts.shape != (len(characters),) or not counts.sum():
@@ -48,17 +65,32 @@ def character_frequencies(
     return figure
 
 
-def coverage(
+def plot_coverage(
     counts: Mapping[str, NDArray[Any]],
     chosen: Mapping[str, tuple[int, float]] | None = None,
     *,
     title: str = "How much of the text a vocabulary covers",
 ) -> Figure:
-    """Draw the share of all words that a vocabulary of the most frequent ones knows, against its size.
+    """Draw the share of a text that a vocabulary of the most frequent words covers, against the size of the vocabulary.
 
-    counts: for each text, (words,) how often each different word is met, in any order; chosen: the vocabulary that is
-    used, its size and the share that it knows, which may be less than that of the most frequent words.
-    Raises ValueError if there is nothing to count.
+    Args:
+        counts: name of the text -> (words,) int, how often each different word occurs, in any order.
+        chosen: name of the text -> size of the vocabulary in use and the share of the text that it covers, from 0 to 1;
+            drawn as a point.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `counts` is empty or has a text without words.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_coverage
+        >>> figure = plot_coverage({"reviews": np.array([50, 30, 15, 5])}, chosen={"reviews": (2, 0.8)})
+        >>> figure.axes[0].get_lines()[0].get_ydata()
+        array([0.5 , 0.8 , 0.95, 1.  ])
     """
     if not counts or not all(np.sum(values) for values in counts.values()):
         raise ValueError("counts is empty; pass how often each word is met")

@@ -1,4 +1,4 @@
-"""What each part of a network is worth, rung by rung."""
+"""The figure of an ablation: the loss of a network as parts are added to it."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,30 @@ from matplotlib.figure import Figure
 from firstlight.figures import style
 
 
-def ladder(
+def plot_ladder(
     names: Sequence[str], losses: Sequence[float], published: Sequence[float | None], title: str = "Names, rung by rung"
 ) -> Figure:
-    """The validation loss of each rung, in nats for each character, lower rungs first; a diamond where others got.
+    """Draw the validation loss of a series of networks, each with one part more, from the bottom up.
 
-    names, losses, published: (rungs,), None where nothing was published.
+    A diamond marks a published loss (post 4, names).
+
+    Args:
+        names: (rungs,) strings, the networks; an underscore is shown as a space.
+        losses: (rungs,) float, the validation losses, in nats per character.
+        published: (rungs,) float, the published losses; None where there is none.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ.
+
+    Example:
+        >>> from firstlight.figures import plot_ladder
+        >>> figure = plot_ladder(["one_head", "with_positions"], losses=[2.48, 2.31], published=[2.476, None])
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['one head', 'with positions']
     """
     figure = style.new_figure(height=1.6 + 0.6 * len(names))
     style.heading(figure, title)

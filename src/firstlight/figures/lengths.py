@@ -1,4 +1,4 @@
-"""How long texts are, and how many of them fit a context."""
+"""Figures of the lengths of texts, and of the labels of a data set."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ COLORS = [style.BLUE, style.ORANGE]  # of what fits, and of what is cut
 SHOWN = 0.99  # of the texts: the few that are much longer would press all others into a corner
 
 
-def lengths(
+def plot_lengths(
     panels: Mapping[str, NDArray[Any]],
     fits: NDArray[np.bool_] | None = None,
     *,
@@ -26,12 +26,31 @@ def lengths(
     count: str = "texts",
     beyond: str = "is cut",
 ) -> Figure:
-    """Draw the distribution of each kind of length, a panel each, with the median and the 80% point.
+    """Draw histograms of the lengths of texts, with the median and the 80th percentile.
 
-    panels: what is counted, with its unit, such as "words in a review" -> (texts,) int; fits: (texts,) bool, True where
-    a text fits the limit (None: there is none); limit, beyond: what the legend calls the two. The longest hundredth is
-    added to the last bar.
-    Raises ValueError for no texts, or lengths of another number.
+    The longest 1% of the texts are counted in the last bar.
+
+    Args:
+        panels: name of the length with its unit, such as "words in a review" -> (texts,) int. One panel for each.
+        fits: (texts,) bool, True for a text that fits the limit; such texts have another color. None: no limit.
+        title: heading of the figure.
+        limit: name of the limit in the legend.
+        count: what is counted, for the label of the y axis.
+        beyond: how the legend describes a text that does not fit.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if there are no texts, or the numbers of texts differ.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_lengths
+        >>> words = np.array([12, 30, 45, 80])
+        >>> figure = plot_lengths({"words in a review": words}, fits=words <= 50, limit="50 words")
+        >>> [text.get_text() for text in figure.legends[0].get_texts()]
+        ['fits 50 words: 75%', 'is cut: 25%']
     """
     sizes = {len(values) for values in panels.values()} | ({len(fits)} if fits is not None else set())
     if len(sizes) != 1 or 0 in sizes:
@@ -81,7 +100,7 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share in (0, 1) or 0.005 <= share < 0.995 else f"{share:.2%}"
 
 
-def label_counts(
+def plot_label_counts(
     counts: NDArray[Any],
     groups: Sequence[str],
     names: Sequence[str],
@@ -89,9 +108,27 @@ def label_counts(
     title: str = "Labels of each split",
     unit: str = "rows",
 ) -> Figure:
-    """Draw how many rows of each group have each label: a panel for each group, a bar for each label.
+    """Draw how many rows have each label: one panel for each split, one bar for each label.
 
-    counts: (groups, names) int. Raises ValueError for another shape.
+    Args:
+        counts: (groups, labels) int.
+        groups: (groups,) strings, the names of the splits.
+        names: (labels,) strings, the names of the labels.
+        title: heading of the figure.
+        unit: what is counted, for the label of the x axis.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `counts` has another shape, or is empty.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_label_counts
+        >>> figure = plot_label_counts(np.array([[70, 30], [8, 2]]), ["train", "test"], ["positive", "negative"])
+        >>> [axes.get_title() for axes in figure.axes]
+        ['train (n = 100)', 'test (n = 10)']
     """
     counts = np.asarray(counts)
     if counts.shape != (len(groups), len(names)) or not counts.size:

@@ -1,4 +1,4 @@
-"""What a classifier is sure of and wrong about."""
+"""The figure of the most confident mistakes of a classifier."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -18,7 +18,19 @@ TEXT_WIDTH = (style.WIDTH - 2 * style.MARGIN) * (1 - COLUMNS[-1]) * 72 * 0.96  #
 
 
 class Mistake(NamedTuple):
-    """One wrong prediction."""
+    """One wrong prediction, a row of `plot_mistakes`.
+
+    Attributes:
+        text: the text that was classified.
+        true: name of the true class.
+        predicted: name of the predicted class.
+        probability: probability of the predicted class, from 0 to 1.
+
+    Example:
+        >>> from firstlight.figures import Mistake
+        >>> Mistake("Not bad at all.", true="positive", predicted="negative", probability=0.97).predicted
+        'negative'
+    """
 
     text: str
     true: str
@@ -26,10 +38,26 @@ class Mistake(NamedTuple):
     probability: float
 
 
-def mistakes(rows: Sequence[Mistake], *, title: str = "The most confident mistakes") -> Figure:
-    """Draw a table of mistakes: what is right, what was predicted and how surely, and the text, cut after three lines.
+def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident mistakes") -> Figure:
+    r"""Draw a table of wrong predictions: the true class, the predicted class with its probability, and the text.
 
-    Raises ValueError if there are none.
+    A text is cut after three lines.
+
+    Args:
+        rows: the mistakes, in the order in which they are drawn.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `rows` is empty.
+
+    Example:
+        >>> from firstlight.figures import Mistake, plot_mistakes
+        >>> figure = plot_mistakes([Mistake("Not bad at all.", "positive", "negative", 0.97)])
+        >>> [text.get_text() for text in figure.axes[0].texts[3:]]
+        ['positive', 'negative\n97.0%', 'Not bad at all.']
     """
     if not rows:
         raise ValueError("there are no mistakes to show")

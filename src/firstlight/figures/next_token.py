@@ -1,4 +1,4 @@
-"""What may come next, and how hard it is to tell at each place of the context."""
+"""Figures of the next token: its probabilities, and its loss at each position of the context."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +13,29 @@ from firstlight.figures import style
 LONGEST_PROMPT = 40
 
 
-def next_token_bars(
+def plot_next_tokens(
     tokens: Sequence[str], probabilities: NDArray[Any], *, prompt: str = "", title: str | None = None
 ) -> Figure:
-    """Draw the probability of each of the likeliest next tokens, and of all others together.
+    """Draw the probabilities of the most likely next tokens, and of all other tokens together.
 
-    tokens: for people, the likeliest first; probabilities: (tokens,), at most 1 in all.
-    Raises ValueError for other lengths, or for nothing.
+    Args:
+        tokens: the most likely tokens as a reader should see them, the most likely first.
+        probabilities: (tokens,) float, from 0 to 1; their sum is at most 1.
+        prompt: the text before the next token; its end is quoted in the heading.
+        title: heading of the figure; None: made from the prompt.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ, or there are no tokens.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_next_tokens
+        >>> figure = plot_next_tokens(["e", "y"], np.array([0.75, 0.125]), prompt="perchanc")
+        >>> [text.get_text() for text in figure.axes[0].texts]
+        ['75.0%', '12.5%', '12.5%']
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     if probabilities.shape != (len(tokens),) or not len(tokens):
@@ -52,12 +68,29 @@ def next_token_bars(
     return figure
 
 
-def loss_per_position(
+def plot_loss_per_position(
     losses: NDArray[Any], *, title: str = "What the context is worth", unit: str = "nats per token"
 ) -> Figure:
-    """Draw the mean loss at each position of the context, with twice its standard error.
+    """Draw the mean loss at each position of the context, with a band of two standard errors.
 
-    losses: (windows, positions), in windows that begin anywhere. Raises ValueError for another shape, or nothing.
+    Args:
+        losses: (windows, positions) float, the loss of each token in windows of the text.
+        title: heading of the figure.
+        unit: unit of the losses, for the label of the y axis.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `losses` has another number of axes, or is empty.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_loss_per_position
+        >>> losses = np.array([[3.0, 2.0, 1.5, 1.2], [3.2, 2.2, 1.7, 1.4]])
+        >>> figure = plot_loss_per_position(losses, unit="nats per character")
+        >>> figure.axes[0].get_ylabel()
+        'loss (nats per character)'
     """
     losses = np.asarray(losses, dtype=np.float64)
     if losses.ndim != 2 or not losses.size:

@@ -1,4 +1,4 @@
-"""How large weights and gradients are, layer by layer."""
+"""The figure of the norms of weights and gradients."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,17 +13,33 @@ from firstlight.figures import style
 ROW = 0.21  # inches
 
 
-def norms(
+def plot_norms(
     names: Sequence[str],
     weights: NDArray[Any],
     gradients: NDArray[Any] | None = None,
     *,
     title: str = "Norms of weights and gradients",
 ) -> Figure:
-    """Draw the norm of every layer's weights, and of their gradient, from the input down to the output.
+    """Draw the norm of the weights of each layer, and of their gradients, on a logarithmic scale.
 
-    weights, gradients: (names,), at least 0; a zero is written, as the scale has no place for it.
-    Raises ValueError for other lengths, or for nothing.
+    Args:
+        names: (layers,) strings, from the input to the output; drawn from top to bottom.
+        weights: (layers,) float, at least 0. A norm of 0 is written as a number.
+        gradients: (layers,) float, at least 0; None: no second panel.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the lengths differ, or there are no layers.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_norms
+        >>> figure = plot_norms(["embedding", "head"], np.array([5.7, 1.2]), gradients=np.array([0.01, 0.2]))
+        >>> [axes.get_xlabel() for axes in figure.axes]
+        ['norm of the weights', 'norm of the gradient of the loss']
     """
     sides = {"weights": np.asarray(weights, dtype=np.float64)}
     if gradients is not None:

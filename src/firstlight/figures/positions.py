@@ -1,4 +1,4 @@
-"""How networks tell positions apart: similarity of position encodings, and the waves that they are made of."""
+"""Figures of position encodings: their similarity, and their values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,17 +13,38 @@ WAVES = 4
 
 
 def cosine_similarity(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """The cosine of the angle between every two vectors: (n, dim) -> (n, n); zero where one has no length."""
+    """Return the cosine of the angle between every two vectors; 0 for a vector of length 0.
+
+    vectors: (n, dim). Returns (n, n).
+    """
     vectors = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit @ unit.T
 
 
-def position_similarity(encodings: Mapping[str, NDArray[Any]], *, title: str = "How alike the positions are") -> Figure:
-    """Draw, side by side, the cosine similarity between all positions of each encoding.
+def plot_position_similarity(
+    encodings: Mapping[str, NDArray[Any]], *, title: str = "How alike the positions are"
+) -> Figure:
+    """Draw the cosine similarity between all positions, one heat map for each position encoding (post 2).
 
-    encodings: name -> (positions, dim). Raises ValueError for none.
+    Args:
+        encodings: name of the encoding -> (positions, dim) float.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `encodings` is empty.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.figures import plot_position_similarity
+        >>> from firstlight.networks import sinusoid
+        >>> figure = plot_position_similarity({"sinusoidal": sinusoid(torch.arange(16), dim=8).numpy()})
+        >>> figure.axes[0].get_title()
+        'sinusoidal'
     """
     if not encodings:
         raise ValueError("encodings is empty; pass at least one table of positions")
@@ -39,10 +60,26 @@ def position_similarity(encodings: Mapping[str, NDArray[Any]], *, title: str = "
     return figure
 
 
-def position_waves(table: NDArray[Any], *, title: str = "The position encoding") -> Figure:
-    """Draw a table of positions as a heat map, and some of its columns as waves over the positions.
+def plot_position_waves(table: NDArray[Any], *, title: str = "The position encoding") -> Figure:
+    """Draw a position encoding as a heat map, and some of its coordinates as curves over the positions (post 1).
 
-    table: (positions, dim). Raises ValueError for another shape, or nothing.
+    Args:
+        table: (positions, dim) float.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if `table` has another number of axes, or is empty.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.figures import plot_position_waves
+        >>> from firstlight.networks import sinusoid
+        >>> figure = plot_position_waves(sinusoid(torch.arange(16), dim=8).numpy())
+        >>> [text.get_text() for text in figure.legends[0].get_texts()]
+        ['coordinate 0', 'coordinate 2', 'coordinate 4', 'coordinate 6']
     """
     table = np.asarray(table)
     if table.ndim != 2 or not table.size:

@@ -1,4 +1,4 @@
-"""What a model makes of reviews with one to five stars."""
+"""Figures of predictions for reviews with one to five stars."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,14 +26,29 @@ OUTLINE: dict[str, Any] = {"edgecolor": style.INK, "linewidth": 1.6}
 IN_THE_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.TICK_SIZE, "zorder": 4}
 
 
-def probability_per_star(
+def plot_probability_per_star(
     probability: NDArray[Any], stars: NDArray[Any], *, event: str = "positive", unseen: Sequence[int] = (3,)
 ) -> Figure:
-    """Draw how a model's probability of an event, such as "positive", is distributed for each number of stars.
+    r"""Draw how the predicted probability of an event is distributed, one histogram for each number of stars (post 1).
 
-    probability: (n,) float, 0 to 1; stars: (n,) int, 1 to 5; unseen: the stars that training left out, which the figure
-    says. A panel for each star that occurs; the axes are shared.
-    Raises ValueError for other shapes or values, and if n is 0.
+    Args:
+        probability: (n,) float from 0 to 1, the predicted probability of the event for each review.
+        stars: (n,) int from 1 to 5, the true stars of each review.
+        event: name of the event, such as "positive".
+        unseen: numbers of stars that were left out of the training; the figure marks them.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the shapes differ, a value is outside its range, or n is 0.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_probability_per_star
+        >>> figure = plot_probability_per_star(np.array([0.1, 0.3, 0.9]), np.array([1, 1, 5]))
+        >>> [axes.get_title() for axes in figure.axes]
+        ['1 star\nn = 2, mean 0.20', '5 stars\nn = 1, mean 0.90']
     """
     probability, stars = _checked_pair("probability", probability, "stars", stars)
     _check_range("stars", stars, 1, 5)
@@ -56,17 +71,35 @@ def probability_per_star(
     return figure
 
 
-def predicted_per_star(
+def plot_predicted_per_star(
     predicted: NDArray[Any],
     targets: NDArray[Any],
     classes: Sequence[str],
     *,
     title: str = "Predicted class for each true class",
 ) -> Figure:
-    """Draw, for each true class, a bar made of the shares of the predicted classes; the correct one is outlined.
+    """Draw the shares of the predicted classes, one stacked bar for each true class; the correct class is outlined.
 
-    predicted, targets: (n,) int, indices into classes, which are ordered from worst to best.
-    Raises ValueError for other shapes or values. A class without examples has an empty line that says so.
+    A class without examples has an empty bar that says so.
+
+    Args:
+        predicted: (n,) int, the predicted classes, as indices into `classes`.
+        targets: (n,) int, the true classes, as indices into `classes`.
+        classes: the names of the classes, from the worst to the best.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if the shapes differ, a value is outside its range, or there are no classes.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.figures import plot_predicted_per_star
+        >>> figure = plot_predicted_per_star(np.array([0, 0, 1]), np.array([0, 1, 1]), ["negative", "positive"])
+        >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        ['negative  (n = 1)', 'positive  (n = 2)']
     """
     if not classes:
         raise ValueError("classes is empty; pass the name of each class")

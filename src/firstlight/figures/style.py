@@ -88,9 +88,28 @@ def shorten(name: str, limit: int = 22) -> str:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure about 1,200 pixels wide to a .png (or .svg, .pdf) file, whole or not at all.
+    """Write a figure about 1,200 pixels wide to a file; the suffix of the name gives the format.
 
-    Makes the folder if need be and returns the path. Raises ValueError if the suffix names no format.
+    The file is written under another name and renamed, so that it is complete or absent. A missing folder is created.
+
+    Args:
+        figure: what a `plot_…` function returns.
+        path: name of the file, which ends in .png, .svg, .pdf or another format that matplotlib knows.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: if the suffix is not the name of a format.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from firstlight.figures import plot_ladder, save
+        >>> figure = plot_ladder(["one_head", "with_positions"], losses=[2.48, 2.31], published=[2.476, None])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(figure, Path(folder) / "ladder.png").name
+        'ladder.png'
     """
     path = Path(path)
     supported = figure.canvas.get_supported_filetypes()

@@ -17,7 +17,13 @@ from firstlight.data.labels import LEFT_OUT, targets_of
 from firstlight.data.options import Labels, ReviewOptions
 from firstlight.data.sources import find_source
 from firstlight.errors import UserError
-from firstlight.figures import confusion_matrix, stars, style
+from firstlight.figures import (
+    confusion_table,
+    plot_confusion_matrix,
+    plot_predicted_per_star,
+    plot_probability_per_star,
+    save,
+)
 from firstlight.lit.losses import classification_loss, probabilities
 from firstlight.runs.evaluate import (
     EvaluateOptions,
@@ -112,11 +118,9 @@ def draw_figures(
         is_binary = options.labels is Labels.binary
         event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
         share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
-        figure = stars.probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
-        style.save(figure, folder / "probability_per_star.png")
-    style.save(
-        stars.predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png"
-    )
+        figure = plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
+        save(figure, folder / "probability_per_star.png")
+    save(plot_predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png")
 
 
 def write_confusion_matrix(
@@ -125,6 +129,6 @@ def write_confusion_matrix(
     """The confusion matrix as <path>.png and <path>.csv. targets, predicted: (n,); names: those of the classes."""
     counts = np.zeros((len(names), len(names)), dtype=np.int64)
     np.add.at(counts, (targets, predicted), 1)
-    figure = confusion_matrix.confusion_matrix(counts, names, title=f"Confusion matrix, {split}")
-    style.save(figure, path.with_suffix(".png"))
-    write_rows(path.with_suffix(".csv"), confusion_matrix.table(counts, names))
+    figure = plot_confusion_matrix(counts, names, title=f"Confusion matrix, {split}")
+    save(figure, path.with_suffix(".png"))
+    write_rows(path.with_suffix(".csv"), confusion_table(counts, names))

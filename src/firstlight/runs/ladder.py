@@ -30,11 +30,11 @@ class ShowLadder(Callback):
             return
         Console().print(table_of(rungs))
         write_rows(folder / "ladder.csv", rungs)
-        from firstlight.figures import ladder, style  # matplotlib: only where a figure is wanted
+        from firstlight.figures import plot_ladder, save  # matplotlib: only where a figure is wanted
 
         losses = [rung["validation_loss"] for rung in rungs]
-        figure = ladder.ladder([rung["rung"] for rung in rungs], losses, [rung["post"] for rung in rungs])
-        style.save(figure, folder / "ladder.png")
+        figure = plot_ladder([rung["rung"] for rung in rungs], losses, [rung["post"] for rung in rungs])
+        save(figure, folder / "ladder.png")
         log.info("The ladder is in %s", folder)
 
 

@@ -122,13 +122,11 @@ def search_of(options: PredictOptions) -> dict[str, Any]:
 
 def draw_attention(translator: "LoadedTranslator", text: str, written: list[int], path: Path) -> None:
     """What the last block of the decoder looked at, head by head, as a figure."""
-    from firstlight.figures import attention, style
+    from firstlight.figures import plot_attention_heads, save
 
     found = translator.cross_attention(text, written)
     try:
-        style.save(
-            attention.attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path
-        )
+        save(plot_attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path)
     except ValueError as error:
         raise UserError(f"--attention: {error}") from error
     print(f"wrote {path}", file=sys.stderr)

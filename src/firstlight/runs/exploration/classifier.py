@@ -4,10 +4,16 @@ import numpy as np
 
 from firstlight.data.labels import LEFT_OUT
 from firstlight.data.options import Labels
-from firstlight.figures import calibration as calibrations
-from firstlight.figures import colored_text, stars
-from firstlight.figures import confusion_matrix as matrices
-from firstlight.figures import mistakes as tables
+from firstlight.figures import (
+    Mistake,
+    calibration_bins,
+    plot_calibration_curve,
+    plot_colored_words,
+    plot_confusion_matrix,
+    plot_mistakes,
+    plot_predicted_per_star,
+    plot_probability_per_star,
+)
 from firstlight.runs.exploration import insight
 from firstlight.runs.exploration.catalog import Drawn, NothingToDrawError
 from firstlight.runs.exploration.subject import SPLIT, Subject
@@ -22,7 +28,7 @@ def confusion_matrix(subject: Subject) -> Drawn:
     predicted, targets = _used(subject)
     counts = np.zeros((len(names), len(names)), dtype=np.int64)
     np.add.at(counts, (targets, predicted), 1)
-    return Drawn(matrices.confusion_matrix(counts, names, title=f"Confusion matrix, {SPLIT}"))
+    return Drawn(plot_confusion_matrix(counts, names, title=f"Confusion matrix, {SPLIT}"))
 
 
 def probability_per_star(subject: Subject) -> Drawn:
@@ -31,21 +37,21 @@ def probability_per_star(subject: Subject) -> Drawn:
     is_binary = subject.reviews.options.labels is Labels.binary
     event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
     share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
-    return Drawn(stars.probability_per_star(share, judged.labels + 1, event=event, unseen=unseen))
+    return Drawn(plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen))
 
 
 def predicted_per_class(subject: Subject) -> Drawn:
     """The shares of the predicted classes."""
     predicted, targets = _used(subject)
-    return Drawn(stars.predicted_per_star(predicted, targets, subject.classifier.class_names))
+    return Drawn(plot_predicted_per_star(predicted, targets, subject.classifier.class_names))
 
 
 def calibration(subject: Subject) -> Drawn:
     """Accuracy against confidence."""
     judged = subject.judged
     used = judged.targets != LEFT_OUT
-    found = calibrations.calibration(judged.probabilities[used], judged.targets[used])
-    return Drawn(calibrations.calibration_curve(found, title=f"Calibration, {used.sum():,} {SPLIT} texts"))
+    found = calibration_bins(judged.probabilities[used], judged.targets[used])
+    return Drawn(plot_calibration_curve(found, title=f"Calibration, {used.sum():,} {SPLIT} texts"))
 
 
 def mistakes(subject: Subject) -> Drawn:
@@ -58,11 +64,11 @@ def mistakes(subject: Subject) -> Drawn:
     surest = wrong[np.argsort(-judged.probabilities[wrong].max(axis=1), kind="stable")][:MOST_MISTAKES]
     texts = subject.reviews.texts(judged.rows[surest])
     rows = [
-        tables.Mistake(text, names[judged.targets[i]], names[predicted[i]], float(judged.probabilities[i].max()))
+        Mistake(text, names[judged.targets[i]], names[predicted[i]], float(judged.probabilities[i].max()))
         for i, text in zip(surest, texts, strict=True)
     ]
     title = f"The {len(rows)} most confident of {len(wrong):,} mistakes, {SPLIT}"
-    return Drawn(tables.mistakes(rows, title=title))
+    return Drawn(plot_mistakes(rows, title=title))
 
 
 def attributions(subject: Subject) -> Drawn:
@@ -75,7 +81,7 @@ def attributions(subject: Subject) -> Drawn:
     if len(words) > MOST_WORDS:
         notes = [*notes, f"the first {MOST_WORDS} of {len(words)} words are drawn"]
         words, scores = words[:MOST_WORDS], scores[:MOST_WORDS]
-    figure = colored_text.colored_words(
+    figure = plot_colored_words(
         words,
         scores,
         title=f"Why “{found.label}” ({found.probability:.1%}), by {found.method}",

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from firstlight.data.encoding import SPLITS
 from firstlight.data.options import CharacterOptions, Preparation
-from firstlight.figures import frequencies
-from firstlight.figures import lengths as length_figures
+from firstlight.figures import frequencies, plot_character_frequencies, plot_coverage, plot_label_counts, plot_lengths
 from firstlight.runs.exploration.catalog import Drawn
 from firstlight.runs.exploration.insight import readable
 from firstlight.runs.exploration.subject import Subject
@@ -30,7 +29,7 @@ def lengths(subject: Subject) -> Drawn:
     characters = np.array([len(text) for text in reviews.texts(rows)])
     unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
     is_text = "labels" in subject.config["data"] and "pooling" not in subject.config["model"]
-    figure = length_figures.lengths(
+    figure = plot_lengths(
         {f"{unit} in a text": num_tokens, "characters in a text": characters},
         None if is_text else num_tokens <= subject.context_length,
         title=f"How long the texts are, {len(rows):,} of training",
@@ -45,7 +44,7 @@ def pair_lengths(subject: Subject) -> Drawn:
     rows = data.encoded.rows_of("train")
     source, target = data.encoded.source.lengths[rows], data.encoded.target.lengths[rows] + 1
     names = data.options.source_column, data.options.target_column
-    figure = length_figures.lengths(
+    figure = plot_lengths(
         {f"tokens of a source ({names[0]})": source, f"tokens of a target ({names[1]}), with the end": target},
         np.maximum(source, target) <= subject.context_length,
         title=f"How long the sentences are, {len(rows):,} pairs of training",
@@ -67,7 +66,7 @@ def labels(subject: Subject) -> Drawn:
         most = np.sort(np.argsort(-table.sum(axis=0), kind="stable")[:MOST_CLASSES])
         table, names = table[:, most], [names[i] for i in most]
         notes.append(f"the {MOST_CLASSES} most frequent of {num_labels} classes are drawn")
-    return Drawn(length_figures.label_counts(table, [SPLITS[i] for i in there], names), notes)
+    return Drawn(plot_label_counts(table, [SPLITS[i] for i in there], names), notes)
 
 
 def characters(subject: Subject) -> Drawn:
@@ -84,7 +83,7 @@ def characters(subject: Subject) -> Drawn:
     notes = []
     if (counts > 0).sum() > frequencies.MOST_BARS:
         notes.append(f"the {frequencies.MOST_BARS} most frequent of {(counts > 0).sum()} characters are drawn")
-    return Drawn(frequencies.character_frequencies(names, counts, title=title), notes)
+    return Drawn(plot_character_frequencies(names, counts, title=title), notes)
 
 
 def passages(subject: Subject) -> Drawn:
@@ -101,7 +100,7 @@ def passages(subject: Subject) -> Drawn:
         pieces = [piece for piece in PASSAGES.split(training_text(subject).strip("\n")) if piece]
         found, name, count = np.array([len(piece) for piece in pieces]), "characters in a passage", "passages"
     fits = found <= subject.context_length if isinstance(data.tokenizer, CharacterTokenizer) else None
-    figure = length_figures.lengths(
+    figure = plot_lengths(
         {name: found},
         fits,
         title=f"How long the {count} are, {len(found):,} of training",
@@ -122,7 +121,7 @@ def vocabulary(subject: Subject) -> Drawn:
             name: _counts(word for text in texts for word in SENTENCE_WORD.findall(text))
             for name, texts in zip(names, (sources, targets), strict=True)
         }
-        return Drawn(frequencies.coverage(counts))
+        return Drawn(plot_coverage(counts))
     if "labels" in subject.config["data"]:
         reviews = subject.reviews
         rows = reviews.encoded.rows_of("train")
@@ -131,8 +130,8 @@ def vocabulary(subject: Subject) -> Drawn:
         found = _counts(word for text in texts for word in tokenizer.split(text))
         known = float((reviews.encoded.ids.select(rows).ids != UNKNOWN_ID).mean())
         chosen = {"texts of training": (tokenizer.vocab_size - 2, known)} if tokenizer.kind == "word" else {}
-        return Drawn(frequencies.coverage({"texts of training": found}, chosen))
-    return Drawn(frequencies.coverage({"words of the training text": _counts(words(training_text(subject)))}))
+        return Drawn(plot_coverage({"texts of training": found}, chosen))
+    return Drawn(plot_coverage({"words of the training text": _counts(words(training_text(subject)))}))
 
 
 def training_text(subject: Subject) -> str:

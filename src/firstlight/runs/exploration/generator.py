@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from firstlight.data.windows import EveryWindow, WindowBatch
-from firstlight.figures import colored_text
-from firstlight.figures import next_token as next_tokens
+from firstlight.figures import plot_loss_per_position, plot_next_tokens, plot_surprising_text
 from firstlight.runs.exploration import insight
 from firstlight.runs.exploration.catalog import Drawn, NothingToDrawError
 from firstlight.runs.exploration.subject import SPLIT, Subject
@@ -28,7 +27,7 @@ def next_token(subject: Subject) -> Drawn:
     if subject.text is None:
         prompt = unfinished(prompt, subject.generator)
     found = subject.of_text(prompt, lambda chosen: insight.next_tokens(subject.generator, chosen))
-    figure = next_tokens.next_token_bars(found.tokens, found.probabilities, prompt=found.prompt)
+    figure = plot_next_tokens(found.tokens, found.probabilities, prompt=found.prompt)
     return Drawn(figure, [*notes, *found.notes])
 
 
@@ -57,7 +56,7 @@ def loss_per_position(subject: Subject) -> Drawn:
         raise NothingToDrawError(f"{data.source.where}: its {SPLIT} split has no whole context")
     found = torch.cat(losses).numpy()
     is_characters = isinstance(data.tokenizer, CharacterTokenizer)
-    figure = next_tokens.loss_per_position(
+    figure = plot_loss_per_position(
         found, title=f"What the context is worth, {len(found):,} {SPLIT} windows", unit=UNITS[is_characters]
     )
     return Drawn(figure)
@@ -73,7 +72,7 @@ def surprise(subject: Subject) -> Drawn:
     found = subject.of_text(text, lambda chosen: insight.surprise(subject.generator, chosen))
     characters = max(sum(map(len, found.pieces)), 1)
     mean = float(np.sum(found.bits)) / characters
-    figure = colored_text.surprising_text(
+    figure = plot_surprising_text(
         found.pieces, found.bits_per_character, title=f"How surprising the text is: {mean:.2f} bits per character"
     )
     return Drawn(figure, [*notes, *found.notes])

@@ -12,10 +12,17 @@ from firstlight.data.labels import LEFT_OUT, targets_of
 from firstlight.data.pairs import IGNORED
 from firstlight.data.windows import EveryWindow, WindowBatch
 from firstlight.errors import UserError
-from firstlight.figures import attention as attention_figures
-from firstlight.figures import embeddings as embedding_figures
-from firstlight.figures import norms as norm_figures
-from firstlight.figures import positions as position_figures
+from firstlight.figures import (
+    plot_attention_grid,
+    plot_attention_heads,
+    plot_embeddings,
+    plot_norms,
+    plot_position_similarity,
+    plot_position_waves,
+    plot_recent_attention,
+    recent_share,
+)
+from firstlight.figures.embeddings import principal_components
 from firstlight.lit.losses import classification_loss
 from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
 from firstlight.runs.exploration.catalog import Drawn, NothingToDrawError
@@ -55,7 +62,7 @@ def attention(subject: Subject) -> Drawn:
     """All maps of all blocks."""
     _, notes = subject.chosen_text()
     found = subject.attention
-    figure = attention_figures.attention_grid({part.name: part.weights for part in found.maps}, title=_title(subject))
+    figure = plot_attention_grid({part.name: part.weights for part in found.maps}, title=_title(subject))
     return Drawn(figure, [*notes, *found.notes])
 
 
@@ -69,7 +76,7 @@ def attention_head(subject: Subject) -> Drawn:
         raise UserError(f"--head {subject.head}: {part.name} has heads 1 to {num_heads}")
     head = _most_decided(part.weights) if subject.head is None else subject.head - 1
     weights = part.weights[head : head + 1]
-    figure = attention_figures.attention_heads(
+    figure = plot_attention_heads(
         weights,
         part.queries,
         part.keys,
@@ -90,7 +97,7 @@ def cross_attention(subject: Subject) -> Drawn:
     found = subject.attention
     part = [part for part in found.maps if "cross" in part.name][-1]
     title = part.name.capitalize()
-    figure = attention_figures.attention_heads(part.weights, part.queries, part.keys, title)
+    figure = plot_attention_heads(part.weights, part.queries, part.keys, title)
     for axes in figure.axes[: len(part.weights)]:
         axes.set_xlabel("token of the source")
         axes.set_ylabel("token that is written")
@@ -107,9 +114,9 @@ def attention_recent(subject: Subject) -> Drawn:
         raise NothingToDrawError(
             f"the text has {length} tokens, and {LAST + 1} or more are needed; give a longer --text"
         )
-    shares = {part.name: attention_figures.recent_share(part.weights, LAST) for part in looks_back}
+    shares = {part.name: recent_share(part.weights, LAST) for part in looks_back}
     even = float(np.mean([LAST / (row + 1) for row in range(LAST, length)]))
-    figure = attention_figures.recent_bars(
+    figure = plot_recent_attention(
         shares, even, last=LAST, title=f"Attention to the last four of up to {length} tokens"
     )
     return Drawn(figure, [*notes, *found.notes])
@@ -136,7 +143,7 @@ def position_similarity(subject: Subject) -> Drawn:
     if relative is not None:
         panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
         notes.append("relative: positions are distances here, the middle one being 0")
-    return Drawn(position_figures.position_similarity(panels), notes)
+    return Drawn(plot_position_similarity(panels), notes)
 
 
 def position_waves(subject: Subject) -> Drawn:
@@ -145,13 +152,13 @@ def position_waves(subject: Subject) -> Drawn:
     learned = _learned(subject.run)
     if learned:
         side, table = next(iter(learned.items()))
-        return Drawn(position_figures.position_waves(table, title=f"The learned positions{side}"))
+        return Drawn(plot_position_waves(table, title=f"The learned positions{side}"))
     is_rotary = model["positions"] == "rotary"
     width = (model["head_dim"] or model["dim"] // model["num_heads"]) if is_rotary else model["dim"]
     first = 0 if is_rotary else model["first_position"]
     places = first + model["position_scale"] * torch.arange(subject.context_length)
     title = "The waves by which rotary positions turn a head" if is_rotary else "The sinusoidal position encoding"
-    return Drawn(position_figures.position_waves(sinusoid(places, int(width)).numpy(), title=title))
+    return Drawn(plot_position_waves(sinusoid(places, int(width)).numpy(), title=title))
 
 
 def embeddings(subject: Subject) -> Drawn:
@@ -174,14 +181,14 @@ def embeddings(subject: Subject) -> Drawn:
     axis_labels: dict[str, tuple[str, str]] = {}
     for name, weight in tables.items():
         vectors = weight.detach().numpy()[chosen]
-        points, shares = embedding_figures.principal_components(vectors)
+        points, shares = principal_components(vectors)
         title = f"{name}, PCA"
         panels[title] = points
         axis_labels[title] = (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")
         title = f"{name}, t-SNE"
         panels[title] = _neighbours(vectors)
         axis_labels[title] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
-    figure = embedding_figures.embeddings(
+    figure = plot_embeddings(
         panels,
         names,
         groups,
@@ -206,7 +213,7 @@ def norms(subject: Subject) -> Drawn:
         notes.append(f"no gradients: {error}")
     names = [_short(name) for name in parameters]
     sizes = np.array([float(weight.detach().norm()) for weight in parameters.values()])
-    return Drawn(norm_figures.norms(names, sizes, gradients), notes)
+    return Drawn(plot_norms(names, sizes, gradients), notes)
 
 
 def vocab_size_of(run: Loaded) -> int:

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from firstlight.figures import curves as curve_figures
-from firstlight.figures import style
-from firstlight.figures.curves import Curve
+from firstlight.figures import Curve, plot_curves, style
 from firstlight.runs.exploration.catalog import Drawn, NothingToDrawError
 from firstlight.runs.exploration.subject import Subject
 from firstlight.runs.history import read_history
@@ -37,8 +35,8 @@ def curves(subject: Subject) -> Drawn:
         ]
     if not any(line.label == SPLITS["val"] for lines in panels.values() for line in lines):
         note = "nothing was validated while it was trained, so there is one curve"
-        return Drawn(curve_figures.curves(panels, title="Training"), [note])
-    return Drawn(curve_figures.curves(panels))
+        return Drawn(plot_curves(panels, title="Training"), [note])
+    return Drawn(plot_curves(panels))
 
 
 def comparison(subject: Subject) -> Drawn:
@@ -60,7 +58,7 @@ def comparison(subject: Subject) -> Drawn:
             panels[UNITS.get(metric, metric.replace("_", " "))] = lines
     if not panels:
         raise NothingToDrawError(f"{runs[0].folder.path} and {runs[1].folder.path} have no metric in common")
-    return Drawn(curve_figures.curves(panels, title=f"{names[0]} against {names[1]}"), notes)
+    return Drawn(plot_curves(panels, title=f"{names[0]} against {names[1]}"), notes)
 
 
 def history_of(run: Loaded) -> list[dict[str, Any]]:
