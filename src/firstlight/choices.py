@@ -5,7 +5,9 @@ import typing
 from collections.abc import Collection, Iterable
 from dataclasses import fields
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
+
+Choice = TypeVar("Choice", bound=Enum)
 
 
 def accept_names(options: Any, prefix: str = "") -> None:
@@ -32,7 +34,7 @@ def accept_names(options: Any, prefix: str = "") -> None:
             setattr(options, field.name, member(kinds[0], value, prefix + field.name) if value is not None else None)
 
 
-def member(kind: type[Enum], value: Any, name: str) -> Enum:
+def member(kind: type[Choice], value: Any, name: str) -> Choice:
     """The member of an enum, given itself or its name.
 
     name: what an error message calls the option. Raises ValueError if there is no such member.

@@ -236,6 +236,23 @@ def test_a_linear_feed_forward_layer_is_one_linear_layer_and_an_activation(
     assert_close(layer(hidden), function(hidden @ layer.linear.weight.T + layer.linear.bias))
 
 
+def test_a_feed_forward_layer_takes_the_name_of_its_activation() -> None:
+    hidden = torch.randn(2, 7, 15)
+    assert_close(FeedForward(15, 11, "tanh").activation(hidden), torch.tanh(hidden))
+
+
+@pytest.mark.parametrize(
+    ("activation", "message"),
+    [
+        ("rleu", "activation='rleu' must be one of relu, gelu, silu, tanh, swiglu, relu_squared"),
+        ("swiglu", "activation=swiglu has a gate, which FeedForward does not have; use GatedFeedForward"),
+    ],
+)
+def test_a_feed_forward_layer_refuses_an_activation_that_it_cannot_apply(activation: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FeedForward(15, 11, activation)
+
+
 def test_a_layer_norm_subtracts_the_mean_and_an_rms_norm_does_not() -> None:
     hidden = make_hidden(2, 7, 15) + 3.0
     layer_norm = build_norm(make_config(norm_kind=NormKind.layer)).double()

@@ -1,4 +1,4 @@
-"""The one attention: self-attention, masked attention and cross-attention are calls of the same module."""
+"""Multi-head attention: one module for self-attention, causal attention and cross-attention."""
 
 import math
 
@@ -13,7 +13,38 @@ from firstlight.networks.positions import RelativePositions, RotaryPositions
 
 
 class MultiHeadAttention(nn.Module):
-    """Scaled dot-product attention in several heads (2017): softmax(Q Kᵀ / √head_dim) V, concatenated, projected."""
+    """Scaled dot-product attention with several heads (Vaswani et al. 2017, "Attention is all you need").
+
+    Each head computes softmax(Q Kᵀ / √head_dim) V. The outputs of the heads are concatenated and projected to `dim`.
+
+    Args:
+        dim: size of the input and output vectors.
+        num_heads: number of heads.
+        head_dim: size of the queries, keys and values of one head; num_heads · head_dim may differ from `dim`.
+        bias: whether the projections to queries, keys and values have a bias.
+        output_projection: whether the concatenated heads are projected; False requires num_heads · head_dim = dim.
+        output_bias: whether the output projection has a bias.
+        rotary: rotary positions, applied to queries and keys.
+        relative: relative positions, added to the scores.
+        scale_scores: whether the scores are divided by √head_dim.
+
+    Shape:
+        - hidden: (batch, queries, dim)
+        - memory: (batch, keys, dim)
+        - output: (batch, queries, dim)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import MultiHeadAttention
+        >>> attention = MultiHeadAttention(dim=32, num_heads=4, head_dim=8)
+        >>> sum(weight.numel() for weight in attention.parameters())
+        4128
+        >>> hidden, memory = torch.randn(2, 5, 32), torch.randn(2, 7, 32)
+        >>> attention(hidden, is_causal=True).shape  # self-attention
+        torch.Size([2, 5, 32])
+        >>> attention(hidden, memory).shape  # cross-attention
+        torch.Size([2, 5, 32])
+    """
 
     def __init__(
         self,
@@ -28,7 +59,6 @@ class MultiHeadAttention(nn.Module):
         relative: RelativePositions | None = None,
         scale_scores: bool = True,
     ) -> None:
-        """scale_scores: divide them by √head_dim, as the paper does."""
         super().__init__()
         self.num_heads = num_heads
         self.scale = 1 / math.sqrt(head_dim) if scale_scores else 1.0
@@ -48,13 +78,20 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         cache: LayerCache | MemoryCache | None = None,
     ) -> Tensor:
-        """Let every position of hidden look at memory, or at hidden itself where there is no memory.
+        """Attend from every position of `hidden` to `memory`, or to `hidden` itself if there is no memory.
 
-        hidden: (batch, queries, dim); memory: (batch, keys, dim); mask: bool, broadcastable to
-        (batch, heads, queries, keys), True = may attend; is_causal: instead of a mask, the lower triangle;
-        cache: of the tokens before hidden, to which those of hidden are added; or of memory, which is read but once.
-        Returns (batch, queries, dim).
-        A query that may attend to nothing gets zeros before the output projection.
+        A query that may attend to no key gives zeros before the output projection.
+
+        Args:
+            hidden: (batch, queries, dim) float.
+            memory: (batch, keys, dim) float; None: self-attention.
+            mask: bool, broadcastable to (batch, heads, queries, keys), True where a query may attend to a key.
+            is_causal: whether a query may attend only to itself and earlier positions; not together with `mask`.
+            cache: keys and values of earlier tokens, to which those of `hidden` are appended; or the keys and values of
+                `memory`, which are computed at the first call only.
+
+        Returns:
+            (batch, queries, dim) float.
         """
         assert mask is None or not is_causal, "is_causal is instead of a mask"
         query, key, value, bias = self._project(hidden, memory, cache)
@@ -68,7 +105,10 @@ class MultiHeadAttention(nn.Module):
     def forward_with_weights(
         self, hidden: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, *, is_causal: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """The same output, and the weights it was made with: (batch, heads, queries, keys), rows summing to 1 or 0."""
+        """Return the output of `forward` and the attention weights, (batch, heads, queries, keys).
+
+        Each row of the weights sums to 1, or to 0 where the mask allows no key. The arguments are those of `forward`.
+        """
         query, key, value, bias = self._project(hidden, memory, None)
         if is_causal:
             mask = lower_triangle(query.shape[2], key.shape[2], query.device)
@@ -79,7 +119,7 @@ class MultiHeadAttention(nn.Module):
     def _project(
         self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Queries, keys and values, each (batch, heads, length, head_dim), and what positions add to the scores."""
+        """Return queries, keys and values, each (batch, heads, length, head_dim), and the scores' bias or None."""
         start = 0
         if isinstance(cache, LayerCache):
             start = cache.length
@@ -96,7 +136,7 @@ class MultiHeadAttention(nn.Module):
         return query, key, value, self.relative(query, key.shape[2], start) * self.scale
 
     def _read_on(self, hidden: Tensor, cache: LayerCache) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries of new tokens, and the keys and values of all: (batch, heads, length, head_dim) each."""
+        """Return the queries of new tokens and the keys and values of all: (batch, heads, length, head_dim) each."""
         projected = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))
         parts = projected.unflatten(-1, (3, -1)).transpose(1, 2)  # (batch, 3, new, heads * head_dim)
         query, key = self._heads(self._placed(parts[:, :2], cache.length)).unbind(1)
@@ -106,7 +146,7 @@ class MultiHeadAttention(nn.Module):
         return self._heads(self._placed(self.key(memory))), self._heads(self.value(memory))
 
     def _placed(self, projected: Tensor, start: int = 0) -> Tensor:
-        """Turned by its position, where positions are rotary. (…, length, heads * head_dim)."""
+        """Apply rotary positions, if there are any, to (…, length, heads * head_dim)."""
         return projected if self.rotary is None else self.rotary(projected, start)
 
     def _heads(self, projected: Tensor) -> Tensor:
@@ -119,19 +159,19 @@ class MultiHeadAttention(nn.Module):
 
 
 def allowed(bias: Tensor, mask: Tensor | None, *, is_causal: bool) -> Tensor:
-    """What is added to the scores: the bias, or -inf where the mask forbids. (batch, heads, queries, keys)."""
+    """Return what is added to the scores: the bias, or -inf where the mask forbids. (batch, heads, queries, keys)."""
     if is_causal:
         mask = lower_triangle(bias.shape[-2], bias.shape[-1], bias.device)
     return bias if mask is None else bias.masked_fill(~mask, -math.inf)
 
 
 def lower_triangle(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-    """What is_causal means, as a mask: (1, 1, queries, keys)."""
+    """Return the mask that is_causal stands for: (1, 1, queries, keys)."""
     return masks.causal(torch.arange(num_queries, device=device), torch.arange(num_keys, device=device))
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Softmax over the last axis of what the mask allows; a row with nothing allowed is all zeros, not NaN."""
+    """Return the softmax over the last axis of what the mask allows; a row with nothing allowed is all zeros."""
     if mask is None:
         return scores.softmax(dim=-1)
     lowest = torch.finfo(scores.dtype).min  # not -inf, which would make the gradient of an empty row NaN on its way
@@ -139,7 +179,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiHeadAttention:
-    """The attention that the config describes; between two texts (cross) positions mean nothing."""
+    """Return the attention that the config describes; cross-attention has no positions."""
     rotary, relative = None, None
     if config.positions is Positions.rotary and not cross:
         rotary = RotaryPositions(

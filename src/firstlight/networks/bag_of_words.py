@@ -1,4 +1,4 @@
-"""Classifiers without attention, which say what attention is worth: neither knows the order of the words."""
+"""Classifiers without attention and without word order, as baselines for the transformer."""
 
 import torch
 from torch import Tensor, nn
@@ -8,10 +8,31 @@ from firstlight.networks.token_dropout import TokenDropout
 
 
 class BagOfWords(nn.Module):
-    """The mean of the words' vectors, and a linear layer."""
+    """A classifier that averages the vectors of the words and applies a linear layer.
+
+    It is a baseline: the order of the words does not matter.
+
+    Args:
+        config: of its fields, `dim`, `context_length`, `dropout`, `token_dropout` and `embedding_std` are used.
+        vocab_size: number of token ids.
+        num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
+        unknown_id: the token id that `config.token_dropout` writes in place of others.
+
+    Shape:
+        - token_ids: (batch, length) int
+        - padding_mask: (batch, length) bool
+        - output: (batch, num_outputs) logits
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import BagOfWords, ClassifierConfig
+        >>> network = BagOfWords(ClassifierConfig(dim=8), vocab_size=100, num_outputs=5).eval()
+        >>> there, back = torch.tensor([[4, 7, 9]]), torch.tensor([[9, 7, 4]])
+        >>> torch.allclose(network(there), network(back))
+        True
+    """
 
     def __init__(self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1) -> None:
-        """num_outputs and unknown_id as of Classifier; of the config, dim, the dropouts and embedding_std count."""
         super().__init__()
         self.context_length = config.context_length
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
@@ -21,7 +42,15 @@ class BagOfWords(nn.Module):
         self.head = nn.Linear(config.dim, num_outputs)
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Score every class for every text: (batch, length) ids, and which are real -> logits (batch, outputs)."""
+        """Return the logits of each text.
+
+        Args:
+            token_ids: (batch, length) int.
+            padding_mask: (batch, length) bool, True where a token is real; None: all are.
+
+        Returns:
+            (batch, num_outputs) float.
+        """
         mask = _real(token_ids, padding_mask)[:, :, None]
         hidden = self.embedding(self.token_dropout(token_ids)) * mask  # (batch, length, dim)
         mean = hidden.sum(dim=1) / mask.sum(dim=1).clamp(min=1)  # (batch, dim)
@@ -29,10 +58,28 @@ class BagOfWords(nn.Module):
 
 
 class LogisticRegression(nn.Module):
-    """Multinomial logistic regression on counts: one weight for each word and class (post 5's warm-up)."""
+    """Multinomial logistic regression on word counts: one weight for each word and class (post 5, 2022).
+
+    All weights start at zero. The arguments and the shapes are those of `BagOfWords`; of the config, only
+    `context_length` and `token_dropout` are used.
+
+    Args:
+        config: options; see above.
+        vocab_size: number of token ids.
+        num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
+        unknown_id: the token id that `config.token_dropout` writes in place of others.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import ClassifierConfig, LogisticRegression, num_parameters
+        >>> network = LogisticRegression(ClassifierConfig(), vocab_size=100, num_outputs=5)
+        >>> network(torch.tensor([[4, 7, 9]])).shape
+        torch.Size([1, 5])
+        >>> num_parameters(network)
+        505
+    """
 
     def __init__(self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1) -> None:
-        """As BagOfWords; of the config, token_dropout alone counts."""
         super().__init__()
         self.context_length = config.context_length
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
@@ -41,12 +88,12 @@ class LogisticRegression(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_outputs))
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Score every class for every text: the sum of its words' weights. As BagOfWords.forward."""
+        """Return the logits of each text: the sum of the weights of its words, and a bias. As `BagOfWords.forward`."""
         mask = _real(token_ids, padding_mask)[:, :, None]
         weights = self.weights(self.token_dropout(token_ids)) * mask  # (batch, length, outputs)
         return weights.sum(dim=1) + self.bias
 
 
 def _real(token_ids: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """Which tokens count: all, where nothing is said."""
+    """Return which tokens count: all, if no mask is given."""
     return torch.ones_like(token_ids, dtype=torch.bool) if padding_mask is None else padding_mask

@@ -1,4 +1,4 @@
-"""A transformer block: attention and feed-forward, each a sublayer with its norm, dropout and residual path."""
+"""A transformer block: attention and feed-forward layers, each with a norm, dropout and a residual connection."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from firstlight.choices import member
 from firstlight.networks.attention import build_attention
 from firstlight.networks.cache import LayerCache, MemoryCache, RecentCache
 from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
@@ -21,21 +22,58 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an activation between them, applied to each position alone."""
+    """Two linear layers with an activation between them, applied to each position separately (Vaswani et al. 2017).
 
-    def __init__(self, dim: int, hidden_dim: int, activation: Activation) -> None:
+    Args:
+        dim: size of the input and output vectors.
+        hidden_dim: size of the hidden layer.
+        activation: "relu", "gelu", "silu", "tanh" or "relu_squared". For SwiGLU, use `GatedFeedForward`.
+
+    Shape:
+        - input and output: (batch, length, dim)
+
+    Raises:
+        ValueError: if the activation is unknown, or is "swiglu".
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import FeedForward
+        >>> FeedForward(dim=32, hidden_dim=128, activation="relu")(torch.randn(2, 5, 32)).shape
+        torch.Size([2, 5, 32])
+    """
+
+    def __init__(self, dim: int, hidden_dim: int, activation: Activation | str) -> None:
         super().__init__()
+        activation = member(Activation, activation, "activation")
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation={activation.value} has a gate, which FeedForward does not have; use GatedFeedForward"
+            )
         self.activation = ACTIVATIONS[activation]
         self.expand = nn.Linear(dim, hidden_dim)
         self.contract = nn.Linear(hidden_dim, dim)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """hidden: (batch, length, dim); returns the same shape."""
+        """Return (batch, length, dim) for `hidden` of the same shape."""
         return self.contract(self.activation(self.expand(hidden)))
 
 
 class GatedFeedForward(nn.Module):
-    """SwiGLU (Shazeer 2020): one linear layer gates the other. No biases, as in the paper."""
+    """SwiGLU: a feed-forward layer in which one linear layer gates another (Shazeer 2020). It has no biases.
+
+    Args:
+        dim: size of the input and output vectors.
+        hidden_dim: size of the hidden layer. Three matrices of 8/3 · dim have as many weights as two of 4 · dim.
+
+    Shape:
+        - input and output: (batch, length, dim)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import GatedFeedForward
+        >>> GatedFeedForward(dim=32, hidden_dim=85)(torch.randn(2, 5, 32)).shape
+        torch.Size([2, 5, 32])
+    """
 
     def __init__(self, dim: int, hidden_dim: int) -> None:
         super().__init__()
@@ -44,7 +82,7 @@ class GatedFeedForward(nn.Module):
         self.contract = nn.Linear(hidden_dim, dim, bias=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """hidden: (batch, length, dim); returns the same shape."""
+        """Return (batch, length, dim) for `hidden` of the same shape."""
         return self.contract(F.silu(self.gate(hidden)) * self.expand(hidden))
 
 
@@ -57,15 +95,15 @@ class LinearFeedForward(nn.Module):
         self.linear = nn.Linear(dim, dim)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """hidden: (batch, length, dim); returns the same shape."""
+        """Return (batch, length, dim) for `hidden` of the same shape."""
         return self.activation(self.linear(hidden))
 
 
 class Sublayer(nn.Module):
-    """A transformation with dropout on its output, a residual path around it, and a norm before, after or nowhere."""
+    """A transformation with dropout on its output, a residual connection, and a norm before or after it or none."""
 
     def __init__(self, transformation: nn.Module, config: TransformerConfig, *, convolution: int | None = None) -> None:
-        """convolution: the width of a causal one between the norm before and the transformation."""
+        """convolution: the width of a causal convolution between the norm and the transformation, or None."""
         super().__init__()
         self.transformation = transformation
         self.dropout = nn.Dropout(config.dropout)
@@ -75,9 +113,10 @@ class Sublayer(nn.Module):
         self.convolution = None if convolution is None else CausalConvolution(config.dim, convolution)
 
     def forward(self, hidden: Tensor, recent: RecentCache | None = None, **arguments: Any) -> Tensor:
-        """hidden: (batch, length, dim), and what the transformation takes besides; returns the same shape.
+        """Return (batch, length, dim) for `hidden` of the same shape.
 
-        recent: what the convolution has seen, where the tokens before hidden were read already.
+        recent: what the convolution has seen, if the tokens before `hidden` were read already; arguments: passed to the
+        transformation.
         """
         normalised = self.norm_before(hidden)
         if self.convolution is not None:
@@ -87,12 +126,34 @@ class Sublayer(nn.Module):
 
 
 class Block(nn.Module):
-    """Self-attention, in a decoder of two texts cross-attention, then feed-forward."""
+    """A transformer block: self-attention, cross-attention if asked for, and a feed-forward layer.
+
+    Each of them has dropout, a residual connection and a norm, as the config says.
+
+    Args:
+        config: options of the network.
+        cross_attention: whether the block also attends to a memory, as in a decoder that translates.
+        convolution: width of a causal convolution before self-attention and before the feed-forward layer; None: no
+            convolution.
+
+    Shape:
+        - hidden: (batch, length, dim)
+        - memory: (batch, keys, dim)
+        - output: (batch, length, dim)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import Block, TransformerConfig, num_parameters
+        >>> block = Block(TransformerConfig(dim=32, num_heads=4))
+        >>> num_parameters(block)
+        12608
+        >>> block(torch.randn(2, 5, 32), is_causal=True).shape
+        torch.Size([2, 5, 32])
+    """
 
     def __init__(
         self, config: TransformerConfig, *, cross_attention: bool = False, convolution: int | None = None
     ) -> None:
-        """convolution: the width of a causal one before self-attention and before feed-forward, or None."""
         super().__init__()
         attentions = [build_attention(config)]
         self.self_attention = Sublayer(attentions[0], config, convolution=convolution)
@@ -121,10 +182,20 @@ class Block(nn.Module):
         memory_mask: Tensor | None = None,
         memory_cache: MemoryCache | None = None,
     ) -> Tensor:
-        """hidden: (batch, length, dim); mask, is_causal and cache as in attention.py, of hidden itself.
+        """Apply the block.
 
-        memory: (batch, keys, dim), what the cross-attention looks at, with its own mask and cache. Returns the shape of
-        hidden.
+        Args:
+            hidden: (batch, length, dim) float.
+            mask: mask of self-attention: bool, broadcastable to (batch, heads, length, length), True where a query may
+                attend to a key.
+            is_causal: whether self-attention is causal; not together with `mask`.
+            cache: keys and values of the tokens before `hidden`.
+            memory: (batch, keys, dim) float, what cross-attention attends to.
+            memory_mask: mask of cross-attention, broadcastable to (batch, heads, length, keys).
+            memory_cache: keys and values of `memory`.
+
+        Returns:
+            (batch, length, dim) float.
         """
         recents = (None, None) if cache is None else (cache.before_attention, cache.before_feed_forward)
         hidden = self.self_attention(hidden, recents[0], mask=mask, is_causal=is_causal, cache=cache)
@@ -134,13 +205,13 @@ class Block(nn.Module):
 
 
 def _start_from_nothing(layer: nn.Module) -> None:
-    """The path adds nothing to the residual at first, so that a deep network begins as a shallow one."""
+    """Set the last layer of a residual path to zero, so that the path adds nothing at first."""
     for parameter in layer.parameters():
         nn.init.zeros_(parameter)
 
 
 def build_norm(config: TransformerConfig) -> nn.Module:
-    """The norm that the config names, over the last axis."""
+    """Return the norm that the config names, over the last axis."""
     match config.norm_kind:
         case NormKind.layer:
             return nn.LayerNorm(config.dim, elementwise_affine=config.norm_affine)
@@ -149,7 +220,7 @@ def build_norm(config: TransformerConfig) -> nn.Module:
 
 
 def build_feed_forward(config: TransformerConfig) -> FeedForward | GatedFeedForward | LinearFeedForward | None:
-    """The feed-forward layer that the config names, or None."""
+    """Return the feed-forward layer that the config names, or None."""
     match config.feed_forward, config.activation:
         case FeedForwardKind.none, _:
             return None

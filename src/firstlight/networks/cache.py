@@ -1,4 +1,4 @@
-"""Keys and values of the tokens that a network has read already, so that the next one need not read them again."""
+"""Caches of the keys and values of earlier tokens, so that a decoder does not compute them again for each new token."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,13 +7,13 @@ from torch import Tensor, nn
 
 
 class RecentCache:
-    """The last few vectors that a causal convolution has seen; before the first token there are zeros."""
+    """The last few inputs of a causal convolution; zeros before the first token."""
 
     def __init__(self) -> None:
         self.vectors: Tensor | None = None  # (batch, count, dim)
 
     def extend(self, new: Tensor, count: int) -> Tensor:
-        """The last `count` vectors, then the new ones, (batch, new, dim); the end of both is kept for the next call."""
+        """Return the last `count` vectors and the new ones, (batch, count + new, dim), and keep the last `count`."""
         if self.vectors is None:
             self.vectors = new.new_zeros(new.shape[0], count, new.shape[2])
         both = torch.cat((self.vectors, new), dim=1)  # (batch, count + new, dim)
@@ -31,9 +31,9 @@ class RecentCache:
 
 
 class LayerCache:
-    """The keys and values of one attention; for `torch.no_grad()`, since it writes in place.
+    """The keys and values of one self-attention, and the last inputs of the causal convolutions, if there are any.
 
-    And, where there are convolutions, what stood last before the attention and before the feed-forward layer.
+    It is written in place, so use it under `torch.no_grad()`.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -43,9 +43,9 @@ class LayerCache:
         self.weights: tuple[Tensor, Tensor | None] | None = None
 
     def joined(self, projections: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-        """The weights and biases of the projections, one below the other; as they were when the first token was read.
+        """Return the weights of several projections as one matrix, and their biases; computed at the first call only.
 
-        One large product takes half of the time of three small ones, where there is but one token.
+        For a single token, one large product takes half of the time of three small ones.
         """
         if self.weights is None:
             biases: list[Tensor] = [each.bias for each in projections if each.bias is not None]
@@ -67,33 +67,33 @@ class LayerCache:
         return self.keys.narrow(2, 0, end), self.values.narrow(2, 0, end)
 
     def select(self, rows: Tensor) -> None:
-        """Go on with some of the texts, in another order, or with copies of them. rows: (new batch,) int."""
+        """Keep some rows of the batch, in another order or repeated. rows: (new batch,) int."""
         self.keys, self.values = self._chosen(self.keys, rows), self._chosen(self.values, rows)
         self.before_attention.select(rows)
         self.before_feed_forward.select(rows)
 
     def clear(self) -> None:
-        """Forget the tokens; the room for them stays."""
+        """Forget the tokens; the memory for them stays allocated."""
         self.length = 0
         self.before_attention.clear()
         self.before_feed_forward.clear()
 
     def _chosen(self, old: Tensor, rows: Tensor) -> Tensor:
-        """The part in use of some rows, with the room behind it."""
+        """Return some rows of a buffer; only the part in use is copied."""
         new = old.new_empty((len(rows), *old.shape[1:]))
         new[:, :, : self.length] = old[rows, :, : self.length]
         return new
 
 
 class MemoryCache:
-    """The keys and values of a text that does not grow, such as the source of a translation: read once."""
+    """The keys and values of a text that does not grow, such as the source of a translation."""
 
     def __init__(self) -> None:
         self.keys: Tensor | None = None
         self.values: Tensor | None = None
 
     def get(self, read: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """What was read the first time, each (batch, heads, keys, head_dim)."""
+        """Return the keys and values, each (batch, heads, keys, head_dim); `read` computes them at the first call."""
         if self.keys is None or self.values is None:
             self.keys, self.values = read()
         return self.keys, self.values
@@ -105,25 +105,50 @@ class MemoryCache:
 
 
 class KeyValueCache:
-    """One LayerCache for each block, filled in step, and one MemoryCache for its cross-attention, if it has one."""
+    """Keys and values of all attention layers of a decoder, for generation token by token.
+
+    Pass it to each call of the network with the new tokens only. `Generator.new_cache` and `EncoderDecoder.new_cache`
+    make one. It is written in place, so use it under `torch.no_grad()`.
+
+    Args:
+        num_layers: number of blocks that a call of the network runs.
+        capacity: the largest number of tokens; the context length of the network.
+
+    Attributes:
+        layers: the cache of each self-attention.
+        memories: the cache of each cross-attention; it stays empty in a generator.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import Generator, GeneratorConfig
+        >>> network = Generator(GeneratorConfig(dim=8, context_length=16), vocab_size=11).eval()
+        >>> cache = network.new_cache()
+        >>> with torch.no_grad():
+        ...     _ = network(torch.tensor([[1, 2, 3]]), cache)
+        ...     logits = network(torch.tensor([[4]]), cache)  # the fourth token alone
+        >>> cache.length, logits.shape
+        (4, torch.Size([1, 1, 11]))
+    """
 
     def __init__(self, num_layers: int, capacity: int) -> None:
-        """num_layers: how many blocks are run; capacity: the most tokens, the context length of the network."""
         self.layers = [LayerCache(capacity) for _ in range(num_layers)]
         self.memories = [MemoryCache() for _ in range(num_layers)]
 
     @property
     def length(self) -> int:
-        """The tokens read so far."""
+        """The number of tokens in the cache."""
         return self.layers[0].length
 
     def clear(self) -> None:
-        """Forget the tokens, but not the source that a decoder reads."""
+        """Forget the tokens; the source that a decoder translates stays."""
         for layer in self.layers:
             layer.clear()
 
     def select(self, rows: Tensor, *, same_memory: bool = False) -> None:
-        """As LayerCache.select; same_memory: the rows are copies of texts with the same source as before."""
+        """Keep some rows of the batch, in another order or repeated, as beam search does.
+
+        rows: (new batch,) int; same_memory: whether the sources stay as they are, because each row keeps its source.
+        """
         for layer in self.layers:
             layer.select(rows)
         if not same_memory:
@@ -131,6 +156,6 @@ class KeyValueCache:
                 memory.select(rows)
 
     def positions(self, num_new: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Where the new tokens stand, and all of them after they are read: (new,), (length + new,)."""
+        """Return the positions of the next tokens, (new,), and of all tokens after they are read, (length + new,)."""
         keys = torch.arange(self.length + num_new, device=device)
         return keys[self.length :], keys

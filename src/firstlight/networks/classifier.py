@@ -1,4 +1,4 @@
-"""An encoder that reads a text and scores classes (post 1)."""
+"""The encoder that classifies texts (post 1)."""
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +16,35 @@ EVIDENCE_STD = 0.03  # of the projection's first weights: the evidence begins be
 
 
 class Classifier(nn.Module):
-    """Embedding, perhaps evidence and a short convolution, positions, blocks, and a pooled prediction."""
+    """A transformer encoder that returns one logit for each class (post 1: review classification, 2022).
+
+    Embedding, positions, `config.num_layers` blocks and a pooled prediction; optionally a short convolution over the
+    embeddings, and the evidence of counted n-grams.
+
+    Args:
+        config: options of the network.
+        vocab_size: number of token ids.
+        num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
+        unknown_id: the token id that `config.token_dropout` writes in place of others.
+
+    Shape:
+        - token_ids: (batch, length) int
+        - padding_mask: (batch, length) bool
+        - output: (batch, num_outputs) logits
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import Classifier, ClassifierConfig, num_parameters
+        >>> config = ClassifierConfig(dim=32, num_heads=4, context_length=50)
+        >>> network = Classifier(config, vocab_size=7455, num_outputs=5)
+        >>> num_parameters(network)
+        251456
+        >>> token_ids = torch.tensor([[5, 8, 2], [7, 3, 0]])
+        >>> network(token_ids, padding_mask=token_ids != 0).shape
+        torch.Size([2, 5])
+    """
 
     def __init__(self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1) -> None:
-        """num_outputs: one for a yes or no, else one for each class; unknown_id: what token dropout puts in."""
         super().__init__()
         self.context_length = config.context_length
         self.is_causal = config.causal
@@ -48,11 +73,20 @@ class Classifier(nn.Module):
             self.evidence_head = EvidenceHead(self.evidence.num_features, num_outputs)
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, targets: Tensor | None = None) -> Tensor:
-        """Score every class for every text.
+        """Return the logits of each text.
 
-        token_ids: (batch, length) int; padding_mask: (batch, length) bool, True where a token is real (None: all are);
-        targets: (batch,) int, of texts that model.evidence counted, whose own class is then taken out of it.
-        Returns logits (batch, outputs). Raises ValueError if length exceeds the context length.
+        Args:
+            token_ids: (batch, length) int.
+            padding_mask: (batch, length) bool, True where a token is real; None: all are. Padding never changes a
+                logit.
+            targets: (batch,) int, the classes of training texts whose n-grams `config.evidence` counted. The class of a
+                text is then removed from its own evidence.
+
+        Returns:
+            (batch, num_outputs) float.
+
+        Raises:
+            ValueError: if length exceeds the context length.
         """
         length = token_ids.shape[1]
         if length > self.context_length:
@@ -76,6 +110,6 @@ class Classifier(nn.Module):
         return logits if self.evidence is None else logits + self.evidence_head(features, padding_mask)
 
     def _embed(self, token_ids: Tensor) -> Tensor:
-        """(batch, length) -> (batch, length, dim); words beyond those that have vectors share the unknown one's."""
+        """(batch, length) -> (batch, length, dim); words without a vector have that of the unknown word."""
         known = token_ids.masked_fill(token_ids >= self.embedding.num_embeddings, self.unknown_id)
         return self.projection(self.embedding(known))

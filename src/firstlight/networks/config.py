@@ -1,6 +1,6 @@
-"""What a network is made of, as typed and checked dataclasses.
+"""The options of the networks, as typed dataclasses that check their values.
 
-Imports no torch, so that a mistake is answered at once.
+This module does not import torch, so that an error in the options is reported at once.
 """
 
 import math
@@ -21,7 +21,7 @@ class Positions(Enum):
 
 
 class Norm(Enum):
-    """Where a sublayer normalises: after the residual sum (2017), before the transformation, or nowhere."""
+    """Where a sublayer normalizes: after the residual sum (post), before the transformation (pre), or nowhere."""
 
     post = "post"
     pre = "pre"
@@ -36,7 +36,7 @@ class NormKind(Enum):
 
 
 class FeedForwardKind(Enum):
-    """Two linear layers with an activation between, one linear layer with an activation, or none at all."""
+    """Two linear layers with an activation between them, one linear layer with an activation, or none."""
 
     mlp = "mlp"
     linear = "linear"
@@ -44,7 +44,7 @@ class FeedForwardKind(Enum):
 
 
 class Activation(Enum):
-    """The non-linearity of the feed-forward layer; swiglu is gated (Shazeer 2020) and has a third matrix."""
+    """The activation function of the feed-forward layer; swiglu is gated (Shazeer 2020) and has a third matrix."""
 
     relu = "relu"
     gelu = "gelu"
@@ -55,7 +55,7 @@ class Activation(Enum):
 
 
 class Architecture(Enum):
-    """What a classifier is made of: transformer blocks, the mean of its words' vectors, or one weight for each word."""
+    """What a classifier consists of: transformer blocks, the mean of the word vectors, or one weight for each word."""
 
     transformer = "transformer"
     bag_of_words = "bag_of_words"
@@ -63,7 +63,7 @@ class Architecture(Enum):
 
 
 class PoolingKind(Enum):
-    """How a classifier makes one prediction of many tokens."""
+    """How a classifier reduces the vectors of all tokens to one prediction."""
 
     per_token = "per_token"
     flatten = "flatten"
@@ -76,20 +76,64 @@ class PoolingKind(Enum):
 
 @dataclass
 class TransformerConfig:
-    """The stack of blocks that every network shares. The defaults are those of the 2017 paper and the posts."""
+    """Options of the transformer blocks that all networks share; the defaults are those of the 2017 paper.
+
+    A choice may be given by its name, such as `norm="pre"`.
+
+    Args:
+        dim: size of the token vectors.
+        num_heads: number of attention heads; it must divide `dim` unless `head_dim` is given.
+        num_layers: number of blocks.
+        head_dim: size of one head; None: dim / num_heads.
+        context_length: the largest number of tokens of a text.
+        dropout: probability of dropout after the embedding and on the output of each sublayer, from 0 to below 1.
+        scale_scores: whether attention divides its scores by √head_dim.
+        positions: position encoding: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "rotary" (Su et al. 2021)
+            or "relative" (Shaw et al. 2018).
+        first_position: number of the first position, for sinusoidal positions; post 1 counts from 1.
+        position_scale: factor of sinusoidal and rotary positions, above 0 and at most 1 (Chen et al. 2023). With 0.5, a
+            text of twice the length has the positions that the network was trained on.
+        causal: whether a token attends only to itself and to earlier tokens.
+        embedding_std: standard deviation of the initial embeddings, and of learned positions.
+        norm: place of the norm: "post" (after the residual sum), "pre" (before the sublayer) or "none".
+        norm_kind: "layer" (LayerNorm) or "rms" (RMSNorm, Zhang & Sennrich 2019).
+        norm_affine: whether the norms have learned weights.
+        final_norm: whether there is a norm after the last block.
+        residual: whether sublayers have a residual connection.
+        zero_init: whether the last layer of each sublayer starts at zero, so that the sublayer adds nothing at first.
+        attention_bias: whether the projections to queries, keys and values have a bias.
+        output_projection: whether attention projects the concatenated heads.
+        output_bias: whether this projection has a bias.
+        feed_forward: "mlp" (two linear layers), "linear" (one, as in post 4) or "none".
+        feed_forward_dim: size of the hidden layer of "mlp"; None: 4 · dim, and 8/3 · dim for swiglu.
+        activation: "relu", "gelu", "silu", "tanh", "swiglu" (Shazeer 2020) or "relu_squared" (So et al. 2021).
+
+    Raises:
+        ValueError: if a value is out of range or values contradict each other; the message names the key and the
+            remedy.
+
+    Example:
+        >>> from firstlight.networks import TransformerConfig
+        >>> config = TransformerConfig(dim=64, num_heads=4, norm="pre", activation="gelu")
+        >>> config.norm, config.resolved_head_dim, config.resolved_feed_forward_dim
+        (<Norm.pre: 'pre'>, 16, 256)
+        >>> TransformerConfig(dim=50, num_heads=4)
+        Traceback (most recent call last):
+        ValueError: model.dim=50 is not divisible by model.num_heads=4; set model.head_dim, or use 2 or 5 heads
+    """
 
     dim: int = 32
     num_heads: int = 4
     num_layers: int = 1
-    head_dim: int | None = None  # None: dim / num_heads
+    head_dim: int | None = None
     context_length: int = 50
     dropout: float = 0.1
 
-    scale_scores: bool = True  # attention divides its scores by √head_dim; post 3 does not
+    scale_scores: bool = True
     positions: Positions = Positions.sinusoidal
-    first_position: int = 0  # where the sinusoid starts to count; post 1 starts at 1
-    position_scale: float = 1.0  # of sinusoidal and rotary: 0.5 where a context is stretched to twice its length
-    causal: bool = False  # a token sees itself and what stands before it
+    first_position: int = 0
+    position_scale: float = 1.0
+    causal: bool = False
     embedding_std: float = 1.0
 
     norm: Norm = Norm.post
@@ -97,14 +141,14 @@ class TransformerConfig:
     norm_affine: bool = True
     final_norm: bool = False
     residual: bool = True
-    zero_init: bool = False  # each residual path starts from nothing: its last layer is all zeros
+    zero_init: bool = False
 
-    attention_bias: bool = False  # of the query, key and value projections
+    attention_bias: bool = False
     output_projection: bool = True
     output_bias: bool = True
 
     feed_forward: FeedForwardKind = FeedForwardKind.mlp
-    feed_forward_dim: int | None = None  # None: 4 * dim, or 8/3 * dim of swiglu, which has a third matrix
+    feed_forward_dim: int | None = None
     activation: Activation = Activation.relu
 
     def __post_init__(self) -> None:
@@ -151,12 +195,12 @@ class TransformerConfig:
 
     @property
     def resolved_head_dim(self) -> int:
-        """The width of one head."""
+        """The size of one head."""
         return self.dim // self.num_heads if self.head_dim is None else self.head_dim
 
     @property
     def resolved_feed_forward_dim(self) -> int:
-        """The width of the hidden layer of the feed-forward network."""
+        """The size of the hidden layer of the feed-forward network."""
         if self.feed_forward_dim is not None:
             return self.feed_forward_dim
         return 8 * self.dim // 3 if self.activation is Activation.swiglu else 4 * self.dim
@@ -164,17 +208,46 @@ class TransformerConfig:
 
 @dataclass
 class ClassifierConfig(TransformerConfig):
-    """An encoder with a pooled prediction on top."""
+    """Options of a `Classifier`; those of `TransformerConfig` and the following.
 
-    architecture: Architecture = Architecture.transformer  # the others are baselines, to which little else matters
+    Args:
+        architecture: "transformer", or one of the baselines "bag_of_words" and "logistic", which use few of the
+            options; see `BagOfWords` and `LogisticRegression`.
+        pooling: how the vectors of all tokens become one prediction: "per_token" (post 1: one score for each token,
+            then a linear layer over the positions), "flatten" (a linear layer over all coordinates of all tokens),
+            "mean", "first", "last", "max", or "attention" (a mean with learned weights).
+        token_dropout: probability of replacing a token by [UNK] in training, from 0 to below 1.
+        convolution: width of a convolution over the embeddings, an odd number; None: no convolution.
+        embedding_dim: size of the word vectors, which are then projected to `dim`; None: `dim`.
+        embedded_words: number of words with a vector of their own, the first of the vocabulary; None: all.
+        evidence: whether the mean class of the training texts that contain a word, or a pair of neighboring words, is
+            counted and used as an input.
+        evidence_pairs: number of pairs of words that are counted, those of the most texts.
+        evidence_shrinkage: strength, in texts, with which the mean of few texts is drawn towards 0.
+
+    Raises:
+        ValueError: if a value is out of range or values contradict each other; the message names the key and the
+            remedy.
+
+    Example:
+        >>> from firstlight.networks import ClassifierConfig
+        >>> config = ClassifierConfig(dim=32, num_heads=4, context_length=50, pooling="mean")
+        >>> config.pooling
+        <PoolingKind.mean: 'mean'>
+        >>> ClassifierConfig(pooling="average")
+        Traceback (most recent call last):
+        ValueError: model.pooling='average' must be one of per_token, flatten, mean, first, last, max, attention
+    """
+
+    architecture: Architecture = Architecture.transformer
     pooling: PoolingKind = PoolingKind.per_token
-    token_dropout: float = 0.0  # the share of tokens that become [UNK] in training
-    convolution: int | None = None  # the width of a convolution over the embeddings, odd; None: there is none
-    embedding_dim: int | None = None  # the words' vectors are this wide, then projected to dim; None: dim
-    embedded_words: int | None = None  # only the first so many words have vectors of their own; None: all
-    evidence: bool = False  # what words and pairs said in the training texts is counted, and added
-    evidence_pairs: int = 50_000  # so many pairs of words, those of most texts
-    evidence_shrinkage: float = 5.0  # what a mean of few texts is drawn to the middle by, in texts
+    token_dropout: float = 0.0
+    convolution: int | None = None
+    embedding_dim: int | None = None
+    embedded_words: int | None = None
+    evidence: bool = False
+    evidence_pairs: int = 50_000
+    evidence_shrinkage: float = 5.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -207,13 +280,33 @@ class ClassifierConfig(TransformerConfig):
 
 @dataclass
 class GeneratorConfig(TransformerConfig):
-    """A decoder that scores the next token at every position (post 2; GPT, 2018)."""
+    """Options of a `Generator`; those of `TransformerConfig` and the following.
 
-    causal: bool = True  # False: every token sees what it is to predict (post 2 tried it)
-    tie_embeddings: bool = False  # the head reads with the matrix that the embedding writes with
+    Args:
+        causal: whether a token attends only to itself and to earlier tokens. With False, each token also sees the token
+            that it has to predict, as in an experiment of post 2.
+        tie_embeddings: whether the embedding and the output layer share one matrix.
+        head_bias: whether the output layer has a bias.
+        num_loops: how many times the blocks are applied, one pass after the other, with the same weights.
+        causal_convolution: width of a causal convolution before each sublayer, at least 2: a token and those before it;
+            None: no convolution.
+
+    Raises:
+        ValueError: if a value is out of range or values contradict each other; the message names the key and the
+            remedy.
+
+    Example:
+        >>> from firstlight.networks import GeneratorConfig
+        >>> config = GeneratorConfig(dim=32, num_heads=4, num_layers=3, context_length=64, positions="learned")
+        >>> config.causal
+        True
+    """
+
+    causal: bool = True
+    tie_embeddings: bool = False
     head_bias: bool = True
-    num_loops: int = 1  # how often the blocks are run, one after the other, each time with the same weights
-    causal_convolution: int | None = None  # tokens that one before each sublayer sees: itself and those before it
+    num_loops: int = 1
+    causal_convolution: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,11 +319,27 @@ class GeneratorConfig(TransformerConfig):
 
 @dataclass
 class EncoderDecoderConfig(TransformerConfig):
-    """An encoder of one text and a decoder of another, which looks at it by cross-attention (2017; post 5)."""
+    """Options of an `EncoderDecoder`; those of `TransformerConfig` and the following. `num_layers` is the encoder's.
 
-    num_decoder_layers: int | None = None  # None: as many as the encoder's num_layers
-    tie_embeddings: bool = False  # the head reads with the matrix that the target's embedding writes with
-    share_embeddings: bool = False  # source and target have one embedding; needs one vocabulary for both
+    Args:
+        num_decoder_layers: number of blocks of the decoder; None: `num_layers`.
+        tie_embeddings: whether the embedding of the target and the output layer share one matrix.
+        share_embeddings: whether source and target share one embedding, which requires one vocabulary for both.
+        head_bias: whether the output layer has a bias.
+
+    Raises:
+        ValueError: if a value is out of range or values contradict each other; the message names the key and the
+            remedy.
+
+    Example:
+        >>> from firstlight.networks import EncoderDecoderConfig
+        >>> EncoderDecoderConfig(num_layers=2).resolved_num_decoder_layers
+        2
+    """
+
+    num_decoder_layers: int | None = None
+    tie_embeddings: bool = False
+    share_embeddings: bool = False
     head_bias: bool = True
 
     def __post_init__(self) -> None:
@@ -244,7 +353,7 @@ class EncoderDecoderConfig(TransformerConfig):
 
     @property
     def resolved_num_decoder_layers(self) -> int:
-        """The blocks of the decoder."""
+        """The number of blocks of the decoder."""
         return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
 
 

@@ -1,4 +1,4 @@
-"""An encoder that reads one text and a decoder that writes another (2017; post 5)."""
+"""The encoder-decoder that translates (Vaswani et al. 2017; post 5)."""
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,34 @@ from firstlight.networks.positions import build_positions
 
 
 class EncoderDecoder(nn.Module):
-    """Two stacks of blocks: those of the encoder see the whole source, those of the decoder look back and at it."""
+    """A transformer that reads one text and scores the tokens of another (Vaswani et al. 2017; post 5, 2022).
+
+    The blocks of the encoder attend to the whole source. Those of the decoder attend to earlier target tokens, and to
+    the output of the encoder by cross-attention.
+
+    Args:
+        config: options of the network.
+        source_vocab_size: number of token ids of the source.
+        vocab_size: number of token ids of the target.
+
+    Shape:
+        - source_ids: (batch, sources) int
+        - token_ids: (batch, targets) int
+        - output: (batch, targets, vocab_size) logits
+
+    Raises:
+        ValueError: if `config.share_embeddings` is set and the two vocabularies have different sizes.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import EncoderDecoder, EncoderDecoderConfig
+        >>> network = EncoderDecoder(EncoderDecoderConfig(dim=8, num_heads=2), source_vocab_size=11, vocab_size=13)
+        >>> source_ids, token_ids = torch.randint(11, (2, 5)), torch.randint(13, (2, 7))
+        >>> network(source_ids, token_ids).shape
+        torch.Size([2, 7, 13])
+    """
 
     def __init__(self, config: EncoderDecoderConfig, source_vocab_size: int, vocab_size: int) -> None:
-        """Raises ValueError if one embedding is to serve two vocabularies."""
         super().__init__()
         if config.share_embeddings and source_vocab_size != vocab_size:
             raise ValueError(
@@ -47,16 +71,35 @@ class EncoderDecoder(nn.Module):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Score the next token at every position of the target, given what really stands before it (teacher forcing).
+        """Return the logits of the next token at every position, given the true earlier tokens (teacher forcing).
 
-        source_ids: (batch, sources) int; token_ids: (batch, targets) int, beginning with the mark of the beginning;
-        source_mask, target_mask: bool of the same shapes, True where a token is real (None: all are). Returns logits
-        (batch, targets, vocab_size). Raises ValueError if a text exceeds the context length.
+        Args:
+            source_ids: (batch, sources) int.
+            token_ids: (batch, targets) int; the first token is [BEGIN].
+            source_mask: (batch, sources) bool, True where a token is real; None: all are.
+            target_mask: (batch, targets) bool, likewise.
+
+        Returns:
+            (batch, targets, vocab_size) float.
+
+        Raises:
+            ValueError: if a text is longer than the context length.
         """
         return self.decode(token_ids, self.encode(source_ids, source_mask), source_mask, target_mask)
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
-        """Read the sources: (batch, sources) int -> memory (batch, sources, dim)."""
+        """Return the memory of the sources, which `decode` attends to.
+
+        Args:
+            source_ids: (batch, sources) int.
+            source_mask: (batch, sources) bool, True where a token is real; None: all are.
+
+        Returns:
+            (batch, sources, dim) float.
+
+        Raises:
+            ValueError: if a source is longer than the context length.
+        """
         self._check_length(source_ids.shape[1], "source")
         mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
         hidden = self.dropout(self.source_positions(self.source_embedding(source_ids)))  # (batch, sources, dim)
@@ -72,10 +115,20 @@ class EncoderDecoder(nn.Module):
         target_mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """Score the next token at every position of the target.
+        """Return the logits of the next token at every position of the target.
 
-        token_ids: (batch, new) int, what follows the tokens in the cache; memory: (batch, sources, dim) of encode. The
-        cache keeps what the decoder made of both. Returns logits (batch, new, vocab_size).
+        Args:
+            token_ids: (batch, new) int, the tokens that follow those in the cache.
+            memory: (batch, sources, dim) float, the output of `encode`.
+            source_mask: (batch, sources) bool, True where a token is real; None: all are.
+            target_mask: (batch, new) bool, likewise; not together with a cache.
+            cache: keys and values of earlier target tokens and of `memory`; see `new_cache`.
+
+        Returns:
+            (batch, new, vocab_size) float.
+
+        Raises:
+            ValueError: if the target is longer than the context length.
         """
         start = 0 if cache is None else cache.length
         length = token_ids.shape[1]
@@ -96,13 +149,13 @@ class EncoderDecoder(nn.Module):
         return self.head(self.decoder_norm(hidden))  # (batch, new, vocab_size)
 
     def new_cache(self) -> KeyValueCache:
-        """An empty cache for as long a target as the network can write, and for its source."""
+        """Return an empty `KeyValueCache` for a target of up to `context_length` tokens and for its source."""
         return KeyValueCache(len(self.decoder), self.context_length)
 
     def _look_ahead_mask(
         self, token_ids: Tensor, target_mask: Tensor | None, cache: KeyValueCache | None
     ) -> tuple[Tensor | None, bool]:
-        """The mask of the decoder's self-attention, or none and True where it is the lower triangle."""
+        """Return the mask of the decoder's self-attention, or None, and whether it is the lower triangle instead."""
         length = token_ids.shape[1]
         if target_mask is not None:
             assert cache is None, "padding stands at the end, and a text that grows has none"

@@ -1,4 +1,4 @@
-"""A decoder that reads a text and scores what comes next (post 2; GPT, 2018)."""
+"""The decoder that generates text (post 2; GPT, Radford et al. 2018)."""
 
 from torch import Tensor, nn
 
@@ -10,10 +10,28 @@ from firstlight.networks.positions import build_positions
 
 
 class Generator(nn.Module):
-    """Embedding, positions, blocks that look back only, and a score for every token of the vocabulary.
+    """A causal transformer that scores the next token at every position (post 2, 2024; GPT, Radford et al. 2018).
 
-    The blocks may be run several times over, by which a network is deep at no cost in parameters (the Universal
-    Transformer, Dehghani et al. 2018; ALBERT, Lan et al. 2019).
+    With `config.num_loops` above 1, the blocks are applied several times with the same weights (Universal Transformer,
+    Dehghani et al. 2018; ALBERT, Lan et al. 2019).
+
+    Args:
+        config: options of the network.
+        vocab_size: number of token ids.
+
+    Shape:
+        - token_ids: (batch, length) int
+        - output: (batch, length, vocab_size) logits
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import Generator, GeneratorConfig, num_parameters
+        >>> config = GeneratorConfig(dim=32, num_heads=4, num_layers=3, context_length=64, positions="learned")
+        >>> network = Generator(config, vocab_size=71)
+        >>> num_parameters(network)
+        44487
+        >>> network(torch.randint(71, (2, 5))).shape
+        torch.Size([2, 5, 71])
     """
 
     def __init__(self, config: GeneratorConfig, vocab_size: int) -> None:
@@ -34,10 +52,18 @@ class Generator(nn.Module):
             self.head.weight = self.embedding.weight
 
     def forward(self, token_ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Score the next token at every position.
+        """Return the logits of the next token at every position.
 
-        token_ids: (batch, length) int; cache: of the tokens before them, to which they are added. Returns logits
-        (batch, length, vocab_size). Raises ValueError if all tokens together exceed the context length.
+        Args:
+            token_ids: (batch, length) int.
+            cache: keys and values of the tokens before them, to which those of `token_ids` are appended; see
+                `new_cache`.
+
+        Returns:
+            (batch, length, vocab_size) float.
+
+        Raises:
+            ValueError: if all tokens together exceed the context length.
         """
         start = 0 if cache is None else cache.length
         length = token_ids.shape[1]
@@ -55,7 +81,12 @@ class Generator(nn.Module):
         return self.head(self.final_norm(hidden))  # (batch, length, vocab_size)
 
     def new_cache(self) -> KeyValueCache:
-        """An empty cache for as many tokens as the network can see. Raises ValueError if it looks ahead too."""
+        """Return an empty `KeyValueCache` for up to `context_length` tokens.
+
+        Raises:
+            ValueError: if the network is not causal, since later tokens then change the keys and values of earlier
+                ones.
+        """
         if not self.is_causal:
             raise ValueError("a network that sees what follows (model.causal=false) reads everything anew each time")
         return KeyValueCache(len(self.blocks) * self.num_loops, self.context_length)

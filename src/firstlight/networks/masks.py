@@ -1,4 +1,4 @@
-"""The only place where masks are made.
+"""Attention masks, which are made here only.
 
 A mask is boolean, broadcastable to (batch, heads, queries, keys), and True where a query may attend to a key.
 """
@@ -8,12 +8,12 @@ from torch import Tensor
 
 
 def padding(padding_mask: Tensor) -> Tensor:
-    """Every query may attend to the real tokens: (batch, keys) -> (batch, 1, 1, keys)."""
+    """Return the mask that allows real tokens only: (batch, keys) -> (batch, 1, 1, keys)."""
     return padding_mask[:, None, None, :]
 
 
 def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """A query may attend to itself and to what stands before it, by absolute position.
+    """Return the mask that allows a query the keys at its own and at earlier absolute positions.
 
     query_positions: (queries,) int; key_positions: (keys,) int. Returns (1, 1, queries, keys).
     """
@@ -21,5 +21,5 @@ def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
 
 
 def both(first: Tensor, second: Tensor) -> Tensor:
-    """What both masks allow."""
+    """Return what both masks allow."""
     return torch.logical_and(first, second)

@@ -1,6 +1,6 @@
-"""How the order of the tokens enters a network.
+"""Position encodings: how a network knows the order of its tokens.
 
-Whatever is told where its first token stands (`start`) serves a text that goes on after cached tokens too.
+`start` is the position of the first token that is given; it is above 0 if earlier tokens are in a cache.
 """
 
 import torch
@@ -12,9 +12,23 @@ WAVE_LENGTH_BASE = 10_000.0
 
 
 def sinusoid(positions: Tensor, dim: int) -> Tensor:
-    """The position encoding of "Attention is all you need" (2017).
+    """Return the sinusoidal position encoding of "Attention is all you need" (Vaswani et al. 2017).
 
-    positions: (length,) numbers. Returns (length, dim): PE(p, 2i) = sin(p / 10000^(2i/dim)), PE(p, 2i+1) = cos(same).
+    PE(p, 2i) = sin(p / 10000^(2i/dim)) and PE(p, 2i+1) = cos(p / 10000^(2i/dim)).
+
+    Args:
+        positions: (length,) int or float.
+        dim: size of the encoding.
+
+    Returns:
+        (length, dim) float.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import sinusoid
+        >>> sinusoid(torch.arange(2), dim=4)
+        tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+                [0.8415, 0.5403, 0.0100, 0.9999]])
     """
     even = torch.arange(0, dim, 2, device=positions.device)
     angles = positions[:, None] * WAVE_LENGTH_BASE ** (-even / dim)  # (length, ceil(dim / 2))
@@ -23,23 +37,54 @@ def sinusoid(positions: Tensor, dim: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """Add the sinusoid to the embeddings; nothing to learn."""
+    """Add the sinusoidal position encoding to the embeddings; see `sinusoid`. It has no parameters.
+
+    Args:
+        context_length: number of positions.
+        dim: size of the embeddings.
+        first_position: number of the first position.
+        scale: factor of the positions; below 1, a longer context has the positions of a shorter one (Chen et al. 2023).
+
+    Shape:
+        - input and output: (batch, length, dim)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import SinusoidalPositions
+        >>> SinusoidalPositions(context_length=50, dim=8)(torch.zeros(2, 5, 8)).shape
+        torch.Size([2, 5, 8])
+    """
 
     table: Tensor
 
     def __init__(self, context_length: int, dim: int, first_position: int = 0, scale: float = 1.0) -> None:
-        """scale: below 1, a longer context is squeezed into the positions of a shorter one (Chen et al. 2023)."""
         super().__init__()
         positions = scale * torch.arange(first_position, first_position + context_length)
         self.register_buffer("table", sinusoid(positions, dim), persistent=False)  # (context_length, dim)
 
     def forward(self, hidden: Tensor, start: int = 0) -> Tensor:
-        """hidden: (batch, length, dim), its first token at position start; returns the same shape."""
+        """Return `hidden`, (batch, length, dim), plus the encoding of the positions start, start + 1, …."""
         return hidden + self.table[start : start + hidden.shape[1]]
 
 
 class LearnedPositions(nn.Module):
-    """Add one learned vector for each position."""
+    """Add one learned vector for each position to the embeddings.
+
+    Args:
+        context_length: number of positions.
+        dim: size of the embeddings.
+        std: standard deviation of the initial vectors.
+
+    Shape:
+        - input and output: (batch, length, dim)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import LearnedPositions
+        >>> positions = LearnedPositions(context_length=50, dim=8)
+        >>> positions(torch.zeros(2, 5, 8)).shape, positions.table.weight.shape
+        (torch.Size([2, 5, 8]), torch.Size([50, 8]))
+    """
 
     def __init__(self, context_length: int, dim: int, std: float = 1.0) -> None:
         super().__init__()
@@ -47,21 +92,39 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table.weight, std=std)
 
     def forward(self, hidden: Tensor, start: int = 0) -> Tensor:
-        """hidden: (batch, length, dim), its first token at position start; returns the same shape."""
+        """Return `hidden`, (batch, length, dim), plus the vectors of the positions start, start + 1, …."""
         return hidden + self.table.weight[start : start + hidden.shape[1]]
 
 
 class RotaryPositions(nn.Module):
-    """Turn pairs of a query's or key's coordinates by an angle that grows with the position (RoFormer, 2021).
+    """Rotate pairs of coordinates of queries and keys by an angle that grows with the position (Su et al. 2021).
 
-    Then the product of a query and a key depends on their distance, not on where they stand.
+    This is RoFormer's encoding. The product of a query and a key then depends on the distance between them, not on
+    their absolute positions. A pair consists of the coordinates i and i + head_dim / 2. There are no parameters.
+
+    Args:
+        context_length: number of positions.
+        num_heads: number of heads.
+        head_dim: size of one head, an even number.
+        scale: factor of the positions, as in `SinusoidalPositions`.
+
+    Shape:
+        - input and output: (…, length, num_heads · head_dim)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import RotaryPositions
+        >>> rotary = RotaryPositions(context_length=50, num_heads=4, head_dim=8)
+        >>> query = torch.randn(2, 5, 32)
+        >>> rotated = rotary(query)
+        >>> torch.allclose(rotated.norm(dim=-1), query.norm(dim=-1), atol=1e-5)  # lengths do not change
+        True
     """
 
     cos: Tensor
     sin: Tensor
 
     def __init__(self, context_length: int, num_heads: int, head_dim: int, scale: float = 1.0) -> None:
-        """scale: as of SinusoidalPositions."""
         super().__init__()
         self.num_heads = num_heads
         waves = sinusoid(scale * torch.arange(context_length), head_dim)  # (context_length, head_dim)
@@ -70,9 +133,9 @@ class RotaryPositions(nn.Module):
         self.register_buffer("sin", torch.cat((-sin, sin), dim=1).repeat(1, num_heads), persistent=False)
 
     def forward(self, projected: Tensor, start: int = 0) -> Tensor:
-        """Turn all heads at once, which lie side by side: half as long as turning each by itself.
+        """Rotate all heads at once, which takes half of the time of one after the other.
 
-        projected: (…, length, heads * head_dim), the first at position start; returns the same shape.
+        projected: (…, length, heads * head_dim), the first token at position start. Returns the same shape.
         """
         end = start + projected.shape[-2]
         heads = projected.unflatten(-1, (self.num_heads, -1))  # (…, length, heads, head_dim)
@@ -81,10 +144,25 @@ class RotaryPositions(nn.Module):
 
 
 class RelativePositions(nn.Module):
-    """One learned vector for each distance, which a query is multiplied with as with a key (Shaw et al. 2018).
+    """Add to each score a learned vector of the distance, multiplied with the query (Shaw et al. 2018).
 
-    The heads share the vectors. The table grows with the context, not with its square, by the Music Transformer's trick
-    (Huang et al. 2018): multiply with all distances at once, then skew.
+    All heads share the vectors. Memory grows linearly with the context length, not with its square (Music Transformer,
+    Huang et al. 2018).
+
+    Args:
+        context_length: number of positions; there are 2 · context_length - 1 distances.
+        head_dim: size of one head.
+
+    Shape:
+        - query: (batch, heads, queries, head_dim)
+        - output: (batch, heads, queries, keys)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import RelativePositions
+        >>> relative = RelativePositions(context_length=50, head_dim=8)
+        >>> relative(torch.randn(2, 4, 5, 8), num_keys=5).shape
+        torch.Size([2, 4, 5, 5])
     """
 
     def __init__(self, context_length: int, head_dim: int) -> None:
@@ -94,7 +172,7 @@ class RelativePositions(nn.Module):
         nn.init.normal_(self.table.weight, std=head_dim**-0.5)
 
     def forward(self, query: Tensor, num_keys: int, start: int = 0) -> Tensor:
-        """What each query adds to its scores of the keys 0, 1, …, before they are divided by √head_dim.
+        """Return what is added to the scores of the keys 0, 1, …, num_keys - 1, before they are divided by √head_dim.
 
         query: (batch, heads, queries, head_dim), the first at position start. Returns (batch, heads, queries, keys).
         """
@@ -116,7 +194,7 @@ def skew(scores: Tensor, num_keys: int) -> Tensor:
 
 
 class NoPositions(nn.Module):
-    """Nothing is added to the embeddings: the attention knows the order, or nobody does."""
+    """Return the embeddings unchanged."""
 
     def forward(self, hidden: Tensor, start: int = 0) -> Tensor:  # noqa: ARG002  (the interface of all positions)
         """hidden: (batch, length, dim), unchanged."""
@@ -124,7 +202,7 @@ class NoPositions(nn.Module):
 
 
 def build_positions(config: TransformerConfig) -> nn.Module:
-    """What is added to the embeddings; rotary and relative positions act in the attention instead."""
+    """Return the module that adds positions to the embeddings; rotary and relative positions act in attention."""
     match config.positions:
         case Positions.sinusoidal:
             return SinusoidalPositions(config.context_length, config.dim, config.first_position, config.position_scale)
@@ -135,9 +213,9 @@ def build_positions(config: TransformerConfig) -> nn.Module:
 
 
 def stretch(table: Tensor, length: int) -> Tensor:
-    """A trained table of positions for a longer context, by linear interpolation between its ends.
+    """Return a table of learned positions for a longer context, by linear interpolation (post 2).
 
-    table: (positions, dim). Returns (length, dim): position interpolation, as post 2 names it.
+    table: (positions, dim). Returns (length, dim); the first and the last row stay the same.
     """
     columns = table.T[None]  # (1, dim, positions)
     return nn.functional.interpolate(columns, size=length, mode="linear", align_corners=True)[0].T.contiguous()

@@ -1,4 +1,4 @@
-"""How many numbers a network keeps."""
+"""The size of a network."""
 
 from torch import nn
 
@@ -6,6 +6,17 @@ from firstlight.networks.evidence import NgramEvidence
 
 
 def num_parameters(network: nn.Module, *, trained_only: bool = False) -> int:
-    """The weights of a network, and what was counted into it; trained_only: weights that stay as they are left out."""
+    """Return the number of parameters of a network, including the numbers that `ClassifierConfig.evidence` counts.
+
+    Args:
+        network: any module.
+        trained_only: whether parameters that do not require a gradient are left out.
+
+    Example:
+        >>> from torch import nn
+        >>> from firstlight.networks import num_parameters
+        >>> num_parameters(nn.Linear(7, 5))
+        40
+    """
     weights = sum(weight.numel() for weight in network.parameters() if weight.requires_grad or not trained_only)
     return weights + sum(part.num_numbers for part in network.modules() if isinstance(part, NgramEvidence))

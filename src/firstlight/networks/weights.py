@@ -1,4 +1,4 @@
-"""What attends to what: the attention weights of a network, collected while it runs."""
+"""Attention weights of a network."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,25 @@ from firstlight.networks.attention import MultiHeadAttention
 
 @contextmanager
 def attention_weights(network: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect the weights of every attention that runs inside the `with`, under its name in the network.
+    """Collect the attention weights of every `MultiHeadAttention` that runs inside a `with` block.
 
-    Each is (batch, heads, queries, keys), of its last call; every attention is computed twice. Not with a cache.
+    Each attention is computed a second time to obtain its weights. Call the network without a cache.
+
+    Args:
+        network: a network with `MultiHeadAttention` modules.
+
+    Yields:
+        name of the module -> its weights at its last call, (batch, heads, queries, keys) float; each row sums to 1, or
+        to 0 where the mask allows no key.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import Classifier, ClassifierConfig, attention_weights
+        >>> network = Classifier(ClassifierConfig(), vocab_size=100, num_outputs=5).eval()
+        >>> with attention_weights(network) as weights:
+        ...     logits = network(torch.tensor([[4, 7, 9]]))
+        >>> {name: each.shape for name, each in weights.items()}
+        {'blocks.0.self_attention.transformation': torch.Size([1, 4, 3, 3])}
     """
     weights: dict[str, Tensor] = {}
 
