@@ -6,6 +6,7 @@ from .ragged import RaggedIds as RaggedIds
 from .sentence_tokenizers import SentenceTokenizer as SentenceTokenizer
 from .text_tokenizers import BytePairTokenizer as BytePairTokenizer
 from .text_tokenizers import CharacterTokenizer as CharacterTokenizer
+from .text_tokenizers import decode as decode
 from .tokenizers import Tokenizer as Tokenizer
 from .tokenizers import train_subword_tokenizer as train_subword_tokenizer
 from .tokenizers import train_word_tokenizer as train_word_tokenizer

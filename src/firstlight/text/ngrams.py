@@ -1,4 +1,4 @@
-"""Counted models of the next token: what a network has to beat."""
+"""Counted n-gram models of the next token, as baselines for generators."""
 
 from collections.abc import Iterator
 
@@ -9,17 +9,18 @@ Ids = NDArray[np.integer]
 
 
 def losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) -> Iterator[float]:
-    """The validation loss, in nats for each token, of the counted models of order 1, 2, … highest_order.
+    """Yield the validation loss, in nats per token, of the n-gram models of order 1, 2, … highest_order.
 
-    Order n sees n - 1 tokens back. Each order is interpolated with the one below, by how many different tokens have
-    followed a context (Witten & Bell 1991), and order 1 with the uniform distribution. training, validation: (n,) ids.
+    Order n sees n - 1 earlier tokens. Each order is interpolated with the one below, weighted by how many different
+    tokens have followed a context (Witten & Bell 1991), and order 1 with the uniform distribution. training,
+    validation: (n,) ids.
     """
     for each in token_losses(training, validation, vocab_size, highest_order):
         yield float(each.mean())
 
 
 def token_losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) -> Iterator[NDArray[np.float64]]:
-    """The loss of each validation token, of which `losses` are the means: (validation tokens,) for each order."""
+    """Yield the loss of each validation token, (validation tokens,), for each order; `losses` yields their means."""
     probability = np.full(len(validation), 1 / vocab_size)
     before = Contexts(training, validation)
     for _ in range(highest_order):
@@ -29,7 +30,7 @@ def token_losses(training: Ids, validation: Ids, vocab_size: int, highest_order:
 
 
 def count(training: Ids, order: int) -> int:
-    """How many different n-grams of 1, 2, … order tokens a text has: what a model of that order is made of."""
+    """Return the number of different n-grams of 1, 2, … order tokens in a text: the size of a model of that order."""
     contexts = Contexts(training, training[:0])
     total = 0
     for _ in range(order):

@@ -1,4 +1,4 @@
-"""What the first post calls simplification, and the two definitions of a word: its own, and one with punctuation."""
+"""Normalization of text as in post 1, and two definitions of a word: without and with punctuation."""
 
 import html
 import re
@@ -16,7 +16,10 @@ _TAG = r"<[^<>]{1,20}>"  # such as <br />
 
 
 def normalizer(*, punctuation: bool = False) -> Normalizer:
-    """Lower case, no accents, no apostrophes, no zero-width joiners, new lines as spaces; no tags among punctuation."""
+    """Return a normalizer: lower case, no accents, no apostrophes, no zero-width joiners, spaces for new lines.
+
+    punctuation: also remove HTML tags.
+    """
     steps = [Lowercase(), NFD(), Replace(_DROPPED, ""), Replace(_NEW_LINE, " ")]
     return Sequence([Replace(Regex(_TAG), " "), *steps] if punctuation else steps)
 
@@ -25,20 +28,34 @@ _NORMALIZER = normalizer()
 
 
 def simplify(text: str) -> str:
-    """Return the text with its HTML entities unescaped, then normalized."""
+    """Return a text in lower case, without accents, apostrophes and zero-width joiners, and with spaces for new lines.
+
+    HTML entities are unescaped first. This is the simplification of post 1 (review classification, 2022).
+
+    Args:
+        text: any text.
+
+    Returns:
+        The simplified text.
+
+    Example:
+        >>> from firstlight.text import simplify
+        >>> simplify("It's a CAFÉ &amp; bar!")
+        'its a cafe & bar!'
+    """
     return _NORMALIZER.normalize_str(_readable(text))
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text: two letters, digits or underscores and more, simplified.
+    """Return the words of a text: two or more letters, digits or underscores, simplified.
 
-    ASCII needs no decomposition, so Python alone does the same for it, in a third of the time.
+    ASCII text needs no decomposition, so string methods do the same in a third of the time.
     """
     return WORD.findall(_simple(_readable(text)))
 
 
 def words_and_marks(text: str) -> list[str]:
-    """Return the words of a text, single letters and digits among them, and its punctuation: "5/5!!!" → 5 / 5 !!!"""
+    """Return the words of a text, single letters and digits included, and its punctuation: "5/5!!!" → 5 / 5 !!!"""
     text = re.sub(_TAG, " ", _readable(text))
     return [found.group() for found in TOKEN.finditer(_simple(text))]
 
@@ -48,7 +65,7 @@ def _simple(text: str) -> str:
 
 
 def _readable(text: str) -> str:
-    """Unescape HTML entities, even those escaped twice, and write "?" for what no UTF-8 can hold."""
+    """Unescape HTML entities, even those escaped twice, and write "?" for what UTF-8 cannot encode."""
     if "&" in text:
         text = html.unescape(html.unescape(text))
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

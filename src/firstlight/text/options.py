@@ -1,4 +1,4 @@
-"""How text becomes ids, as options. Imports nothing heavy."""
+"""The options of tokenizers and of word vectors. This module imports nothing heavy."""
 
 import math
 from dataclasses import dataclass
@@ -20,14 +20,39 @@ class TokenizerKind(Enum):
 
 @dataclass
 class TokenizerOptions:
-    """The tokenizer and its vocabulary, counted on the training split."""
+    """Options of the tokenizer and of its vocabulary, which is counted on the training split.
+
+    A choice may be given by its name, such as `kind="subword"`.
+
+    Args:
+        kind: "word" (whole words), "subword" (byte-pair encoding) or "char" (single characters).
+        max_size: the largest number of entries, [PAD] and [UNK] included; None: no limit. "subword" requires a number.
+        min_document_frequency: number of texts that a word must occur in, at least 1; other words are [UNK].
+        word_list: a file with one word a line, which is the vocabulary; None: the vocabulary is counted. Only for
+            "word".
+        punctuation: whether single letters, digits and marks such as !!! are words too. Only for "word".
+        unknown_symbol: the character that stands for all characters outside the vocabulary; None: such a character is
+            an error. Only for "char".
+
+    Raises:
+        ValueError: if a value is out of range or values contradict each other; the message names the key and the
+            remedy.
+
+    Example:
+        >>> from firstlight.text import TokenizerOptions
+        >>> TokenizerOptions(kind="subword", max_size=4000).kind
+        <TokenizerKind.subword: 'subword'>
+        >>> TokenizerOptions(kind="words")
+        Traceback (most recent call last):
+        ValueError: tokenizer.kind='words' must be one of word, subword, char
+    """
 
     kind: TokenizerKind = TokenizerKind.word
-    max_size: int | None = 7000  # entries, [PAD] and [UNK] included; None: no limit
-    min_document_frequency: int = 2  # words in fewer reviews are [UNK]
-    word_list: str | None = None  # a file with one word a line, instead of counting
-    punctuation: bool = False  # of words: single letters, digits and marks such as !!! are words too
-    unknown_symbol: str | None = "\ufffd"  # of tokenizer=char; None: a character outside the vocabulary is an error
+    max_size: int | None = 7000
+    min_document_frequency: int = 2
+    word_list: str | None = None
+    punctuation: bool = False
+    unknown_symbol: str | None = "\ufffd"
 
     def __post_init__(self) -> None:
         accept_names(self, "tokenizer.")
@@ -46,7 +71,7 @@ class TokenizerOptions:
 
 
 class VectorsKind(Enum):
-    """Where the vectors of words begin: at random, counted in the training texts, or in a file."""
+    """Initial word vectors: random, counted in the training texts, GloVe, or from a file."""
 
     random = "random"
     cooccurrence = "cooccurrence"
@@ -56,13 +81,33 @@ class VectorsKind(Enum):
 
 @dataclass
 class VectorOptions:
-    """What the vectors of words are before the training, and whether it changes them."""
+    """Options of the word vectors with which a network starts.
+
+    A choice may be given by its name, such as `kind="glove"`.
+
+    Args:
+        kind: "random", "cooccurrence" (counts in the training texts, reduced to principal components, as in post 3),
+            "glove" (a GloVe file in the folder `glove` of the data) or "file".
+        path: a text file in the format of GloVe or word2vec, for "file" and "glove"; "file" requires it.
+        window: the largest distance, in words, at which a pair is counted, for "cooccurrence"; at least 1.
+        trained: whether training changes the vectors; random vectors must be trained.
+        std: standard deviation to which all vectors together are scaled; None: they are not scaled.
+
+    Raises:
+        ValueError: if a value is out of range or values contradict each other; the message names the key and the
+            remedy.
+
+    Example:
+        >>> from firstlight.text import VectorOptions
+        >>> VectorOptions(kind="cooccurrence", window=2, trained=False).kind
+        <VectorsKind.cooccurrence: 'cooccurrence'>
+    """
 
     kind: VectorsKind = VectorsKind.random
-    path: str | None = None  # a text file of GloVe's or word2vec's format
-    window: int = 1  # of cooccurrence: how far apart two words are counted
-    trained: bool = True  # false: the vectors stay as they are
-    std: float | None = None  # what all numbers together deviate by; None: left as they are
+    path: str | None = None
+    window: int = 1
+    trained: bool = True
+    std: float | None = None
 
     def __post_init__(self) -> None:
         accept_names(self, "vectors.")

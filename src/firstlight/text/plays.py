@@ -1,7 +1,7 @@
-"""From the works of Shakespeare, as Project Gutenberg has them, to what is spoken and done in the plays.
+"""Extract the plays from the works of Shakespeare as published by Project Gutenberg.
 
-A play is found by the headings of its acts: what is above the first act is its preamble, but for a prologue, and
-what is below its last act ends where the next work begins.
+A play is found by the headings of its acts. The text above the first act is a preamble, except for a prologue. A play
+ends where the next work begins.
 """
 
 import re
@@ -66,7 +66,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class PlayStatistics:
-    """What a text is made of: a passage ends at a blank line; words differ by their capitals too."""
+    """Counts of a text. A passage ends at a blank line; words that differ in capitals are different."""
 
     lines: int
     passages: int
@@ -96,10 +96,34 @@ def statistics(text: str) -> PlayStatistics:
 
 
 def extract_plays(text: str) -> str:
-    """Return the plays alone, cleaned: directions, speakers and speeches, one blank line between passages.
+    r"""Return the plays of a Project Gutenberg edition of Shakespeare, cleaned as in post 2 (Shakespeare, 2024).
 
-    Gone are the licence, contents, poems, titles and casts, and the headings of acts, scenes, prologues and epilogues.
-    Raises UserError if there is no play.
+    The result has stage directions, speakers and speeches, with one blank line between passages. The licence, contents,
+    poems, titles, casts, and the headings of acts, scenes, prologues and epilogues are removed. At most 71 different
+    characters remain: English letters, new line, space and common marks.
+
+    Args:
+        text: the whole edition, such as Gutenberg's number 100, or a single play.
+
+    Returns:
+        The plays as one text.
+
+    Raises:
+        UserError: if the text has no play.
+
+    Example:
+        >>> from firstlight.text import extract_plays
+        >>> text = '''THE TRAGEDY OF NOBODY
+        ...
+        ... ACT I
+        ... SCENE I. A room.
+        ...
+        ... FIRST LORD.
+        ... Who is there? A man & a dog.
+        ...
+        ... THE END'''
+        >>> extract_plays(text)
+        'FIRST LORD.\nWho is there? A man AND a dog.\n'
     """
     lines = _lines(text)
     plays = ["\n".join(_without_headings(lines[start:end])) for start, end in _plays(lines)]
@@ -109,7 +133,7 @@ def extract_plays(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Replace what is not a letter of the English alphabet or a common mark by what comes nearest, or by nothing."""
+    """Replace characters other than English letters and common marks by the nearest such character, or remove them."""
     text = re.sub(r" *\t *", " ", text).translate(_ALIKE)
     text = unicodedata.normalize("NFKD", text)  # "é" → "e" and a mark that goes; "…" → "..."
     text = re.sub(r"&c\b\.?", "etc.", text).replace("&", "AND")

@@ -1,4 +1,4 @@
-"""Rows of different lengths in two arrays."""
+"""Rows of different lengths, stored in two arrays."""
 
 from array import array
 from collections.abc import Iterable
@@ -11,9 +11,22 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class RaggedIds:
-    """The ids of many texts, end to end.
+    """The token ids of many texts of different lengths, stored end to end.
 
-    ids: (total,) int; offsets: (num_texts + 1,) int64, text i being ids[offsets[i] : offsets[i + 1]].
+    Args:
+        ids: (total,) int, the ids of all texts.
+        offsets: (num_texts + 1,) int64; text i is ids[offsets[i] : offsets[i + 1]].
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.text import RaggedIds
+        >>> rows = RaggedIds.from_rows([[5, 3], [], [7]])
+        >>> len(rows), rows.lengths
+        (3, array([2, 0, 1]))
+        >>> rows[0]
+        array([5, 3], dtype=int32)
+        >>> rows.select(np.array([2, 0])).ids
+        array([7, 5, 3], dtype=int32)
     """
 
     ids: NDArray[np.integer]
@@ -21,7 +34,7 @@ class RaggedIds:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Iterable[int]]) -> Self:
-        """Collect rows of ids, one at a time."""
+        """Collect rows of ids, which are read one at a time."""
         ids, offsets = array("i"), array("q", [0])
         for row in rows:
             ids.fromlist(list(row))
@@ -34,14 +47,14 @@ class RaggedIds:
         return np.diff(self.offsets)
 
     def select(self, rows: NDArray[np.int64]) -> Self:
-        """Some of the texts, in this order. rows: (n,)."""
+        """Return some of the texts, in the order of `rows`, (n,) int."""
         lengths = self.lengths[rows]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return type(self)(self.ids[places], offsets)
 
     def followed_by(self, others: Self) -> Self:
-        """These texts, then the others."""
+        """Return these texts and then the others."""
         ids = np.concatenate((self.ids, others.ids))
         return type(self)(ids, np.concatenate((self.offsets, self.offsets[-1] + others.offsets[1:])))
 

@@ -1,4 +1,4 @@
-"""Tokenizers of every kind, read back from their JSON."""
+"""Load a tokenizer of any kind from its JSON."""
 
 import json
 
@@ -12,7 +12,7 @@ AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceToke
 
 
 def tokenizer_of_json(text: str) -> AnyTokenizer:
-    """Read back what any tokenizer's to_json wrote."""
+    """Return the tokenizer whose `to_json` wrote the text."""
     content = json.loads(text)
     match content.get("kind"):
         case kind if kind == CHARACTERS:

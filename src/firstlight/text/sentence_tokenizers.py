@@ -1,4 +1,4 @@
-"""Tokenizers for translation: of whole sentences, cased and with their punctuation, which they can write again."""
+"""The tokenizer for translation: cased, with punctuation, and able to write its ids as text again."""
 
 import json
 import unicodedata
@@ -23,10 +23,27 @@ SPACE = "Ġ"  # byte-level encoding's symbol for a space, with which every word 
 
 
 class SentenceTokenizer:
-    """Words with the space before them and punctuation without, or pieces of them by byte-pair encoding (GPT-2's).
+    """A tokenizer for translation, of words or of byte-pair encoded pieces (byte-level, as in GPT-2).
 
-    Ids 0 to 3 are [PAD], [UNK], [BEGIN] and [END], which no text contains. A word that the vocabulary does not have is
-    [UNK]; pieces can write any text.
+    It keeps capitals and punctuation and can decode its ids. The ids 0 to 3 are [PAD], [UNK], [BEGIN] and [END], which
+    no text contains. With whole words, a word outside the vocabulary is [UNK]; pieces can encode any text. Use `train`
+    or `from_json` to make one.
+
+    Args:
+        backend: a tokenizer of the library `tokenizers` whose first ids are the four marks.
+
+    Attributes:
+        words: the tokens, in the order of their ids; a space before a word is written Ġ.
+        vocab_size: number of token ids.
+        kind: `TokenizerKind.word` or `TokenizerKind.subword`.
+
+    Example:
+        >>> from firstlight.text import SentenceTokenizer, TokenizerOptions
+        >>> options = TokenizerOptions(kind="word", min_document_frequency=1)
+        >>> tokenizer = SentenceTokenizer.train(["A dog runs.", "A cat runs."], options)
+        >>> ids = tokenizer.encode_batch(["A dog runs."])[0].tolist()
+        >>> tokenizer.readable(ids), tokenizer.decode(ids)
+        (['A', 'dog', 'runs', '.'], 'A dog runs.')
     """
 
     unknown_id: int | None = UNKNOWN_ID
@@ -40,9 +57,9 @@ class SentenceTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], options: TokenizerOptions) -> Self:
-        """Make a vocabulary of the most frequent words, or of byte pairs, options.max_size in all.
+        """Train a tokenizer on texts: its vocabulary has at most `options.max_size` entries, the four marks included.
 
-        Raises UserError if no word remains.
+        texts: read once; options: `kind` must be "word" or "subword". Raises UserError if no word remains.
         """
         assert options.kind in (TokenizerKind.word, TokenizerKind.subword), options.kind
         clean = (tidy(text) for text in texts)
@@ -50,40 +67,44 @@ class SentenceTokenizer:
 
     @property
     def kind(self) -> TokenizerKind:
+        """`TokenizerKind.word` or `TokenizerKind.subword`."""
         return TokenizerKind.word if isinstance(self._backend.model, models.WordLevel) else TokenizerKind.subword
 
     @property
     def vocab_size(self) -> int:
+        """The number of token ids."""
         return len(self.words)
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """The ids of many texts, without marks."""
+        """Return the ids of many texts, without [BEGIN] and [END]."""
         return RaggedIds.from_rows(
             encoding.ids for encoding in self._backend.encode_batch_fast([tidy(text) for text in texts])
         )
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of some ids; marks are left out."""
+        """Return the text of token ids; marks are left out."""
         return str(self._backend.decode([token_id for token_id in ids if token_id >= len(MARKS)])).strip()
 
     def readable(self, ids: Iterable[int]) -> list[str]:
-        """Each id as people read it: the word or piece without the space before it, a mark by its name."""
+        """Return the token of each id without the space before it; a mark is written by its name."""
         return [self.words[i] if i < len(MARKS) else str(self._backend.decode([i])).strip() for i in ids]
 
     def plain_words(self) -> list[str]:
-        """Every id as files of vectors spell it."""
+        """Return the tokens of all ids as they are spelled in files of word vectors."""
         return self.readable(range(self.vocab_size))
 
     def to_json(self) -> str:
+        """Return the tokenizer as JSON, which `from_json` reads."""
         return json.dumps({"kind": SENTENCES, "backend": json.loads(self._backend.to_str())})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
+        """Return the tokenizer whose `to_json` wrote the text."""
         return cls(Backend.from_str(json.dumps(json.loads(text)["backend"])))
 
 
 def tidy(text: str) -> str:
-    """One space between words, none at the ends, composed letters (NFC), "?" for what no UTF-8 can hold."""
+    """Return a text with single spaces, none at its ends, in NFC, and with "?" for what UTF-8 cannot encode."""
     return unicodedata.normalize("NFC", " ".join(text.split())).encode("utf-8", "replace").decode()
 
 
@@ -98,7 +119,7 @@ def _words(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
 
 
 def _pieces(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
-    """Byte pairs, moved up behind the marks: as special tokens of the library they would be found in texts."""
+    """Train byte-pair encoding; its ids start after the marks, which as special tokens would be found in texts."""
     assert options.max_size is not None
     backend = _backend(models.BPE())
     backend.train_from_iterator(

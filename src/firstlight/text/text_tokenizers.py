@@ -1,4 +1,4 @@
-"""Tokenizers that keep every character of a text, for generators: of characters, and of byte pairs."""
+"""Tokenizers for generators, which keep every character of a text: of characters, and of byte pairs."""
 
 import codecs
 import json
@@ -20,10 +20,10 @@ NOT_IN_VOCABULARY = -1
 
 
 class TextTokenizer(Protocol):
-    """What a generator needs of a tokenizer.
+    """The interface of a tokenizer for a generator.
 
-    words: the tokens as people read them; unknown_id: what stands for a character that no token has, or None where
-    there is none such; unwritten: the ids that a generator never writes.
+    words: the tokens as a reader should see them; unknown_id: the id for a character without a token, or None;
+    unwritten: the ids that a generator must not produce.
     """
 
     @property
@@ -43,14 +43,14 @@ class TextTokenizer(Protocol):
     def stream(self) -> "Decoder": ...
 
     def characters_per_token(self) -> NDArray[np.int64] | None:
-        """(vocab_size,), or None where a token does not stand for certain characters."""
+        """(vocab_size,) int, or None if a token can stand for different numbers of characters."""
         ...
 
     def to_json(self) -> str: ...
 
 
 class Decoder(Protocol):
-    """Ids to text, one at a time; what is not yet a whole character is kept back."""
+    """Converts ids to text one at a time; bytes of an incomplete character are held back."""
 
     def write(self, token_id: int) -> str: ...
 
@@ -58,7 +58,29 @@ class Decoder(Protocol):
 
 
 class CharacterTokenizer:
-    """One id for each character, in the order of their code points; the unknown symbol, if there is one, is id 0."""
+    """A tokenizer with one id for each character, in the order of their code points (post 2: Shakespeare, 2024).
+
+    If there is an unknown symbol, its id is 0. Use `train` to collect the characters of texts.
+
+    Args:
+        characters: the characters of the vocabulary.
+        unknown_symbol: the character that stands for all others; None: a character outside the vocabulary is an error.
+
+    Attributes:
+        words: the characters, in the order of their ids.
+        vocab_size: number of token ids.
+        unknown_id: 0, or None if there is no unknown symbol.
+
+    Example:
+        >>> from firstlight.text import CharacterTokenizer, decode
+        >>> tokenizer = CharacterTokenizer.train(["to be"], unknown_symbol="Ø")
+        >>> tokenizer.words
+        ['Ø', ' ', 'b', 'e', 'o', 't']
+        >>> tokenizer.encode("tab")
+        array([5, 0, 2], dtype=int32)
+        >>> decode(tokenizer, [5, 0, 2])
+        'tØb'
+    """
 
     def __init__(self, characters: str, unknown_symbol: str | None) -> None:
         self.characters, self.unknown_symbol = characters, unknown_symbol
@@ -72,7 +94,7 @@ class CharacterTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], unknown_symbol: str | None) -> Self:
-        """Make a vocabulary of all characters of the texts."""
+        """Return a tokenizer of all characters of the texts, which are read once."""
         found: set[str] = set()
         for text in texts:
             found.update(text)
@@ -80,12 +102,13 @@ class CharacterTokenizer:
 
     @property
     def vocab_size(self) -> int:
+        """The number of token ids."""
         return len(self.words)
 
     def encode(self, text: str) -> NDArray[np.int32]:
-        """The id of each character: (characters,), by one look-up for all.
+        """Return the id of each character: (characters,) int32.
 
-        Raises UserError for a character outside the vocabulary where there is no unknown symbol.
+        Raises UserError for a character outside the vocabulary if there is no unknown symbol.
         """
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         ids = self._id_of_code[np.minimum(codes, len(self._id_of_code) - 1)]
@@ -97,23 +120,46 @@ class CharacterTokenizer:
         return ids
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """The ids of many texts, each as long as its text."""
+        """Return the ids of many texts, one for each character."""
         texts = list(texts)
         offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         return RaggedIds(self.encode("".join(texts)), offsets)
 
     def stream(self) -> "Decoder":
+        """Return a decoder that converts ids to text one at a time."""
         return _Words(self.words)
 
     def characters_per_token(self) -> NDArray[np.int64]:
+        """Return the number of characters of each token, which is 1: (vocab_size,) int64."""
         return np.ones(self.vocab_size, dtype=np.int64)
 
     def to_json(self) -> str:
+        """Return the tokenizer as JSON."""
         return json.dumps({"kind": CHARACTERS, "characters": self.characters, "unknown_symbol": self.unknown_symbol})
 
 
 class BytePairTokenizer:
-    """Pieces of the text's bytes, merged by frequency (GPT-2's byte-level encoding); any text can be written in it."""
+    """A byte-level byte-pair tokenizer, as in GPT-2 (Sennrich et al. 2016; Radford et al. 2019).
+
+    It can encode any text. Its tokens are the 256 bytes and the most frequent merges of them. Use `train` to learn the
+    merges.
+
+    Args:
+        backend: a byte-level tokenizer of the library `tokenizers`.
+
+    Attributes:
+        words: the tokens, in the order of their ids, with GPT-2's symbols for bytes: a space is written Ġ.
+        vocab_size: number of token ids.
+
+    Example:
+        >>> from firstlight.text import BytePairTokenizer, decode
+        >>> tokenizer = BytePairTokenizer.train(["the theme of the thesis"] * 3, vocab_size=258)
+        >>> ids = tokenizer.encode_batch(["the café"])[0]
+        >>> [tokenizer.words[token_id] for token_id in ids]
+        ['the', 'Ġ', 'c', 'a', 'f', 'Ã', '©']
+        >>> decode(tokenizer, ids)
+        'the café'
+    """
 
     unknown_id = None
     unwritten: Sequence[int] = ()
@@ -126,7 +172,7 @@ class BytePairTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
-        """Make a vocabulary of the 256 bytes and the merges most often found, vocab_size in all."""
+        """Return a tokenizer of the 256 bytes and the most frequent merges, at most `vocab_size` tokens in all."""
         assert vocab_size >= NUM_BYTES, f"{vocab_size} cannot hold {NUM_BYTES} bytes"
         backend = Backend(models.BPE())
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -142,26 +188,29 @@ class BytePairTokenizer:
 
     @property
     def vocab_size(self) -> int:
+        """The number of token ids."""
         return len(self.words)
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """The ids of many texts; half a surrogate pair, which no UTF-8 can hold, becomes "?"."""
+        """Return the ids of many texts; half a surrogate pair, which UTF-8 cannot encode, becomes "?"."""
         whole = [text.encode("utf-8", "replace").decode() for text in texts]
         return RaggedIds.from_rows(encoding.ids for encoding in self._backend.encode_batch_fast(whole))
 
     def stream(self) -> "Decoder":
+        """Return a decoder that converts ids to text one at a time."""
         return _Bytes(self._bytes)
 
     def characters_per_token(self) -> NDArray[np.int64]:
-        """The characters that begin in each token."""
+        """Return the number of characters that begin in each token: (vocab_size,) int64."""
         return np.array([sum(byte & 0xC0 != 0x80 for byte in token) for token in self._bytes], dtype=np.int64)
 
     def to_json(self) -> str:
+        """Return the tokenizer as JSON."""
         return json.dumps({"kind": BYTE_PAIRS, "backend": json.loads(self._backend.to_str())})
 
 
 class WordText:
-    """A tokenizer of words or subwords as a generator's: it reads simplified words, and writes them apart."""
+    """A tokenizer of words or subwords for a generator: it reads simplified words and writes a space before each."""
 
     unknown_id: int | None = UNKNOWN_ID
     unwritten: Sequence[int] = (UNKNOWN_ID,)
@@ -174,7 +223,7 @@ class WordText:
         return self.tokenizer.vocab_size
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """The ids of many texts."""
+        """Return the ids of many texts."""
         return self.tokenizer.encode_batch(texts)
 
     def stream(self) -> "Decoder":
@@ -185,25 +234,39 @@ class WordText:
         return _Words(spaced)
 
     def characters_per_token(self) -> None:
-        """Unknown: [UNK] may be any word."""
+        """None, since [UNK] may stand for any word."""
 
     def to_json(self) -> str:
         return self.tokenizer.to_json()
 
 
 def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
-    """The text of some ids."""
+    """Return the text of token ids.
+
+    Args:
+        tokenizer: a `CharacterTokenizer` or a `BytePairTokenizer`.
+        ids: token ids, in the order of the text.
+
+    Returns:
+        The text. Bytes that are not valid UTF-8 become U+FFFD.
+
+    Example:
+        >>> from firstlight.text import CharacterTokenizer, decode
+        >>> tokenizer = CharacterTokenizer.train(["to be"], unknown_symbol=None)
+        >>> decode(tokenizer, tokenizer.encode("bet"))
+        'bet'
+    """
     decoder = tokenizer.stream()
     return "".join(map(decoder.write, ids)) + decoder.end()
 
 
 def writer_of(tokenizer: "Tokenizer | CharacterTokenizer | BytePairTokenizer") -> TextTokenizer:
-    """A tokenizer as a generator needs it."""
+    """Return a tokenizer with the interface that a generator needs."""
     return WordText(tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
 
 
 def first_id(tokenizer: TextTokenizer, separator_id: int | None) -> int:
-    """What a text without a beginning begins after: the separator of documents, a new line, or else any token."""
+    """Return the id from which a text without a prompt starts: a separator of documents, a new line, or any token."""
     if separator_id is not None:
         return separator_id
     new_lines = (i for i, word in enumerate(tokenizer.words) if word in ("\n", "Ċ"))  # Ċ: of byte pairs
@@ -212,7 +275,7 @@ def first_id(tokenizer: TextTokenizer, separator_id: int | None) -> int:
 
 
 class _Words:
-    """Each id is a text of its own."""
+    """Writes each id as a text of its own."""
 
     def __init__(self, words: list[str]) -> None:
         self._words = words
@@ -225,7 +288,7 @@ class _Words:
 
 
 class _Bytes:
-    """Each id is some bytes, and a character may end in the next one."""
+    """Writes each id as bytes; a character may end in the next id."""
 
     def __init__(self, tokens: list[bytes]) -> None:
         self._tokens = tokens
@@ -239,7 +302,7 @@ class _Bytes:
 
 
 def _symbols_of_bytes() -> Iterator[tuple[str, int]]:
-    """GPT-2's printable symbol for each byte: itself where it is printable, else the next free code point."""
+    """Yield GPT-2's printable symbol for each byte: itself if it is printable, else the next free code point."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     spare = (code for code in range(NUM_BYTES, 2 * NUM_BYTES))
     for byte in range(NUM_BYTES):

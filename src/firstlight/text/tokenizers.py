@@ -1,4 +1,4 @@
-"""Tokenizers of words and of subwords, on Hugging Face `tokenizers`: trained, loaded, and read back from JSON."""
+"""Tokenizers of words and of subwords for classifiers, built on the library `tokenizers`."""
 
 import json
 from codecs import BOM_UTF8
@@ -28,9 +28,29 @@ NO_WORDS = "the training texts have no word; check data.text_column"
 
 
 class Tokenizer:
-    """Texts to ids. A word outside the vocabulary, or a letter outside the alphabet, is [UNK].
+    """A tokenizer of simplified words or subwords, for classifiers.
 
-    Hugging Face's tokenizer of the same JSON gives the same ids, except that it does not unescape HTML entities.
+    The ids 0 and 1 are [PAD] and [UNK]. A word outside the vocabulary, or a letter outside the alphabet of a subword
+    tokenizer, is [UNK]. Use `train_word_tokenizer`, `train_subword_tokenizer` or `from_json` to make one. The library
+    `tokenizers` reads the same JSON and gives the same ids, except that it does not unescape HTML entities.
+
+    Args:
+        backend: a tokenizer of the library `tokenizers` whose first ids are [PAD] and [UNK].
+
+    Attributes:
+        words: the tokens, in the order of their ids.
+        vocab_size: number of token ids.
+        kind: "word" or "subword".
+
+    Example:
+        >>> from firstlight.text import Tokenizer, train_word_tokenizer
+        >>> tokenizer, _ = train_word_tokenizer(["a good film", "Good acting, bad film!"])
+        >>> tokenizer.words
+        ['[PAD]', '[UNK]', 'film', 'good', 'acting', 'bad']
+        >>> tokenizer.encode("A GOOD book"), tokenizer.tokens("A GOOD book")
+        ([3, 1], ['good', '[UNK]'])
+        >>> Tokenizer.from_json(tokenizer.to_json()).words == tokenizer.words
+        True
     """
 
     pad_id = PAD_ID
@@ -45,35 +65,39 @@ class Tokenizer:
 
     @property
     def kind(self) -> Literal["word", "subword"]:
+        """ "word" or "subword"."""
         return "word" if isinstance(self._backend.model, models.WordLevel) else "subword"
 
     @property
     def vocab_size(self) -> int:
+        """The number of token ids."""
         return len(self.words)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, nothing added: [] if it has no words."""
+        """Return the ids of a text; [] if it has no words."""
         return self.encode_batch([text])[0].tolist()
 
     def tokens(self, text: str) -> list[str]:
-        """Return the text as the network sees it: "a zyzzyva flew" → [UNK] flew."""
+        """Return the tokens of a text: "a zyzzyva flew" → [UNK] flew."""
         return [self.words[token_id] for token_id in self.encode(text)]
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """Return the ids of many texts, read once and one at a time (wrap them in a bar to see progress)."""
+        """Return the ids of many texts, which are read once and one at a time."""
         ids_of = _WordIds(self._backend.model)
         return RaggedIds.from_rows(chain.from_iterable(map(ids_of.__getitem__, self.split(text))) for text in texts)
 
     def to_json(self) -> str:
+        """Return the tokenizer as JSON, which `from_json` reads."""
         return self._backend.to_str()
 
     @classmethod
     def from_json(cls, text: str) -> Self:
+        """Return the tokenizer whose `to_json` wrote the text."""
         return cls(Backend.from_str(text))
 
 
 class _WordIds(dict[str, list[int]]):
-    """The ids of each word, looked up once: most words of a text were met before."""
+    """The ids of each word, computed once: most words of a text have occurred before."""
 
     def __init__(self, model: models.Model) -> None:
         super().__init__()
@@ -87,11 +111,30 @@ class _WordIds(dict[str, list[int]]):
 def train_word_tokenizer(
     texts: Iterable[str], *, min_document_frequency: int = 1, max_size: int | None = None, punctuation: bool = False
 ) -> tuple[Tokenizer, RaggedIds]:
-    """Make a vocabulary of the words found in most texts, and encode the texts, which are read once.
+    """Return a tokenizer of the words that occur in the most texts, and the ids of the texts.
 
-    The words of at least `min_document_frequency` texts, those of most texts first, ties in alphabetical order;
-    at most `max_size` entries, [PAD] and [UNK] included. With punctuation, its marks are words too.
-    Raises UserError if no word remains.
+    The words are simplified (see `simplify`) and have at least two characters. Those of the most texts have the lowest
+    ids; ties are in alphabetical order.
+
+    Args:
+        texts: the training texts, which are read once.
+        min_document_frequency: number of texts that a word must occur in, at least 1.
+        max_size: the largest number of entries, [PAD] and [UNK] included; None: no limit.
+        punctuation: whether single letters, digits and marks such as !!! are words too.
+
+    Returns:
+        The tokenizer, and the ids of all texts as `RaggedIds`.
+
+    Raises:
+        UserError: if no word remains.
+
+    Example:
+        >>> from firstlight.text import train_word_tokenizer
+        >>> tokenizer, ids = train_word_tokenizer(["a good film", "Good acting, bad film!"], max_size=4)
+        >>> tokenizer.words
+        ['[PAD]', '[UNK]', 'film', 'good']
+        >>> ids[1].tolist()  # good [UNK] [UNK] film
+        [3, 1, 1, 2]
     """
     split = words_and_marks if punctuation else words
     frequency: Counter[str] = Counter()  # word → number of texts
@@ -127,10 +170,22 @@ def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
 
 
 def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
-    """Make a vocabulary of `vocab_size` subwords by byte-pair encoding, or of fewer if the texts have no more.
+    """Return a tokenizer of subwords, learned by byte-pair encoding (Sennrich et al. 2016).
 
-    A subword inside a word begins with "##"; a rare letter, outside LETTER_COVERAGE, is [UNK].
-    Raises UserError if there are no words, or more letters than `vocab_size` can hold.
+    A subword that does not begin a word starts with ##. Letters that are too rare to be learned are [UNK].
+
+    Args:
+        texts: the training texts, which are read once.
+        vocab_size: the largest number of entries, [PAD] and [UNK] included.
+
+    Raises:
+        UserError: if there are no words, or the letters alone need more entries than `vocab_size`.
+
+    Example:
+        >>> from firstlight.text import train_subword_tokenizer
+        >>> tokenizer = train_subword_tokenizer(["low lower lowest", "newer wider"], vocab_size=40)
+        >>> tokenizer.tokens("lower")
+        ['low', '##er']
     """
     frequency = Counter(chain.from_iterable(map(words, texts)))
     if not frequency:
@@ -168,7 +223,7 @@ def _alphabet(frequency: Counter[str]) -> list[str]:
 
 
 def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -> Iterator[str]:
-    """Say every word of these letters as often as it was found, in lines of at most `at_once` words."""
+    """Yield every word of these letters as often as it was found, in lines of at most `at_once` words."""
     for word, times in frequency.items():
         if letters.issuperset(word):
             for start in range(0, times, at_once):
@@ -176,9 +231,9 @@ def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -
 
 
 def load_word_list(path: Path, *, punctuation: bool = False) -> Tokenizer:
-    """Read a vocabulary, one word a line, in order; [PAD] and [UNK] come first, listed or not.
+    """Return a tokenizer of the words of a file, one a line, in order; [PAD] and [UNK] come first, listed or not.
 
-    Raises UserError for a blank line, a word listed twice, and a word that no text can hold after simplification.
+    Raises UserError for a blank line, a word listed twice, and a word that no text can contain after simplification.
     """
     split = words_and_marks if punctuation else words
     line_of: dict[str, int] = {}
@@ -233,6 +288,6 @@ def _tokenizer(model: models.Model, *, punctuation: bool = False) -> Tokenizer:
 
 
 def _has_marks(backend: Backend) -> bool:
-    """Whether a tokenizer's words have punctuation among them: its pattern, which Hugging Face reads, says so."""
+    """Return whether the words of a tokenizer include punctuation, according to the pattern in its JSON."""
     pre_tokenizer = json.loads(backend.to_str())["pre_tokenizer"]
     return pre_tokenizer is not None and pre_tokenizer["pattern"]["Regex"] == MARKED_PATTERN

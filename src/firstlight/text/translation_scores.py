@@ -1,13 +1,13 @@
-"""How near translations come to those of people: BLEU and chrF, as sacrebleu computes them."""
+"""Scores of translations against references: BLEU and chrF, computed by sacrebleu."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class TranslationScores(NamedTuple):
-    """bleu: of the whole corpus (Papineni et al. 2002), 13a tokens, cased; chrf: character n-grams (Popović 2015).
+    """BLEU and chrF of a corpus, from 0 to 100, and the signatures that say how they were computed (Post 2018).
 
-    Both from 0 to 100; the signatures (Post 2018) say how they were computed.
+    bleu: Papineni et al. 2002, with 13a tokens, cased; chrf: character n-grams (Popović 2015).
     """
 
     bleu: float
@@ -16,18 +16,18 @@ class TranslationScores(NamedTuple):
     chrf_signature: str
 
     def metrics(self, beam_size: int) -> dict[str, float]:
-        """bleu and chrf of greedy translations, bleu_beam4 and chrf_beam4 of a beam of 4."""
+        """Return both scores by name: bleu and chrf for greedy translations, bleu_beam4 and chrf_beam4 for a beam."""
         suffix = "" if beam_size == 1 else f"_beam{beam_size}"
         return {f"bleu{suffix}": self.bleu, f"chrf{suffix}": self.chrf}
 
     @property
     def signatures(self) -> str:
-        """How both were computed, in one line."""
+        """Both signatures, in one line."""
         return f"BLEU {self.bleu_signature}, chrF {self.chrf_signature}"
 
 
 def score(translations: Sequence[str], references: Sequence[str]) -> TranslationScores:
-    """Score the translations of a corpus, one reference for each."""
+    """Return the scores of the translations of a corpus, one reference for each."""
     from sacrebleu.metrics import BLEU, CHRF
 
     assert len(translations) == len(references), f"{len(translations)} translations of {len(references)}"

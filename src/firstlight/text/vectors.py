@@ -1,4 +1,4 @@
-"""Vectors of words: counted from texts and reduced to their principal components, or read from a file."""
+"""Word vectors: counted in texts and reduced to principal components, or read from a file."""
 
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
@@ -24,10 +24,27 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def cooccurrence(ids: RaggedIds, vocab_size: int, window: int = 1, ignored: Sequence[int] = ()) -> csr_array:
-    """How often the words a and b stand at most `window` places apart in one text: (vocab_size, vocab_size) float64.
+    """Return how often each pair of words occurs at most `window` places apart in one text (post 3: movie sentiment).
 
-    Symmetric; "very very" counts twice for (very, very), as each of the two sees the other. An ignored id neither has
-    nor gives counts, but keeps its place: the words on its two sides are two places apart.
+    The matrix is symmetric. In "very very", each of the two words sees the other, so the pair counts twice.
+
+    Args:
+        ids: the token ids of the texts.
+        vocab_size: number of token ids.
+        window: the largest distance, in words, at least 1.
+        ignored: ids without counts, such as that of [UNK]. They keep their places: the words on their two sides are two
+            places apart.
+
+    Returns:
+        (vocab_size, vocab_size) float64, a sparse array.
+
+    Example:
+        >>> from firstlight.text import cooccurrence, train_word_tokenizer
+        >>> tokenizer, ids = train_word_tokenizer(["the cat sat on the mat"])
+        >>> counts = cooccurrence(ids, tokenizer.vocab_size)
+        >>> row = counts.toarray()[tokenizer.words.index("the")].astype(int)
+        >>> dict(zip(tokenizer.words, row.tolist()))
+        {'[PAD]': 0, '[UNK]': 0, 'cat': 1, 'mat': 1, 'on': 1, 'sat': 0, 'the': 0}
     """
     assert window >= 1, f"window={window}"
     tokens = ids.ids
@@ -42,13 +59,30 @@ def cooccurrence(ids: RaggedIds, vocab_size: int, window: int = 1, ignored: Sequ
 
 
 def principal_components(counts: csr_array, dim: int, seed: int = 0) -> NDArray[np.float32]:
-    """Project the standardised rows of (n, n) counts onto their first principal components: (n, dim) float32.
+    """Return word vectors: the rows of a co-occurrence matrix, projected onto principal components (post 3).
 
-    Each row has its mean taken off and is divided by its deviation (of n), giving X; a constant row, such as one
-    without a count, becomes zero. The components are the eigenvectors of XᵀX / n with the largest eigenvalues, largest
-    first, their largest entry positive. The columns of X are not centred as classical PCA would: the rows are, and the
-    first component may therefore be much like the mean row. Lanczos' method, to which X is a sparse matrix less a
-    matrix of rank one: nothing of (n, n) is dense. Raises UserError unless dim is below n.
+    This is the method of post 3 (movie sentiment). Each row is centered and divided by its standard deviation (of n),
+    which gives X; a constant row, such as one without counts, becomes zero. The components are the eigenvectors of XᵀX
+    / n with the largest eigenvalues, the largest first. The largest entry of a component is positive. Unlike in
+    classical PCA, the rows of X are centered and not its columns, so the first component may be close to the mean row.
+    The eigenvectors are found by Lanczos' method without a dense (n, n) matrix.
+
+    Args:
+        counts: (n, n) sparse array, as `cooccurrence` returns it.
+        dim: number of components, from 1 to n - 1.
+        seed: seed of the start vector.
+
+    Returns:
+        (n, dim) float32.
+
+    Raises:
+        UserError: if `dim` is not below n.
+
+    Example:
+        >>> from firstlight.text import cooccurrence, principal_components, train_word_tokenizer
+        >>> tokenizer, ids = train_word_tokenizer(["the cat sat on the mat"])
+        >>> principal_components(cooccurrence(ids, tokenizer.vocab_size), dim=2).shape
+        (7, 2)
     """
     assert dim >= 1, f"dim={dim}"
     size = counts.shape[0]
@@ -87,10 +121,11 @@ def _standardised(counts: csr_array) -> tuple[csr_array, NDArray[np.float64]]:
 def power_iteration(
     matrix: NDArray[np.float64], dim: int, *, steps: int = 100_000, tolerance: float = 1e-10, seed: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The `dim` eigenvalues of a symmetric (n, n) matrix that are largest in size, (dim,), and their vectors, (n, dim).
+    """Return the eigenvalues of a symmetric (n, n) matrix that are largest in size, and their vectors.
 
-    v ← Av / ‖Av‖ until ‖Av - λv‖ is at most tolerance · ‖A‖, then A ← A - λvvᵀ; signs as in principal_components,
-    whose slow and dense reference this is. Raises RunError if `steps` are not enough, as for eigenvalues 1 and -1.
+    Returns (dim,) and (n, dim). Iterates v ← Av / ‖Av‖ until ‖Av - λv‖ is at most tolerance · ‖A‖, then A ← A - λvvᵀ.
+    Signs are as in principal_components, for which this is the slow and dense reference. Raises RunError if `steps` are
+    not enough, as for eigenvalues 1 and -1.
     """
     rest, size = np.array(matrix, dtype=np.float64), len(matrix)
     assert 1 <= dim <= size, f"dim={dim} of a matrix of {size} rows"
@@ -115,7 +150,7 @@ def power_iteration(
 
 
 def _signed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn each column so that its largest entry, the first of those that are as large, is positive: (n, dim)."""
+    """Multiply each column by 1 or -1 so that its largest entry, the first in case of a tie, is positive: (n, dim)."""
     sizes = np.abs(vectors)
     first = np.argmax(sizes >= (1 - TIED) * sizes.max(axis=0), axis=0)
     return vectors * np.sign(vectors[first, np.arange(vectors.shape[1])])
@@ -125,14 +160,34 @@ def _signed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDArray[np.float32]]:
-    """The vectors of the wanted words that a text file of GloVe or word2vec has: word → (dim,) float32.
+    r"""Return the vectors of the wanted words from a text file in the format of GloVe or word2vec.
 
-    A word and its numbers on each line, separated by single spaces; the last `dim` fields are the numbers, so that a
-    word may hold spaces. The header of word2vec, "count dim", is optional. Words are compared exactly; of a word on two
-    lines the first counts. The file is streamed: every line must have the right number of fields, and the numbers are
-    read where the word is wanted. Raises UserError, naming file and line, for what cannot be read.
+    Each line has a word and its numbers, separated by single spaces; the last `dim` fields are the numbers, so that a
+    word may contain spaces. The header of word2vec, "count dim", is optional. Words are compared exactly. If a word is
+    on two lines, the first one counts. The file is read line by line, and every line is checked.
 
-    Formats: Pennington et al. 2014 (GloVe), Mikolov et al. 2013 (word2vec).
+    Args:
+        path: the file, in UTF-8.
+        wanted: words to look for.
+        dim: size of the vectors.
+
+    Returns:
+        word -> (dim,) float32, for the words that the file has.
+
+    Raises:
+        UserError: if a line cannot be read; the message names the file and the line.
+
+    References: Pennington et al. 2014 (GloVe), Mikolov et al. 2013 (word2vec).
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from firstlight.text import read_vectors
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "vectors.txt"
+        ...     _ = path.write_text("good 0.5 1.0\nbad -0.5 0.25\n")
+        ...     read_vectors(path, ["good", "missing"], dim=2)
+        {'good': array([0.5, 1. ], dtype=float32)}
     """
     missing = set(wanted)
     found: dict[str, NDArray[np.float32]] = {}
@@ -144,7 +199,7 @@ def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDA
 
 
 class Coverage(NamedTuple):
-    """How many words of a vocabulary have a vector, and which part of the tokens is theirs."""
+    """How many words of a vocabulary have a vector, and their share of the tokens, from 0 to 1."""
 
     num_found: int
     num_words: int
@@ -158,9 +213,9 @@ class Coverage(NamedTuple):
 def coverage(
     vectors: Collection[str], vocabulary: Sequence[str], ids: RaggedIds, ignored: Sequence[int] = ()
 ) -> Coverage:
-    """What the vectors cover of a vocabulary (id → word) and of the texts that it encodes.
+    """Return how much of a vocabulary (id → word), and of the texts that it encodes, has vectors.
 
-    An ignored id, such as that of [UNK], is no word, and its tokens have no vector.
+    An ignored id, such as that of [UNK], is not counted as a word, and its tokens have no vector.
     """
     is_word = ~np.isin(np.arange(len(vocabulary)), ignored)
     has_vector = np.array([word in vectors for word in vocabulary], np.bool_) & is_word
