@@ -1,4 +1,4 @@
-"""What words and pairs of words said in the training texts: counted once, never trained."""
+"""Counted evidence: the mean class of the training texts that contain a word or a pair of words. It is not trained."""
 
 import torch
 from torch import Tensor, nn
@@ -8,11 +8,11 @@ AT_LEAST = 2  # texts; a pair of one training text says nothing of another
 
 
 class NgramEvidence(nn.Module):
-    """The mean class of the training texts that a word, or a pair of neighbouring words, is in.
+    """The mean class of the training texts that contain a word, or a pair of neighboring words.
 
-    A mean of few texts is shrunken towards the middle, sum / (texts + shrinkage), as in target encoding (Micci-Barreca
-    2001). In training a text's own class is taken out of the means, else it would be told the answer. What is kept of
-    the counting are numbers of the network like its weights, and count as parameters.
+    The mean of few texts is shrunk towards the middle, sum / (texts + shrinkage), as in target encoding (Micci-Barreca
+    2001). In training, the class of a text is removed from its own means, so that the answer does not leak. The counted
+    numbers belong to the network like its weights, and count as parameters.
     """
 
     word_scores: Tensor  # (vocabulary, scores)
@@ -38,11 +38,11 @@ class NgramEvidence(nn.Module):
 
     @property
     def num_numbers(self) -> int:
-        """How many numbers it keeps; which pairs there are is counted as little as which words there are."""
+        """The number of counted values; the keys of the pairs are not counted, as the vocabulary is not."""
         return self.word_scores.numel() + self.pair_scores.numel() + self.scale.numel()
 
     def forward(self, token_ids: Tensor, targets: Tensor | None = None) -> Tensor:
-        """token_ids: (batch, length) int; targets: (batch,) int, of texts that were counted themselves.
+        """token_ids: (batch, length) int; targets: (batch,) int, the classes of texts that were counted.
 
         Returns (batch, length, features).
         """
@@ -56,25 +56,25 @@ class NgramEvidence(nn.Module):
         return torch.cat((words, pairs), dim=-1) / self.scale
 
     def _without(self, scores: Tensor, texts: Tensor, own: Tensor) -> Tensor:
-        """The means without one text of this class; nothing is left where there is no other."""
+        """Return the means without one text of this class; 0 if there is no other text."""
         left = (scores * (texts + self.shrinkage) - own) / (texts - 1 + self.shrinkage)
         return left.where(texts > 1, 0.0)
 
     def _keys(self, token_ids: Tensor) -> Tensor:
-        """One number for each word and the one before it, -1 at the beginning and beside an unknown word."""
+        """Return one number for each word and the word before it; -1 at the beginning and beside an unknown word."""
         ids = token_ids.long()
         keys = ids[:, :-1] * self.vocab_size + ids[:, 1:]
         is_unknown = (ids[:, :-1] == self.unknown_id) | (ids[:, 1:] == self.unknown_id)
         return nn.functional.pad(keys.masked_fill(is_unknown, -1), (1, 0), value=-1)  # (batch, length)
 
     def _find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Where each key stands in the table, and whether it does."""
+        """Return the index of each key in the table, and whether the table has it."""
         place = torch.searchsorted(self.pair_keys, keys).clamp(max=len(self.pair_keys) - 1)
         return place, self.pair_keys[place] == keys
 
     @torch.no_grad()
     def count(self, token_ids: Tensor, padding_mask: Tensor, targets: Tensor) -> None:
-        """Count the training texts; a word or pair counts once in a text, and the pairs of most texts are kept.
+        """Count the training texts: a word or pair counts once in a text, and the pairs of the most texts are kept.
 
         token_ids: (texts, length) int; padding_mask: (texts, length), True where a token is real; targets: (texts,).
         """
@@ -98,7 +98,7 @@ class NgramEvidence(nn.Module):
 
 
 class EvidenceHead(nn.Module):
-    """The evidence of all words together: its sum, its mean, and its sum with strong words counted more."""
+    """Maps the evidence of all words to logits, from its sum, its mean, and its sum weighted by magnitude."""
 
     def __init__(self, num_features: int, num_outputs: int) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class EvidenceHead(nn.Module):
 
 
 def class_scores(num_classes: int) -> Tensor:
-    """How high a class is, from -1 to 1, and of more than two how extreme, 0 on average: (classes, scores)."""
+    """Return the height of each class, from -1 to 1, and of more than two its centered extremity: (classes, scores)."""
     height = torch.linspace(-1, 1, num_classes)
     if num_classes == 2:
         return height[:, None]
@@ -123,7 +123,10 @@ def class_scores(num_classes: int) -> Tensor:
 
 
 def _once_a_text(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Each value of a text once: (texts, length) and which count -> the values (n,) and of which text each is (n,)."""
+    """Return the distinct values of each text, (n,), and the text that each is from, (n,).
+
+    values: (texts, length) int; mask: (texts, length), True where a value counts.
+    """
     ordered = values.masked_fill(~mask, -1).sort(dim=1).values
     is_first = torch.ones_like(mask)
     is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

@@ -1,4 +1,4 @@
-"""From one vector a token to one prediction a text. Padding never changes a prediction."""
+"""The heads of a classifier: from one vector for each token to one prediction. Padding never changes a prediction."""
 
 import math
 
@@ -11,7 +11,7 @@ from firstlight.networks.config import PoolingKind
 
 
 class PerToken(nn.Module):
-    """Post 1's head: a score for every token, then a linear layer from the scores to the outputs."""
+    """The head of post 1: one score for each token, then a linear layer from the scores to the outputs."""
 
     def __init__(self, dim: int, context_length: int, num_outputs: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Flatten(nn.Module):
 
 
 class Pooled(nn.Module):
-    """Pool the tokens to one vector, then a linear layer."""
+    """Reduces the tokens to one vector, then applies a linear layer."""
 
     def __init__(self, pool: nn.Module, dim: int, num_outputs: int) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Pooled(nn.Module):
 
 
 class Mean(nn.Module):
-    """The mean over the real tokens; zeros where there is none."""
+    """The mean over the real tokens; zeros if there are none."""
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
         """(batch, length, dim) -> (batch, dim)."""
@@ -68,7 +68,7 @@ class First(nn.Module):
 
 
 class Last(nn.Module):
-    """The last real token; zeros where there is none."""
+    """The last real token; zeros if there is none."""
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
         """(batch, length, dim) -> (batch, dim)."""
@@ -79,7 +79,7 @@ class Last(nn.Module):
 
 
 class Max(nn.Module):
-    """The largest value of each coordinate over the real tokens; zeros where there is none."""
+    """The largest value of each coordinate over the real tokens; zeros if there are none."""
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
         """(batch, length, dim) -> (batch, dim)."""
@@ -101,7 +101,7 @@ class AttentionPool(nn.Module):
 
 
 def build_head(kind: PoolingKind, dim: int, context_length: int, num_outputs: int) -> nn.Module:
-    """From (batch, length, dim) and the padding mask to (batch, outputs)."""
+    """Return the head that maps (batch, length, dim) and the padding mask to (batch, outputs)."""
     match kind:
         case PoolingKind.per_token:
             return PerToken(dim, context_length, num_outputs)

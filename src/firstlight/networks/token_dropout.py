@@ -1,11 +1,11 @@
-"""Words left out in training, so that no single one decides."""
+"""Dropout of whole tokens, so that no single word decides."""
 
 import torch
 from torch import Tensor, nn
 
 
 class TokenDropout(nn.Module):
-    """In training, replace a share of the tokens by the unknown one."""
+    """Replaces a share of the tokens by the unknown token in training."""
 
     def __init__(self, share: float, unknown_id: int) -> None:
         super().__init__()
