@@ -110,7 +110,12 @@ class StreamData(TableData):
         }
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
-        """Windows drawn from the seed and the step, or consecutive ones of shuffled documents."""
+        """Return the training windows, in batches of the type `TokenBatch`.
+
+        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
+        an uninterrupted one.
+        """
+        self.ensure_setup()
         options, documents = self.options, self._documents["train"]
         offsets = self.corpus.ids.offsets
         sizes = (options.context_length, options.batch_size, options.seed)
@@ -122,23 +127,30 @@ class StreamData(TableData):
         return self.training_loader(Windows(), batches)
 
     def val_dataloader(self) -> TableLoader:
-        """The whole validation split, in windows that do not overlap."""
+        """Return the validation split once, in windows that do not overlap."""
         return self.evaluation_loader("validation")
 
     def test_dataloader(self) -> TableLoader:
-        """The whole test split, in windows that do not overlap."""
+        """Return the test split once, in windows that do not overlap."""
         return self.evaluation_loader("test")
 
     def predict_dataloader(self) -> TableLoader:
-        """One empty prompt: a text from its beginning."""
+        """Return one empty prompt, which a generator continues with a text from its beginning."""
         return self.text_dataloader([""])
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
-        """Prompts of your own, in their order, as `Trainer.predict(module, dataloaders=…)` takes them."""
+        """Return a loader of your own prompts in their order, for `Trainer.predict(module, dataloaders=…)`.
+
+        Every batch is a `PromptBatch` of one prompt.
+
+        Args:
+            texts: Any number of prompts.
+        """
         return TableLoader(Prompts(texts), range(len(texts)))
 
     def evaluation_loader(self, split: str) -> TableLoader:
-        """A whole split, in windows that do not overlap."""
+        """Return a split once, in windows that do not overlap. split: `train`, `validation` or `test`."""
+        self.ensure_setup()
         options = self.options
         batches = EveryWindow(self.stream(split), options.context_length, options.evaluation_batch_size, **self.share)
         return self.table_loader(Windows(), batches)
@@ -178,7 +190,53 @@ class StreamData(TableData):
 
 
 class CharacterData(StreamData):
-    """A text from a local file, the web, or the generated sample."""
+    """A text as windows of tokens and the tokens that follow, for a generator.
+
+    The tokens are characters, or pieces of words from byte-pair encoding. The text comes from a local file, the web, or
+    a generated sample. It is encoded once and kept in `cache_dir`. The training batches are windows at random places,
+    or consecutive windows of shuffled documents for `preparation="lines"`; they are of the type `TokenBatch`.
+    Validation and test read their split once, in windows that do not overlap.
+
+    Args:
+        source: Where to look: on the web (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
+            at the generated sample alone (`sample`).
+        name: The folder below `$FIRSTLIGHT_DATA` or `data/` with one .txt file in it. It is used when `path` is None.
+        url: The address of the file on the web. It is downloaded once.
+        path: A text file in UTF-8.
+        preparation: What to make of the file. `text`: nothing. `plays`: the plays of a Gutenberg edition of
+            Shakespeare, in a reduced alphabet. `lines`: one document of each line, such as a list of names.
+        separator: The character between the documents of `preparation="lines"`.
+        split: Which part is for validation: the end of the text (`sequential`), or passages, which blank lines
+            separate, at random (`passages`).
+        validation_fraction: The share of the text for validation.
+        test_fraction: The share of the text for the test split.
+        split_seed: The seed that chooses passages or documents for these two shares.
+        max_train_rows: The number of training documents, or of windows of text. None uses all of them.
+        tokenizer: `"char"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        context_length: The number of tokens in a window.
+        batch_size: The number of windows in a training batch.
+        evaluation_batch_size: The number of windows in a validation or test batch.
+        num_workers: The number of processes that load batches. 0 loads them in the main process.
+        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
+        seed: The seed of the training windows.
+        cache_dir: The folder for encoded texts and downloads.
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if the file cannot be read or is too short for `context_length`.
+
+    The windows are those of the post on a Shakespeare generator in Julia (March 2024), the documents those of the post
+    on names in PyTorch (November 2023).
+
+    Example:
+        >>> from firstlight.data import CharacterData
+        >>> data = CharacterData(path="novel.txt", context_length=16, batch_size=4)
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch.token_ids.shape
+        torch.Size([4, 16])
+        >>> bool((batch.token_ids[:, 1:] == batch.targets[:, :-1]).all())
+        True
+    """
 
     options: CharacterOptions
     corpus: Corpus
@@ -222,7 +280,50 @@ class CharacterData(StreamData):
 
 
 class ReviewTextData(StreamData):
-    """The words of reviews, which are shuffled and joined by [PAD]; encoded as for a classifier."""
+    """The words of reviews as windows and the words that follow, for a generator that a classifier can start from.
+
+    The texts are read and encoded exactly as by `ReviewData`, so that both have one vocabulary. They are shuffled in
+    every epoch and joined, with the token [PAD] between them. The training batches are consecutive windows of the
+    result, of the type `TokenBatch`. The labels are checked but not used.
+
+    Args:
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
+            at the generated sample alone (`sample`).
+        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
+        hub: The identifier of the data set on the Hub. It is used when `path` is None.
+        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
+        sample: Which generated texts stand in for the real ones: reviews with stars, or film reviews with two classes.
+        text_column: The column with the texts.
+        label_column: The column with the labels.
+        labels: How the labels are read, as in `ReviewData`. All texts are used, also those with 3 stars.
+        lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
+        class_names: No effect here; accepted so that the options of a `ReviewData` can be passed on.
+        validation_fraction: The share of every class taken from the training rows if there is no validation split.
+        test_fraction: The share of every class taken from the training rows if there is no test split.
+        split_seed: The seed that chooses the rows of these two shares.
+        max_train_rows: The number of training texts; the first ones are taken. None uses all of them.
+        tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        context_length: The number of tokens in a window.
+        truncation: No effect here; windows read every text whole.
+        batch_size: The number of windows in a training batch.
+        evaluation_batch_size: The number of windows in a validation or test batch.
+        bucket_by_length: No effect here; all windows have one length.
+        balance: No effect here; there are no classes to balance.
+        num_workers: The number of processes that load batches. 0 loads them in the main process.
+        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
+        seed: The seed of the order of the training texts.
+        cache_dir: The folder for encoded texts and downloads.
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if a row cannot be read. The message names the file and the line.
+
+    Example:
+        >>> from firstlight.data import ReviewTextData
+        >>> data = ReviewTextData(path="reviews.csv", context_length=16, batch_size=4)
+        >>> next(iter(data.train_dataloader())).token_ids.shape
+        torch.Size([4, 16])
+    """
 
     options: ReviewOptions
     corpus: EncodedTexts

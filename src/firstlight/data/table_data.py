@@ -33,10 +33,27 @@ class TrainingWords(NamedTuple):
 
 
 class TableData(LightningDataModule):
-    """Batches of indices that become batches of ids on the device.
+    """The base class of all data modules of firstlight.
 
-    index_batch: the type of a batch before it is looked up; options: a dataclass of options.py; table: from indices
-    to what the network is given, with a buffer `flat` of all ids.
+    All token ids lie in one table, on the device of the network if they fit. A loader yields indices, and the data
+    module looks the tokens up after the transfer, so there is no work per item. Without a trainer the loaders
+    yield batches of tokens at once.
+
+    Attributes:
+        options: The options of the data module, as a dataclass.
+        tokenizer: The tokenizer of the texts; of a translator's target sentences. Set by `setup`.
+        table: The module that turns indices into a batch of tokens. Set by `setup`.
+        index_batch: The type of a batch of indices.
+
+    Example:
+        >>> from firstlight.data import CharacterData, ReviewData, TableData
+        >>> issubclass(ReviewData, TableData) and issubclass(CharacterData, TableData)
+        True
+        >>> data = ReviewData(path="reviews.csv", labels="stars", context_length=8)
+        >>> data.prepare_data()
+        >>> data.setup()
+        >>> sorted(data.network_sizes())
+        ['num_classes', 'vocab_size']
     """
 
     index_batch: ClassVar[type]
@@ -44,34 +61,40 @@ class TableData(LightningDataModule):
     table: Any
     tokenizer: Any
 
+    def ensure_setup(self) -> None:
+        """Prepare and set up the data, unless a trainer or the user has done so."""
+        if not hasattr(self, "table"):
+            self.prepare_data()
+            self.setup("fit")
+
     @property
     def source(self) -> Any:
-        """Where the data comes from: its kind, where, fingerprint."""
+        """Where the data comes from: its kind, its place and its fingerprint."""
         raise NotImplementedError
 
     @property
     def num_classes(self) -> int:
-        """The classes of a classifier, 0 where there are none."""
+        """The number of classes, 0 for data without classes."""
         return 0
 
     def network_sizes(self) -> dict[str, int]:
-        """What the network has to be as large as: vocab_size, num_classes and the like."""
+        """Return the sizes of a network that depend on the data, such as `vocab_size` and `num_classes`."""
         return {"vocab_size": self.tokenizer.vocab_size, "num_classes": self.num_classes}
 
     def has_split(self, split: str) -> bool:
-        """Whether there is anything to measure in a split."""
+        """Return whether a split, such as `"test"`, has anything to measure."""
         raise NotImplementedError
 
     def module_options(self) -> dict[str, Any]:
-        """What the LightningModule is told of the data."""
+        """Return the options of the LightningModule that depend on the data."""
         return {}
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, in plain types, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         raise NotImplementedError
 
     def training_words(self) -> dict[str, TrainingWords]:
@@ -163,15 +186,18 @@ class RowData(TableData):
         return len(self.rows(split)) > 0
 
     def val_dataloader(self) -> TableLoader:
-        """The validation split, each row once."""
+        """Return the batches of the validation split. Every row occurs once."""
+        self.ensure_setup()
         return self.evaluation_loader(self.rows("validation"))
 
     def test_dataloader(self) -> TableLoader:
-        """The test split, each row once."""
+        """Return the batches of the test split. Every row occurs once."""
+        self.ensure_setup()
         return self.evaluation_loader(self.rows("test"))
 
     def predict_dataloader(self) -> TableLoader:
-        """The rows of the test split in their order, or of the validation split where there is no test split."""
+        """Return the rows of the test split in their order, or of the validation split if there is no test split."""
+        self.ensure_setup()
         rows = self.rows("test" if self.has_split("test") else "validation")
         return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
 
