@@ -41,6 +41,13 @@ def public(package: str, name: str) -> Any:
     return getattr(importlib.import_module(f"firstlight.{package}"), name)
 
 
+def private_bases(found: Any) -> list[type]:
+    """The classes of firstlight that a public class inherits methods from, and that are not public themselves."""
+    bases = inspect.getmro(found)[1:] if inspect.isclass(found) else ()
+    known = {name for _, name in NAMES}
+    return [base for base in bases if base.__module__.startswith("firstlight.") and base.__name__ not in known]
+
+
 def test_importing_a_package_imports_neither_torch_nor_numpy() -> None:
     imports = ", ".join(f"firstlight.{package}" for package in PACKAGES)
     code = f"import sys, {imports}; print(sorted({{'torch', 'numpy'}} & set(sys.modules)))"
@@ -61,8 +68,8 @@ def test_a_package_lists_its_names_and_has_no_other(package: str) -> None:
 
 @pytest.mark.parametrize(("package", "name"), NAMES)
 def test_a_public_name_has_a_docstring_with_a_first_line_and_an_example(package: str, name: str) -> None:
-    written = public(package, name).__dict__.get("__doc__") if inspect.isclass(public(package, name)) else None
-    docstring = written or (public(package, name).__doc__ if not inspect.isclass(public(package, name)) else None)
+    found = public(package, name)
+    docstring = vars(found).get("__doc__") if inspect.isclass(found) else found.__doc__  # a class's own
     assert docstring, "it has no docstring of its own"
     first, *rest = inspect.cleandoc(docstring).splitlines()
     assert first.endswith(".")
@@ -86,8 +93,9 @@ def test_the_examples_of_a_public_name_run(
     names = {"torch": torch, "np": numpy, "L": lightning, name: found}
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=FLAGS)
-    for example in doctest.DocTestFinder(exclude_empty=True).find(found, name, globs=names):
-        runner.run(example, out=said.append)
+    for part in [found, *private_bases(found)]:
+        for example in doctest.DocTestFinder(exclude_empty=True).find(part, part.__name__, globs=names):
+            runner.run(example, out=said.append)
     assert runner.failures == 0, "".join(said)
     assert runner.tries > 0
 

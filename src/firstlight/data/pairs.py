@@ -188,11 +188,11 @@ class PairData(RowData):
         return find_pairs(self.options, only_split=self.only_split)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet."""
+        """Encode the pairs, unless the cache has them."""
         encode_pairs(self.source, self.options, self.reader)
 
     def setup(self, stage: str = "fit") -> None:
-        """Open the encoded pairs."""
+        """Open the encoded pairs. For `fit` the training and validation splits must have pairs."""
         if hasattr(self, "table"):
             return
         self.encoded = encode_pairs(self.source, self.options, self.reader)
@@ -221,7 +221,7 @@ class PairData(RowData):
         return self._texts[key]
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         is_shared = self.source_tokenizer is self.tokenizer
         return {"source_tokenizer": None if is_shared else self.source_tokenizer.to_json()}
 
@@ -229,7 +229,7 @@ class PairData(RowData):
         return super().network_sizes() | {"source_vocab_size": self.source_tokenizer.vocab_size}
 
     def training_words(self) -> dict[str, TrainingWords]:
-        """Of each side, or of both together where they share a vocabulary."""
+        """Return the words of each side, or of both together if they share a vocabulary."""
         rows, (reader, writer) = self.rows("train"), self.encoded.tokenizers
         source, target = self.encoded.source.select(rows), self.encoded.target.select(rows)
         if reader is not writer:
@@ -241,7 +241,7 @@ class PairData(RowData):
         return {"embedding": together, "source_embedding": together}
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -296,7 +296,7 @@ class PairData(RowData):
         return Pairs(self.encoded.source.lengths, self.encoded.target.lengths)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The length of each pair's longer side, with the end of its target: (rows,)."""
+        """Return the length of the longer side of each pair, (rows,), counting [END] in the target."""
         return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:

@@ -116,7 +116,7 @@ class ReviewData(RowData):
 
     @cached_property
     def source(self) -> Source:
-        """Where the rows come from, looked for once; every process does, as Lightning prepares data in one of them."""
+        """Where the rows come from. It is looked up once in every process."""
         return find_source(self.options, sample=self.options.sample.value)
 
     @property
@@ -132,7 +132,7 @@ class ReviewData(RowData):
         return self._rows[split]
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens in each row, as far as they fit the context: (n,)."""
+        """Return the number of tokens of each row, (n,), at most `context_length`."""
         return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
 
     def class_weights(self) -> Tensor | None:
@@ -145,11 +145,11 @@ class ReviewData(RowData):
         return torch.from_numpy(self._inverse_frequency()).float()
 
     def module_options(self) -> dict[str, Any]:
-        """What the LightningModule is told of the data."""
+        """Return the options of the LightningModule that depend on the data."""
         return {"class_weights": self.class_weights()}
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         return {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
 
     def training_words(self) -> dict[str, TrainingWords]:
@@ -160,7 +160,7 @@ class ReviewData(RowData):
         return self.source.texts(self.options.text_column, self.rows(split)[:count].tolist())
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,

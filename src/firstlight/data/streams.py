@@ -45,10 +45,12 @@ class Prompts(Dataset[PromptBatch]):
 
 
 class StreamData(TableData):
-    """Windows of a text and the tokens that follow: either a stream for each split, or documents in any order.
+    """The base class of data for generators: windows of tokens and the tokens that follow.
 
-    corpus: the documents and their splits; tokenizer: what reads and writes them; separator_id: what stands between
-    documents, None for a stream.
+    Attributes:
+        corpus: The encoded documents and their splits.
+        tokenizer: The tokenizer that reads and writes the text.
+        separator_id: The token between documents. None if the text is one document.
     """
 
     index_batch = WindowBatch
@@ -59,11 +61,11 @@ class StreamData(TableData):
     table: StreamTable
 
     def open(self) -> None:
-        """Set corpus, tokenizer and separator_id."""
+        """Set `corpus`, `tokenizer` and `separator_id`."""
         raise NotImplementedError
 
     def setup(self, stage: str = "fit") -> None:
-        """Open the encoded text, all splits in one table."""
+        """Open the encoded text. All splits are in one table. For `fit` the splits must be long enough."""
         if hasattr(self, "table"):
             return
         self.open()
@@ -73,7 +75,7 @@ class StreamData(TableData):
             self._check_lengths()
 
     def stream(self, split: str | None = None) -> Stream:
-        """Where the tokens of a split, or of all splits one after the other, stand in the table."""
+        """Return the positions of the tokens of a split in the table. None: of all splits, one after the other."""
         offsets = self.corpus.ids.offsets
         documents = np.arange(len(offsets) - 1) if split is None else self._documents[split]
         if not len(documents):
@@ -84,23 +86,23 @@ class StreamData(TableData):
         return Stream(range(first, end if split is None else first + self._num_tokens(split)))
 
     def ids(self, stream: Stream, most: int | None = None) -> NDArray[np.int64]:
-        """The tokens of a stream, or the first of them: (n,)."""
+        """Return the tokens of a stream, (n,). most: the largest n."""
         return self.table.flat[torch.from_numpy(stream.head(most))].cpu().numpy()
 
     @property
     def first_id(self) -> int:
-        """What a text without a beginning begins after."""
+        """The token before the first one of a text that is written without a prompt."""
         return first_id(self.tokenizer, self.separator_id)
 
     def has_split(self, split: str) -> bool:
         return self._num_tokens(split) > 1
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         return {"separator_id": self.separator_id}
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -114,6 +116,12 @@ class StreamData(TableData):
 
         During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
         an uninterrupted one.
+
+        Example:
+            >>> from firstlight.data import CharacterData
+            >>> data = CharacterData(path="novel.txt", context_length=16, batch_size=4)
+            >>> next(iter(data.train_dataloader())).targets.shape
+            torch.Size([4, 16])
         """
         self.ensure_setup()
         options, documents = self.options, self._documents["train"]
@@ -145,6 +153,12 @@ class StreamData(TableData):
 
         Args:
             texts: Any number of prompts.
+
+        Example:
+            >>> from firstlight.data import CharacterData
+            >>> data = CharacterData(path="novel.txt")
+            >>> [batch.texts for batch in data.text_dataloader(["ROMEO.", ""])]
+            [['ROMEO.'], ['']]
         """
         return TableLoader(Prompts(texts), range(len(texts)))
 
@@ -252,7 +266,7 @@ class CharacterData(StreamData):
         return find_text(self.options)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet, and say what was counted; in one process for all."""
+        """Encode the text, unless the cache has it, and log its statistics."""
         if hasattr(self, "corpus"):
             return
         self.corpus = encode_text(self.source, self.options, self.reader)
@@ -260,7 +274,7 @@ class CharacterData(StreamData):
         log.info("%s: %s", self.source.where, ", ".join(counts))
 
     def open(self) -> None:
-        """Open the encoded text."""
+        """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""
         if not hasattr(self, "corpus"):
             self.corpus = encode_text(self.source, self.options, self.reader)
         self.tokenizer = self.corpus.tokenizer
@@ -268,11 +282,11 @@ class CharacterData(StreamData):
             (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return super().describe() | {"statistics": self.corpus.statistics}
 
     def known_documents(self) -> list[str]:
-        """The training documents, where the text is made of many: what a generator may have learned by heart."""
+        """Return the training documents, which a generator may have memorized; none if the text is one document."""
         if self.separator_id is None:
             return []
         documents = (self.corpus.ids[document].tolist() for document in self._documents["train"].tolist())
@@ -340,7 +354,7 @@ class ReviewTextData(StreamData):
         return find_source(self.options, sample=self.options.sample.value)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet."""
+        """Encode the texts, unless the cache has them."""
         encode(self.source, self.options, self.reader and self.reader.tokenizer)
 
     def training_words(self) -> dict[str, TrainingWords]:
@@ -348,6 +362,6 @@ class ReviewTextData(StreamData):
         return {"embedding": TrainingWords(self.tokenizer.words, self.corpus.ids.select(documents))}
 
     def open(self) -> None:
-        """Open the encoded reviews."""
+        """Open the encoded texts and set `corpus` and `tokenizer`."""
         self.corpus = encode(self.source, self.options, self.reader and self.reader.tokenizer)
         self.tokenizer = WordText(self.corpus.tokenizer)

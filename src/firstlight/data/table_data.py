@@ -1,4 +1,4 @@
-"""What all data modules share: indices are loaded, and looked up in a table that lives where the network does."""
+"""The base class of the data modules: loaders yield indices, and tokens are looked up in a table on the device."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -98,15 +98,15 @@ class TableData(LightningDataModule):
         raise NotImplementedError
 
     def training_words(self) -> dict[str, TrainingWords]:
-        """The words of the training texts, by the name of their embedding in the network; {} where there are none."""
+        """Return the words of the training texts by the name of their embedding; {} if there are none."""
         return {}
 
     def known_documents(self) -> list[str]:
-        """Short training texts that a generator may learn by heart; none for most data."""
+        """Return short training texts that a generator may memorize; none for most data."""
         return []
 
     def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader | PassLoader:
-        """The training batches: at the position of the trainer that asks for them, else from the first one on."""
+        """Return a loader of training batches, which starts at the step of the trainer, if one asks for it."""
         trainer = self.trainer
         if trainer is None or not self.is_asked_by_trainer:
             return PassLoader(dataset, batches, self.look_up, num_workers=self.options.num_workers)
@@ -119,38 +119,38 @@ class TableData(LightningDataModule):
         return ResumableLoader(dataset, batches, current_batch, num_workers=self.options.num_workers)
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
-        """The batches of an evaluation, each once."""
+        """Return a loader of evaluation batches, each once."""
         look_up = None if self.is_asked_by_trainer else self.look_up
         return TableLoader(dataset, batches, num_workers=self.options.num_workers, look_up=look_up)
 
     def look_up(self, batch: Any) -> Any:
-        """A batch of tokens on the CPU, from a batch of indices."""
+        """Return a batch of tokens on the CPU for a batch of indices."""
         return _moved(self.table(_moved(batch, self.table.flat.device)), torch.device("cpu"))
 
     @property
     def is_asked_by_trainer(self) -> bool:
-        """Whether a trainer is at work that calls the hooks of this data module, which look up the batches."""
+        """Whether a trainer is running, which calls the hooks of this data module to look up its batches."""
         trainer = self.trainer
         return trainer is not None and trainer.state.status is TrainerStatus.RUNNING
 
     @property
     def share(self) -> dict[str, int]:
-        """Which share of every batch is this process's."""
+        """The rank of this process and the number of processes, by which every batch is divided."""
         trainer = self.trainer
         return {"rank": trainer.global_rank, "world_size": trainer.world_size} if trainer else {}
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the indices up here where the table does not live on the accelerator."""
+        """Look the tokens up on the CPU if the table is not on the accelerator."""
         if not isinstance(batch, self.index_batch) or self._is_resident():
             return batch
         return self.table(batch)
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the indices up on the accelerator."""
+        """Look the tokens up on the accelerator."""
         return self.table(batch) if isinstance(batch, self.index_batch) else batch
 
     def _is_resident(self) -> bool:
-        """Whether the table lives where the network does; it moves there the first time it is needed."""
+        """Whether the table is on the device of the network. It moves there, if it fits, when first needed."""
         assert self.trainer is not None
         table: nn.Module = self.table
         device = self.trainer.strategy.root_device
@@ -168,18 +168,18 @@ def _moved(batch: Any, device: torch.device) -> Any:
 
 
 class RowData(TableData):
-    """Data of rows, each of which is read whole: labelled texts, or pairs of sentences."""
+    """The base class of data whose rows are read whole: labelled texts, or pairs of sentences."""
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """The rows of a split that are used: (n,)."""
+        """Return the row numbers of a split, (n,)."""
         raise NotImplementedError
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens in each row, by which those of a batch are alike: (n,)."""
+        """Return the number of tokens of each row, (n,), by which a batch has rows of similar length."""
         raise NotImplementedError
 
     def lookup(self) -> Dataset[Any]:
-        """What turns an array of row numbers into an index batch."""
+        """Return the data set that turns an array of row numbers into a batch of indices."""
         raise NotImplementedError
 
     def has_split(self, split: str) -> bool:
@@ -202,6 +202,6 @@ class RowData(TableData):
         return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
 
     def evaluation_loader(self, rows: NDArray[np.int64]) -> TableLoader:
-        """Some rows, each once, those of like length together."""
+        """Return a loader of some rows, each once, with rows of similar length in a batch."""
         batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
         return self.table_loader(self.lookup(), batches)
