@@ -7,7 +7,9 @@ from markdown import markdown as to_html
 from matplotlib.figure import Figure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from firstlight.callbacks.accuracy import Accuracy
 from firstlight.callbacks.publish import data_of, markdown, publish_figure, publish_table, shows_media
+from firstlight.errors import UserError
 
 ROWS = [{"word": "good", "count": 3, "share": 0.51237}, {"word": "bad", "count": 0, "share": 1.0}]
 
@@ -133,6 +135,6 @@ def test_without_loggers_nothing_is_published(bench) -> None:
 
 def test_the_data_of_a_run_is_its_data_module(bench) -> None:
     data = bench.data()
-    assert data_of(bench.fit(data=data, max_steps=1)) is data
-    with pytest.raises(AssertionError, match="no data module"):
-        data_of(bench.trainer())
+    assert data_of(bench.fit(data=data, max_steps=1), Accuracy()) is data
+    with pytest.raises(UserError, match="Accuracy needs a data module of firstlight, and the trainer was given none"):
+        data_of(bench.trainer(), Accuracy())

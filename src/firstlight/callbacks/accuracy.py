@@ -2,40 +2,53 @@
 
 from typing import Any
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
 from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 
-from firstlight.callbacks.publish import data_of
+from firstlight.callbacks.classes import Classes
+from firstlight.callbacks.publish import named_batch
 from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 STAGES = ("val", "test")
 
 
 class Accuracy(Callback):
-    """Logs `accuracy` and `macro_f1` of val and test, for ordered classes `mean_absolute_error`; `train/accuracy`."""
+    """Log the accuracy and the macro F1 score of a classifier.
+
+    In validation and test it logs `val/accuracy`, `val/macro_f1` and, for classes in an order such as stars,
+    `val/mean_absolute_error` in classes; likewise with `test/`. In training it logs `train/accuracy`, the mean over the
+    steps since it was last logged. It works with a data module and with loaders alone.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import Accuracy
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[Accuracy()])
+        >>> trainer.fit(module, datamodule=data)
+        >>> sorted(name for name in trainer.callback_metrics if name.startswith("val/"))
+        ['val/accuracy', 'val/loss', 'val/macro_f1']
+    """
 
     def __init__(self) -> None:
         self.metrics: dict[str, MetricCollection] = {}
         self.training = RunningMean()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        data = data_of(trainer)
-        metrics: dict[str, Metric | MetricCollection] = {
-            "accuracy": MulticlassAccuracy(data.num_classes, average="micro"),
-            "macro_f1": MulticlassF1Score(data.num_classes, average="macro"),
-        }
-        if data.has_ordered_classes:
-            metrics["mean_absolute_error"] = MeanAbsoluteError()
-        collection = MetricCollection(metrics).to(trainer.strategy.root_device)
-        self.metrics = {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
+        classes = Classes.of(trainer, pl_module)
+        self.metrics = {} if classes is None else _metrics(classes, trainer.strategy.root_device)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         logits = outputs["logits"]
         predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
-        self.training.add((predicted == batch.targets).sum(), len(batch.targets))
+        targets = named_batch(batch).targets
+        self.training.add((predicted == targets).sum(), len(targets))
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/accuracy": self.training.take()})
 
@@ -62,10 +75,26 @@ class Accuracy(Callback):
         self.training.load_state_dict(state_dict)
 
     def _update(self, stage: str, outputs: Any) -> None:
-        self.metrics[stage].update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
+        probabilities = outputs["probabilities"]
+        if not self.metrics:  # the first batch says how many classes there are
+            self.metrics = _metrics(Classes.numbered(probabilities.shape[1]), probabilities.device)
+        self.metrics[stage].update(probabilities.argmax(dim=1), outputs["targets"])
 
     def _log(self, stage: str, pl_module: LightningModule) -> None:
         values = self.metrics[stage].compute()
         self.metrics[stage].reset()
         for name, value in values.items():
             pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), sync_dist=True)  # equal everywhere
+
+
+def _metrics(classes: Classes, device: torch.device) -> dict[str, MetricCollection]:
+    """What is measured of some classes, once for val and once for test."""
+    count = len(classes.names)
+    metrics: dict[str, Metric | MetricCollection] = {
+        "accuracy": MulticlassAccuracy(count, average="micro"),
+        "macro_f1": MulticlassF1Score(count, average="macro"),
+    }
+    if classes.are_ordered:
+        metrics["mean_absolute_error"] = MeanAbsoluteError()
+    collection = MetricCollection(metrics).to(device)
+    return {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}

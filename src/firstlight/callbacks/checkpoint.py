@@ -14,14 +14,38 @@ from firstlight.lit.running_mean import ends_a_step
 
 
 class BestAndLast(Checkpoint):
-    """Keeps `best.ckpt`, the best by the monitored metric, and `last.ckpt`, from which a run goes on.
+    """Keep `best.ckpt`, the best weights by a metric of validation, and `last.ckpt`, from which a run can resume.
 
-    `last.ckpt` is written after every validation, at the end, and every `every_n_train_steps` in between; never in the
-    middle of a step that accumulates gradients, nor at the end of an epoch that has no validation.
+    `last.ckpt` is written after every validation, at the end of the training, and every `every_n_train_steps` steps. It
+    is never written while gradients are accumulated, nor at the end of an epoch without a validation.
+
+    Args:
+        folder: The folder of the two files.
+        monitor: The metric, such as `val/loss`.
+        mode: `min` if a smaller metric is better, `max` if a larger one is.
+        every_n_train_steps: The number of steps between two writes of `last.ckpt`. None: only after a validation and at
+            the end.
+
+    Raises:
+        UserError: If `every_n_train_steps` is below 1, or, after a validation, if `monitor` was not logged.
+        RunError: If a weight is not finite when a checkpoint is to be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import lightning as L
+        >>> from firstlight.callbacks import BestAndLast
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[BestAndLast("best_and_last", monitor="val/loss", mode="min")])
+        >>> trainer.fit(module, datamodule=data)
+        >>> sorted(path.name for path in Path("best_and_last").iterdir())
+        ['best.ckpt', 'last.ckpt']
+        >>> again = Classification.load_from_checkpoint("best_and_last/best.ckpt")
     """
 
     def __init__(self, folder: str, monitor: str, mode: str, every_n_train_steps: int | None = None) -> None:
-        """mode: min or max. Raises UserError if every_n_train_steps is below 1."""
         if every_n_train_steps is not None and every_n_train_steps < 1:
             raise UserError(
                 f"callbacks.checkpoint.every_n_train_steps={every_n_train_steps} must be at least 1, or null"
@@ -58,7 +82,7 @@ class BestAndLast(Checkpoint):
             self.save_last(trainer)
 
     def save_last(self, trainer: Trainer) -> None:
-        """Write last.ckpt, whole or not at all."""
+        """Write last.ckpt."""
         self._save(trainer, self.last_model_path)
         self.saved_step = trainer.global_step
 
@@ -84,7 +108,7 @@ class BestAndLast(Checkpoint):
         return is_better
 
     def validation_follows(self, trainer: Trainer, batch_idx: int) -> bool:
-        """Whether a validation comes right after this step: then the checkpoint waits for its result."""
+        """Return whether a validation follows this step. The checkpoint then waits for its result."""
         if not trainer.enable_validation or trainer.val_check_batch is None:
             return False
         if trainer.check_val_every_n_epoch is None:  # trainer.val_check_interval counts on through the epochs

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
@@ -13,44 +14,74 @@ from rich.table import Table
 from rich.text import Text
 from torchmetrics.classification import MulticlassConfusionMatrix
 
-from firstlight.callbacks.publish import data_of, log_to_wandb, publish_figure, publish_table, shows_media
+from firstlight.callbacks.classes import Classes
+from firstlight.callbacks.publish import log_to_wandb, publish_figure, publish_table, shows_media
 
 NAMES = {"val": "validation", "test": "test"}
 
 
 class ConfusionMatrix(Callback):
-    """Counts true against predicted classes in every evaluation.
+    """Count the true and the predicted classes of every validation and test.
 
-    During the fit it goes to the loggers that show figures. An evaluation of its own, as at the end of a run, also
-    writes `<folder>/<split>.png` and `.csv` and prints the counts.
+    During `Trainer.fit` the matrix is sent to the loggers that show figures. `Trainer.validate` and `Trainer.test` also
+    write `validation.png` and `validation.csv`, or `test.png` and `test.csv`, and print the counts. It works with a
+    data module and with loaders alone.
+
+    Args:
+        folder: The folder for the picture and the table.
+        most_printed: The largest number of classes for which the counts are printed.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import lightning as L
+        >>> from firstlight.callbacks import ConfusionMatrix
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(callbacks=[ConfusionMatrix("matrix", most_printed=0)])
+        >>> _ = trainer.validate(module, datamodule=data, verbose=False)
+        >>> sorted(path.name for path in Path("matrix").iterdir())
+        ['validation.csv', 'validation.png']
     """
 
     def __init__(self, folder: str, most_printed: int = 20) -> None:
-        """folder: where the picture and the table go; most_printed: more classes than these are not printed."""
         self.folder, self.most_printed = Path(folder), most_printed
         self.class_names: list[str] = []
         self.counts: dict[str, MulticlassConfusionMatrix] = {}
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self.class_names = data_of(trainer).class_names
-        device = trainer.strategy.root_device
-        self.counts = {stage: MulticlassConfusionMatrix(len(self.class_names)).to(device) for stage in NAMES}
+        classes = Classes.of(trainer, pl_module)
+        self.counts = {}
+        if classes is not None:
+            self._count(classes, trainer.strategy.root_device)
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.counts["val"].update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
+        self._update("val", outputs)
 
     def on_test_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.counts["test"].update(outputs["probabilities"].argmax(dim=1), outputs["targets"])
+        self._update("test", outputs)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._finish("val", trainer)
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._finish("test", trainer)
+
+    def _count(self, classes: Classes, device: torch.device) -> None:
+        """Start to count these classes."""
+        self.class_names = classes.names
+        self.counts = {stage: MulticlassConfusionMatrix(len(classes.names)).to(device) for stage in NAMES}
+
+    def _update(self, stage: str, outputs: Any) -> None:
+        probabilities = outputs["probabilities"]
+        if not self.counts:  # the first batch says how many classes there are
+            self._count(Classes.numbered(probabilities.shape[1]), probabilities.device)
+        self.counts[stage].update(probabilities.argmax(dim=1), outputs["targets"])
 
     def _finish(self, stage: str, trainer: Trainer) -> None:
         counts = self.counts[stage].compute().cpu().numpy()

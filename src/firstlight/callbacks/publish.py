@@ -3,17 +3,42 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lightning.pytorch import Trainer
+from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from matplotlib.figure import Figure
+from torch import Tensor
+
+from firstlight.data.table_data import TableData
+from firstlight.errors import UserError
+from firstlight.lit.classification import review_batch
+from firstlight.lit.generation import token_batch
 
 
-def data_of(trainer: Trainer) -> Any:
-    """The run's data module."""
+def data_if_any(trainer: Trainer) -> Any:
+    """The trainer's data module; None where it was given loaders, or a data module that is not one of firstlight's."""
     data = getattr(trainer, "datamodule", None)
-    assert data is not None, "the trainer was given no data module"
+    return data if isinstance(data, TableData) else None
+
+
+def data_of(trainer: Trainer, callback: Callback) -> Any:
+    """The trainer's data module. Raises UserError, which names the callback, where there is none."""
+    data = data_if_any(trainer)
+    if data is None:
+        raise UserError(
+            f"{type(callback).__name__} needs a data module of firstlight, and the trainer was given none; "
+            "pass datamodule=data instead of loaders, or remove the callback"
+        )
     return data
+
+
+def named_batch(batch: Any) -> Any:
+    """A batch with its parts by name, also where a loader gave a pair of tensors, token ids and targets."""
+    if hasattr(batch, "targets"):
+        return batch
+    _, targets = batch
+    is_of_texts = isinstance(targets, Tensor) and targets.ndim == 1
+    return review_batch(batch) if is_of_texts else token_batch(batch)
 
 
 def shows_media(logger: Logger) -> bool:

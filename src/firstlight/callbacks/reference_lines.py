@@ -13,9 +13,33 @@ log = logging.getLogger(__name__)
 
 
 class ReferenceLines(Callback):
-    """Logs `reference/uniform_perplexity`, which is the size of the vocabulary, `unigram` and `bigram`.
+    """Log, at the start of a training, the perplexities that counting tokens reaches without a network.
 
-    The last two are counted on the training split, at most `most_tokens` of it, and measured on the validation split.
+    `reference/uniform_perplexity` is the size of the vocabulary. `reference/unigram_perplexity` and
+    `reference/bigram_perplexity` are counted on the training split and measured on the validation split. It needs a
+    `CharacterData` or a `ReviewTextData`.
+
+    Args:
+        most_tokens: The largest number of tokens of each split that are read.
+
+    Raises:
+        UserError: If the trainer was given no data module.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.callbacks import ReferenceLines
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2)
+        >>> logger = L.pytorch.loggers.CSVLogger("counted")
+        >>> trainer = L.Trainer(max_steps=1, callbacks=[ReferenceLines()], logger=logger)
+        >>> trainer.fit(module, datamodule=data)
+        >>> names = (Path(logger.log_dir) / "metrics.csv").read_text().splitlines()[0]
+        >>> "reference/bigram_perplexity" in names
+        True
     """
 
     def __init__(self, most_tokens: int = 5_000_000) -> None:
@@ -24,7 +48,7 @@ class ReferenceLines(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero or trainer.global_step:  # a resumed run has them already
             return
-        data: Any = data_of(trainer)
+        data: Any = data_of(trainer, self)
         training, validation = (data.ids(data.stream(split), self.most_tokens) for split in ("train", "validation"))
         unigram, bigram = ngrams.losses(training, validation, data.tokenizer.vocab_size, highest_order=2)
         lines = {

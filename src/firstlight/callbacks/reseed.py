@@ -8,7 +8,26 @@ from firstlight.lit.randomness import reseed
 
 
 class ReseedEveryStep(Callback):
-    """Always present: without it, a resumed run would not equal an uninterrupted one."""
+    """Seed dropout at every step from a seed and the number of the step.
+
+    A training that is resumed in the middle then draws the same random numbers as an uninterrupted one, and ends with
+    the same weights.
+
+    Args:
+        seed: The seed.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import ReseedEveryStep
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_steps=2, callbacks=[ReseedEveryStep(seed=1)])
+        >>> trainer.fit(module, datamodule=data)
+        >>> trainer.global_step
+        2
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -15,9 +15,31 @@ LONGEST_TEXT = 2000  # characters shown
 
 
 class ReviewTable(Callback):
-    """Logs `test/reviews`: the first reviews of the test split, their stars or labels, and what the network says.
+    """Log the first texts of the test split with their labels and predictions, as the table `test/reviews`.
 
-    The same rows lie in `<folder>/test.csv`. Of several processes the first shows the reviews that it judged itself.
+    The same rows are written to `test.csv`: the text, its stars or label, the predicted class and the probability of
+    every class. With several processes, the table has the texts that the first process evaluated. It needs a
+    `ReviewData`.
+
+    Args:
+        folder: The folder of `test.csv`.
+        num_reviews: The number of texts.
+
+    Raises:
+        UserError: If the trainer was given no data module.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import lightning as L
+        >>> from firstlight.callbacks import ReviewTable
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(callbacks=[ReviewTable("table", num_reviews=3)])
+        >>> _ = trainer.test(module, datamodule=data, verbose=False)
+        >>> Path("table/test.csv").read_text().splitlines()[0]
+        '"text","stars","prediction","p(negative)","p(positive)"'
     """
 
     def __init__(self, folder: str, num_reviews: int = 50) -> None:
@@ -27,7 +49,7 @@ class ReviewTable(Callback):
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._judged = {}
-        rows = data_of(trainer).rows("test")[: self.num_reviews].tolist()
+        rows = data_of(trainer, self).rows("test")[: self.num_reviews].tolist()
         self._wanted = set(rows) if trainer.is_global_zero else set()
 
     def on_test_batch_end(
@@ -43,7 +65,7 @@ class ReviewTable(Callback):
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not self._judged:
             return
-        data = data_of(trainer)
+        data = data_of(trainer, self)
         names, texts = data.class_names, data.texts("test", self.num_reviews)
         given = "label" if data.options.labels is Labels.classes else "stars"
         rows = [

@@ -19,12 +19,34 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopAtStepEnd(Callback):
-    """Waits for the end of the step, or of the validation, that a signal fell into; saves, then raises Interrupted.
+    """Stop a training on Ctrl-C or SIGTERM at the end of the step, after a last checkpoint.
 
-    In the middle of a step the weights and the counters may disagree, and a checkpoint of that could not be resumed
-    exactly. A second signal ends at once; last.ckpt is then from before. An evaluation by itself has nothing to save
-    and ends at the first. With several processes the signals are Lightning's business, since all must stop at the same
-    step.
+    In the middle of a step the weights and the counters may disagree, so a checkpoint from there could not be resumed
+    exactly. The callback therefore waits for the end of the step or of the validation, lets `BestAndLast` save, and
+    raises `Interrupted`. A second signal stops at once. `Trainer.validate` and `Trainer.test` have nothing to save and
+    stop at the first signal. With several processes the signals are left to Lightning, since all processes must stop at
+    the same step.
+
+    Raises:
+        Interrupted: From `firstlight.errors`, with the number of the signal.
+
+    Example:
+        >>> import os, signal
+        >>> import lightning as L
+        >>> from firstlight.callbacks import StopAtStepEnd
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> class Signal(L.Callback):
+        ...     def on_train_batch_start(self, *_):
+        ...         os.kill(os.getpid(), signal.SIGTERM)
+        >>> trainer = L.Trainer(max_epochs=5, callbacks=[StopAtStepEnd(), Signal()])
+        >>> trainer.fit(module, datamodule=data)
+        Traceback (most recent call last):
+        firstlight.errors.Interrupted: interrupted by signal 15
+        >>> trainer.global_step
+        1
     """
 
     def __init__(self) -> None:

@@ -19,10 +19,36 @@ log = logging.getLogger(__name__)
 
 
 class TextSamples(Callback):
-    """Writes some samples after each validation of a training: to the log, to `<folder>/<step>.txt`, to the loggers.
+    """Write texts with the generator after each validation of a training.
 
-    Every sample begins where a new line, or a new document, does. The same seed at every validation, so that what
-    changes is the network.
+    The texts go to the log, to `<step>.txt` and to the loggers that show tables. Each begins like a new line of the
+    text, or like a new document. Every validation uses the same seed, so that only the network changes. It needs a
+    `CharacterData` or a `ReviewTextData`.
+
+    Args:
+        folder: The folder of the files.
+        num_samples: The number of texts.
+        num_tokens: The largest number of tokens in each.
+        temperature: Divides the logits. Below 1 the likely tokens become likelier.
+        top_k: Draw only from the k likeliest tokens.
+        top_p: Draw only from the likeliest tokens that together reach this probability (Holtzman et al. 2020).
+        seed: The seed of the draws.
+
+    Raises:
+        UserError: If a number is out of range, or the trainer was given no data module.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import lightning as L
+        >>> from firstlight.callbacks import TextSamples
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[TextSamples("written", num_samples=2, num_tokens=5)])
+        >>> trainer.fit(module, datamodule=data)
+        >>> [path.suffix for path in Path("written").iterdir()]
+        ['.txt']
     """
 
     def __init__(
@@ -40,20 +66,24 @@ class TextSamples(Callback):
         self.folder, self.num_samples, self.num_tokens, self.seed = Path(folder), num_samples, num_tokens, seed
         self.sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
 
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if stage == "fit":
+            data_of(trainer, self)
+
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero or trainer.state.fn is not TrainerFn.FITTING or trainer.sanity_checking:
             return
-        samples = self.write(data_of(trainer), pl_module)
+        samples = self.write(data_of(trainer, self), pl_module)
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{trainer.global_step:08d}.txt"
         path.write_text("\n\n".join(samples) + "\n", encoding="utf-8")
-        is_documents = data_of(trainer).separator_id is not None
+        is_documents = data_of(trainer, self).separator_id is not None
         log.info("It writes:\n%s", "  ".join(samples) if is_documents else samples[0].strip("\n"))
         rows = [{"step": trainer.global_step, "sample": sample} for sample in samples]
         publish_table(trainer, "val/samples", rows)
 
     def write(self, data: Any, pl_module: Any) -> list[str]:
-        """Some texts; documents end where the network ends them."""
+        """Return the texts. A document ends where the network writes the separator."""
         tokenizer, separator = data.tokenizer, data.separator_id
         sampling = replace(self.sampling, never=tokenizer.unwritten)
         random = torch.Generator(pl_module.device).manual_seed(self.seed)

@@ -6,14 +6,36 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
+from firstlight.callbacks.publish import named_batch
 from firstlight.lit.running_mean import is_logging_step, log_training
 
 
 class Throughput(Callback):
-    """Logs `train/tokens_per_second` and `train/examples_per_second`, real tokens only and validation left out.
+    """Log `train/tokens_per_second` and `train/examples_per_second`.
 
-    `processor_seconds` is the processor time of the whole fit, validation included, in this process and its threads.
-    It includes the time before a resume.
+    Padding is not counted, and the time of validation is left out.
+
+    Attributes:
+        tokens: The number of tokens trained on.
+        examples: The number of texts, windows or pairs trained on.
+        seconds: The time of the training without validation.
+        tokens_per_second: The mean over the whole training. None before the first step.
+        processor_seconds: The processor time of the whole fit in this process and its threads, validation included.
+
+    All of them include what came before a resume.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import Throughput
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> throughput = Throughput()
+        >>> trainer = L.Trainer(max_steps=1, callbacks=[throughput])
+        >>> trainer.fit(module, datamodule=data)
+        >>> throughput.examples
+        32
     """
 
     def __init__(self) -> None:
@@ -27,14 +49,14 @@ class Throughput(Callback):
 
     @property
     def processor_seconds(self) -> float:
-        """Processor time of the fit so far, in seconds."""
+        """The processor time of the fit so far, in seconds."""
         if self._processor_start is None:
             return self._processor_before
         return self._processor_before + time.process_time() - self._processor_start
 
     @property
     def tokens_per_second(self) -> float | None:
-        """The mean over the whole training; None before there is any."""
+        """The mean over the whole training. None before the first step."""
         return self.tokens / self.seconds if self.seconds else None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -56,6 +78,7 @@ class Throughput(Callback):
         now = time.perf_counter()
         self.seconds += now - self._resumed_at
         self._resumed_at = now
+        batch = named_batch(batch)
         self.tokens += batch.num_tokens * trainer.world_size
         self.examples += len(batch.targets) * trainer.world_size
         if is_logging_step(trainer, batch_idx):

@@ -7,7 +7,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 from torchmetrics import Metric
 
-from firstlight.callbacks.publish import data_of
+from firstlight.callbacks.publish import data_if_any, data_of, named_batch
+from firstlight.lit.generation import Generation
 from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 STAGES = ("val", "test")
@@ -15,7 +16,7 @@ BITS_PER_NAT = 1.4426950408889634  # 1 / ln 2
 
 
 class Ratio(Metric):
-    """A sum over a count; a batch may add nothing to either."""
+    """A sum divided by a count."""
 
     total: Tensor
     count: Tensor
@@ -34,7 +35,7 @@ class Ratio(Metric):
 
 
 class TokenMetric(Callback):
-    """A callback with one ratio for val and one for test, which a subclass adds to and names."""
+    """The base class of metrics that are one ratio for validation and one for test."""
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self.ratios = {stage: Ratio().to(trainer.strategy.root_device) for stage in STAGES}
@@ -44,18 +45,18 @@ class TokenMetric(Callback):
         raise NotImplementedError
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
-        """What is logged of the ratio's value, without `val/` or `test/`."""
+        """Return what is logged for the value of the ratio, by names without `val/` or `test/`."""
         raise NotImplementedError
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.add(self.ratios["val"], outputs, batch)
+        self.add(self.ratios["val"], outputs, named_batch(batch))
 
     def on_test_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
     ) -> None:
-        self.add(self.ratios["test"], outputs, batch)
+        self.add(self.ratios["test"], outputs, named_batch(batch))
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._finish("val", pl_module)
@@ -72,7 +73,25 @@ class TokenMetric(Callback):
 
 
 class Perplexity(TokenMetric):
-    """Logs `perplexity`, e to the mean loss (post 2), of train, val and test."""
+    """Log the perplexity, e to the power of the mean loss per token.
+
+    It logs `train/perplexity`, `val/perplexity` and `test/perplexity`, for generators and translators, with a data
+    module and with loaders alone. Source: the post on a Shakespeare generator (March 2024).
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.callbacks import Perplexity
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[Perplexity()])
+        >>> trainer.fit(module, datamodule=data)
+        >>> metrics = trainer.callback_metrics
+        >>> bool(torch.isclose(metrics["val/perplexity"], metrics["val/loss"].exp()))
+        True
+    """
 
     def __init__(self) -> None:
         self.training = RunningMean()
@@ -99,14 +118,34 @@ class Perplexity(TokenMetric):
 
 
 class BitsPerCharacter(TokenMetric):
-    """Logs `bits_per_character` of val and test, by which vocabularies of any size compare.
+    """Log `val/bits_per_character` and `test/bits_per_character`, which compare generators with any tokenizer.
 
-    Nothing is logged where a token stands for no certain characters, as [UNK] does among words.
+    Nothing is logged if a token does not stand for certain characters, such as [UNK] in a vocabulary of words. It works
+    with a data module, and with loaders alone for a module that `Generation.for_data` built.
+
+    Raises:
+        UserError: If neither the trainer has a data module nor the module a tokenizer.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import BitsPerCharacter
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[BitsPerCharacter()])
+        >>> trainer.fit(module, datamodule=data)
+        >>> trainer.callback_metrics["val/bits_per_character"].shape
+        torch.Size([])
     """
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)
-        counts = data_of(trainer).tokenizer.characters_per_token()
+        data = data_if_any(trainer)
+        if data is None and isinstance(pl_module, Generation) and pl_module.card is not None:
+            counts = pl_module.writer().tokenizer.characters_per_token()
+        else:
+            counts = data_of(trainer, self).tokenizer.characters_per_token()
         self.counts = None if counts is None else torch.from_numpy(counts).to(trainer.strategy.root_device)
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
@@ -118,7 +157,23 @@ class BitsPerCharacter(TokenMetric):
 
 
 class TokenAccuracy(TokenMetric):
-    """Logs `accuracy`, the share of tokens that were thought the likeliest: of val and test, and of single batches."""
+    """Log the share of tokens that the network predicts correctly.
+
+    It logs `val/accuracy` and `test/accuracy` over a whole split, and `train/accuracy` of single batches. It works with
+    a data module and with loaders alone.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import TokenAccuracy
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[TokenAccuracy()])
+        >>> trainer.fit(module, datamodule=data)
+        >>> bool(0 <= trainer.callback_metrics["val/accuracy"] <= 1)
+        True
+    """
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         ratio.update((outputs["predicted"] == batch.targets).sum(), batch.num_tokens)
@@ -130,16 +185,36 @@ class TokenAccuracy(TokenMetric):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         if is_logging_step(trainer, batch_idx):
+            batch = named_batch(batch)
             hits = outputs["logits"].argmax(dim=2) == batch.targets
             log_training(trainer, pl_module, {"train/accuracy": hits.sum() / batch.num_tokens})
 
 
 class LastPosition(TokenMetric):
-    """Logs `last_position_loss`: of those tokens alone that have the whole context before them (post 4)."""
+    """Log the loss of those tokens that have the whole context before them.
+
+    It logs `val/last_position_loss` and `test/last_position_loss`, in nats per token: the mean over the last position
+    of every whole window. It works with a data module and with loaders alone. Source: the post on names (November
+    2023).
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import LastPosition
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[LastPosition()])
+        >>> trainer.fit(module, datamodule=data)
+        >>> trainer.callback_metrics["val/last_position_loss"].shape
+        torch.Size([])
+    """
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)
-        self.context_length = data_of(trainer).options.context_length
+        data, network = data_if_any(trainer), getattr(pl_module, "network", None)
+        length = getattr(network, "context_length", None) if data is None else data.options.context_length
+        self.context_length = data_of(trainer, self).options.context_length if length is None else length
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
         losses = outputs["token_losses"]

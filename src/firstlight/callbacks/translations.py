@@ -21,16 +21,39 @@ log = logging.getLogger(__name__)
 
 
 class Translations(Callback):
-    """Translates every validation and test split, logs `bleu` and `chrf`, and keeps some translations.
+    """Translate every validation and test split, and log BLEU and chrF.
 
-    Greedy while it trains; the evaluation of the best checkpoint logs `bleu_beam4` and `chrf_beam4` besides. Samples go
-    to the log, to `<folder>/<step>.txt` and to the loggers; those of the test to `<folder>/test.txt`.
+    It logs `val/bleu` and `val/chrf` of greedy translations, as sacrebleu computes them; likewise with `test/`.
+    `Trainer.validate` and `Trainer.test` also translate with a beam and log, for 4 beams, `bleu_beam4` and
+    `chrf_beam4`. Some translations go to the log, to `<step>.txt` or `test.txt`, and to the loggers that show tables.
+    It needs a `PairData`.
+
+    Args:
+        folder: The folder of the files.
+        num_samples: The number of translations shown.
+        beam_size: The number of beams after the training. None: greedy translations only.
+        length_penalty: The exponent of the length penalty of the beam search (Wu et al. 2016). 0 prefers short
+            translations.
+
+    Raises:
+        UserError: If a number is out of range, or the trainer was given no data module.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import Translations
+        >>> from firstlight.data import PairData
+        >>> from firstlight.lit import Translation
+        >>> data = PairData(path="pairs.csv")
+        >>> module = Translation.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[Translations("translated", num_samples=1)])
+        >>> trainer.fit(module, datamodule=data)
+        >>> {"val/bleu", "val/chrf"} <= set(trainer.callback_metrics)
+        True
     """
 
     def __init__(
         self, folder: str, num_samples: int = 5, beam_size: int | None = 4, length_penalty: float = 1.0
     ) -> None:
-        """beam_size: of the last evaluation; None: none with a beam. length_penalty: as in decoding/beam.py."""
         if num_samples < 0:
             raise UserError(f"callbacks.translations.num_samples={num_samples} must be at least 0")
         self.folder, self.num_samples = Path(folder), num_samples
@@ -41,8 +64,12 @@ class Translations(Callback):
             raise UserError(f"callbacks.translations: {error}") from error
         self.written: dict[int, dict[int, str]] = {}  # beam size -> row -> translation
 
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if stage != "predict":
+            data_of(trainer, self)
+
     def search(self, beam_size: int, never: Sequence[int]) -> Search:
-        """How it is searched with so many beams, by ids that may be written."""
+        """Return a search with `beam_size` beams. never: the ids that are not written."""
         return Search(BEGIN_ID, END_ID, beam_size, self.length_penalty, tuple(never))
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -72,7 +99,7 @@ class Translations(Callback):
         """Translate a batch, greedily and, after the training, with a beam too."""
         if trainer.sanity_checking:
             return
-        tokenizer = data_of(trainer).tokenizer
+        tokenizer = data_of(trainer, self).tokenizer
         sizes = {1} if trainer.state.fn is TrainerFn.FITTING else {1, self.beam_size or 1}
         for size in sizes:
             search = self.search(size, tokenizer.unwritten)
@@ -83,7 +110,7 @@ class Translations(Callback):
 
     def _finish(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Score what all processes have written, and show some of it."""
-        data: PairData = data_of(trainer)
+        data: PairData = data_of(trainer, self)
         for size, written in sorted(self.written.items()):
             together = gathered(written, trainer.world_size)
             rows = sorted(together)

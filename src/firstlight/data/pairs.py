@@ -38,11 +38,26 @@ class PairRows(NamedTuple):
 
 
 class PairBatch(NamedTuple):
-    """What an encoder-decoder is given.
+    """A batch of sentences and their translations for an encoder-decoder.
 
-    source_ids: (batch, sources) int; source_mask: bool of that shape; token_ids: (batch, targets) int, the target after
-    [BEGIN]; targets: the token that follows each, at last [END], and IGNORED for padding; target_mask: bool of that
-    shape; rows: (batch,) int; num_tokens: how many targets are real.
+    Attributes:
+        source_ids: Token ids of the source sentences, (batch, source length), int. Padding is 0.
+        source_mask: (batch, source length), bool. True where a token is real.
+        token_ids: Token ids that the decoder reads, (batch, target length), int: [BEGIN] and the target sentence.
+        targets: Token ids that the decoder predicts, (batch, target length), int: the target sentence and [END].
+            Padding is -100, which the loss ignores.
+        target_mask: (batch, target length), bool. True where a target is real.
+        rows: The row number of each pair in its data, (batch,), int.
+        num_tokens: The number of real targets in the batch.
+
+    Example:
+        >>> from firstlight.data import PairData
+        >>> data = PairData(path="pairs.csv", tokenizer="word", batch_tokens=100)
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch.source_ids.shape == batch.source_mask.shape and batch.token_ids.shape == batch.targets.shape
+        True
+        >>> int(batch.target_mask.sum()) == batch.num_tokens
+        True
     """
 
     source_ids: Tensor
@@ -107,10 +122,49 @@ def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest
 
 
 class PairData(RowData):
-    """Sentences and their translations from local files, the Hub, or the generated sample.
+    """Sentences and their translations as batches for an encoder-decoder.
 
-    encoded: all pairs; tokenizers: of the source and of the target; reader: those of a trained network that is to read
-    other data.
+    The pairs come from local files, a data set of the Hugging Face Hub, or a generated sample. Case and punctuation are
+    kept. The pairs are encoded once, with a vocabulary that is learned from the training pairs; the result is kept in
+    `cache_dir`. The loaders yield batches of the type `PairBatch`, with sentences of similar length in a batch. A
+    source without a validation or test split gives up a part of its training pairs for each.
+
+    Args:
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
+            at the generated sample alone (`sample`).
+        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
+        hub: The identifier of the data set on the Hub. It is used when `path` is None.
+        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, an identifier on the Hub, or
+            what the names of two text files with one sentence per line have in common (`corpus` for corpus.en,
+            corpus.de).
+        source_column: The column of the source sentences; for text files, their ending.
+        target_column: The column of the translations; for text files, their ending.
+        validation_fraction: The share of the training pairs taken if there is no validation split.
+        test_fraction: The share of the training pairs taken if there is no test split.
+        split_seed: The seed that chooses the pairs of these two shares, and those of `max_train_rows`.
+        max_train_rows: The number of training pairs to draw at random. None uses all of them.
+        skip_too_long: Leave out training pairs that exceed `context_length`. Otherwise they raise a UserError.
+        tokenizer: `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        shared_vocabulary: Use one vocabulary for both languages. Otherwise each language has its own.
+        context_length: The largest number of tokens in a sentence, counting [END] in a translation.
+        batch_tokens: The size of a training batch: the number of pairs times the length of the longest sentence.
+        evaluation_batch_size: The number of pairs in a validation, test or prediction batch.
+        num_workers: The number of processes that load batches. 0 loads them in the main process.
+        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
+        seed: The seed of the order of the training batches.
+        cache_dir: The folder for encoded pairs and downloads.
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if a row cannot be read or a sentence is too long. The message names
+            the file and the line.
+
+    Example:
+        >>> from firstlight.data import PairData
+        >>> data = PairData(path="pairs.csv", source_column="en", target_column="de", batch_tokens=200)
+        >>> batch = next(iter(data.val_dataloader()))
+        >>> len(batch.source_ids) == len(batch.targets) == len(data.rows("validation"))
+        True
     """
 
     index_batch = PairRows
@@ -134,11 +188,11 @@ class PairData(RowData):
         return find_pairs(self.options, only_split=self.only_split)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet."""
+        """Encode the pairs, unless the cache has them."""
         encode_pairs(self.source, self.options, self.reader)
 
     def setup(self, stage: str = "fit") -> None:
-        """Open the encoded pairs."""
+        """Open the encoded pairs. For `fit` the training and validation splits must have pairs."""
         if hasattr(self, "table"):
             return
         self.encoded = encode_pairs(self.source, self.options, self.reader)
@@ -152,13 +206,13 @@ class PairData(RowData):
                 raise UserError(f"{self.source.where} has no {split} pairs; {remedy}")
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """The rows of a split: (n,). Raises UserError for a sentence beyond the context."""
+        """Return the row numbers of a split, (n,). Raises UserError if a sentence exceeds the context."""
         if split not in self._rows:
             self._rows[split] = self._used_rows(split)
         return self._rows[split]
 
     def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
-        """The sources and the targets of some rows, as they were written; read from the source once."""
+        """Return the source and the target sentences of some rows as strings. rows: (n,)."""
         key = rows.tobytes()
         if key not in self._texts:
             columns = [self.options.source_column, self.options.target_column]
@@ -167,7 +221,7 @@ class PairData(RowData):
         return self._texts[key]
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         is_shared = self.source_tokenizer is self.tokenizer
         return {"source_tokenizer": None if is_shared else self.source_tokenizer.to_json()}
 
@@ -175,7 +229,7 @@ class PairData(RowData):
         return super().network_sizes() | {"source_vocab_size": self.source_tokenizer.vocab_size}
 
     def training_words(self) -> dict[str, TrainingWords]:
-        """Of each side, or of both together where they share a vocabulary."""
+        """Return the words of each side, or of both together if they share a vocabulary."""
         rows, (reader, writer) = self.rows("train"), self.encoded.tokenizers
         source, target = self.encoded.source.select(rows), self.encoded.target.select(rows)
         if reader is not writer:
@@ -187,7 +241,7 @@ class PairData(RowData):
         return {"embedding": together, "source_embedding": together}
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -199,16 +253,34 @@ class PairData(RowData):
         }
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
-        """Batches of sentences of like length, whose position is the trainer's."""
+        """Return the training batches, each a `PairBatch` of sentences of similar length.
+
+        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
+        an uninterrupted one. Elsewhere every pass over the loader has all training pairs in a new order.
+        """
+        self.ensure_setup()
         rows = self.rows("train")
         batches = LengthBatches(rows, self.lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
         return self.training_loader(self.lookup(), batches)
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
-        """Sentences of your own, in their order, as `Trainer.predict(module, dataloaders=…)` takes them.
+        """Return a loader of your own sentences in their order, for `Trainer.predict(module, dataloaders=…)`.
 
-        Their targets are empty. Raises UserError for a sentence that is longer than the context.
+        The batches are of the type `PairBatch`; the target sentences are empty.
+
+        Args:
+            texts: Any number of sentences of the source language.
+
+        Raises:
+            UserError: If a sentence has more than `context_length` tokens.
+
+        Example:
+            >>> data = PairData(path="pairs.csv")
+            >>> batch = next(iter(data.text_dataloader(["The dog sleeps.", "The dog sees the cat."])))
+            >>> batch.rows
+            tensor([0, 1])
         """
+        self.ensure_setup()
         ids = self.source_tokenizer.encode_batch(texts)
         if len(ids) and ids.lengths.max() > self.options.context_length:
             row = int(ids.lengths.argmax())
@@ -224,7 +296,7 @@ class PairData(RowData):
         return Pairs(self.encoded.source.lengths, self.encoded.target.lengths)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The length of each pair's longer side, with the end of its target: (rows,)."""
+        """Return the length of the longer side of each pair, (rows,), counting [END] in the target."""
         return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:

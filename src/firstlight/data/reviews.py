@@ -29,7 +29,62 @@ from firstlight.text.tokenizers import Tokenizer
 
 
 class ReviewData(RowData):
-    """Labelled reviews from a local file or folder, the Hub, or the generated sample."""
+    """Labelled texts, such as reviews, as batches for a classifier.
+
+    The texts come from a local file or folder, a data set of the Hugging Face Hub, or a generated sample. They are
+    encoded once, with a vocabulary that is counted on the training rows; the result is kept in `cache_dir`. The loaders
+    yield batches of the type `ReviewBatch`. A source without a validation or test split gives up a part of its
+    training rows for each.
+
+    Args:
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
+            at the generated sample alone (`sample`).
+        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
+        hub: The identifier of the data set on the Hub. It is used when `path` is None.
+        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
+        sample: Which generated texts stand in for the real ones: reviews with stars, or film reviews with two classes.
+        text_column: The column with the texts.
+        label_column: The column with the labels.
+        labels: What is predicted. `binary`: 1 and 2 stars are negative, 4 and 5 are positive, and texts with 3 stars
+            are left out. `stars`: one of five classes in their order. `classes`: the distinct values of the label
+            column.
+        lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
+        class_names: Names for the classes of `labels="classes"`, in the order of the sorted labels.
+        validation_fraction: The share of every class taken from the training rows if there is no validation split.
+        test_fraction: The share of every class taken from the training rows if there is no test split.
+        split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
+        max_train_rows: The number of training rows to draw at random. None uses all of them.
+        tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        context_length: The number of tokens of a text that the network sees.
+        truncation: Which tokens of a longer text are kept: the first, the last, or half of them from either end.
+        batch_size: The number of texts in a training batch.
+        evaluation_batch_size: The number of texts in a validation, test or prediction batch.
+        bucket_by_length: Put texts of similar length into a batch, which reduces padding.
+        balance: What to do about classes of unequal size. `weights`: weight the loss by inverse frequency. `sampling`:
+            draw each class equally often.
+        num_workers: The number of processes that load batches. 0 loads them in the main process.
+        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
+        seed: The seed of the order of the training batches.
+        cache_dir: The folder for encoded texts and downloads.
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if a row cannot be read. The message names the file and the line.
+
+    The task is that of the post on a review classifier in Julia (May 2022).
+
+    Example:
+        >>> from pathlib import Path
+        >>> from firstlight.data import ReviewData
+        >>> lines = [f"it broke after {i} weeks,0\\nit works after {i} weeks,4" for i in range(10)]
+        >>> _ = Path("weeks.csv").write_text("\\n".join(["text,label", *lines]))
+        >>> data = ReviewData(path="weeks.csv", labels="binary", context_length=8, batch_size=4)
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch.token_ids.shape, batch.targets.shape
+        (torch.Size([4, 4]), torch.Size([4]))
+        >>> data.class_names
+        ['negative', 'positive']
+    """
 
     index_batch = RowBatch
     options: ReviewOptions
@@ -44,11 +99,11 @@ class ReviewData(RowData):
         self.options = options_from(ReviewOptions, options, "ReviewData")
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet."""
+        """Encode the texts, unless the cache has them."""
         encode(self.source, self.options)
 
     def setup(self, stage: str = "fit") -> None:  # noqa: ARG002  (all splits live in one table)
-        """Open the encoded reviews."""
+        """Open the encoded texts. All splits are opened, whatever the stage."""
         if hasattr(self, "table"):
             return
         self.encoded = encode(self.source, self.options)
@@ -61,7 +116,7 @@ class ReviewData(RowData):
 
     @cached_property
     def source(self) -> Source:
-        """Where the rows come from, looked for once; every process does, as Lightning prepares data in one of them."""
+        """Where the rows come from. It is looked up once in every process."""
         return find_source(self.options, sample=self.options.sample.value)
 
     @property
@@ -73,36 +128,39 @@ class ReviewData(RowData):
         return self.options.has_ordered_classes
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """The rows of a split that have a target: (n,)."""
+        """Return the numbers of the rows of a split that have a target, (n,)."""
         return self._rows[split]
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens in each row, as far as they fit the context: (n,)."""
+        """Return the number of tokens of each row, (n,), at most `context_length`."""
         return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
 
     def class_weights(self) -> Tensor | None:
-        """What an example of each class counts in the loss, where the options ask for it: (classes,), mean 1."""
+        """Return the weight of each class in the loss, (classes,), or None unless `balance="weights"`.
+
+        The mean weight over all training rows is 1.
+        """
         if self.options.balance is not Balance.weights:
             return None
         return torch.from_numpy(self._inverse_frequency()).float()
 
     def module_options(self) -> dict[str, Any]:
-        """What the LightningModule is told of the data."""
+        """Return the options of the LightningModule that depend on the data."""
         return {"class_weights": self.class_weights()}
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         return {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
 
     def training_words(self) -> dict[str, TrainingWords]:
         return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
 
     def texts(self, split: str, count: int) -> list[str]:
-        """The texts of the first rows of a split, read again from the source."""
+        """Return the texts of the first `count` rows of a split. They are read again from the source."""
         return self.source.texts(self.options.text_column, self.rows(split)[:count].tolist())
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -113,7 +171,17 @@ class ReviewData(RowData):
         }
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
-        """Shuffled batches whose position is the trainer's."""
+        """Return the shuffled training batches, each a `ReviewBatch`.
+
+        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
+        an uninterrupted one. Elsewhere every pass over the loader has all training rows in a new order.
+
+        Example:
+            >>> data = ReviewData(path="reviews.csv", labels="binary", batch_size=10)
+            >>> next(iter(data.train_dataloader())).targets.shape
+            torch.Size([10])
+        """
+        self.ensure_setup()
         rows = self.rows("train")
         batches = TrainingBatches(
             rows,
@@ -126,7 +194,20 @@ class ReviewData(RowData):
         return self.training_loader(self.lookup(), batches)
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
-        """Texts of your own, in their order, as `Trainer.predict(module, dataloaders=…)` takes them; targets are 0."""
+        """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
+
+        The batches are of the type `ReviewBatch`; all targets are 0.
+
+        Args:
+            texts: Any number of texts. They are simplified and encoded as the training texts were.
+
+        Example:
+            >>> data = ReviewData(path="reviews.csv", labels="binary")
+            >>> batch = next(iter(data.text_dataloader(["It broke.", "I love it and use it a lot."])))
+            >>> batch.rows
+            tensor([0, 1])
+        """
+        self.ensure_setup()
         ids = self.tokenizer.encode_batch(texts)
         options = self.options
         table = TokenTable(ids, np.zeros(len(ids), np.int64), options.context_length, options.truncation)

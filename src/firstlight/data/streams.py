@@ -45,10 +45,12 @@ class Prompts(Dataset[PromptBatch]):
 
 
 class StreamData(TableData):
-    """Windows of a text and the tokens that follow: either a stream for each split, or documents in any order.
+    """The base class of data for generators: windows of tokens and the tokens that follow.
 
-    corpus: the documents and their splits; tokenizer: what reads and writes them; separator_id: what stands between
-    documents, None for a stream.
+    Attributes:
+        corpus: The encoded documents and their splits.
+        tokenizer: The tokenizer that reads and writes the text.
+        separator_id: The token between documents. None if the text is one document.
     """
 
     index_batch = WindowBatch
@@ -59,11 +61,11 @@ class StreamData(TableData):
     table: StreamTable
 
     def open(self) -> None:
-        """Set corpus, tokenizer and separator_id."""
+        """Set `corpus`, `tokenizer` and `separator_id`."""
         raise NotImplementedError
 
     def setup(self, stage: str = "fit") -> None:
-        """Open the encoded text, all splits in one table."""
+        """Open the encoded text. All splits are in one table. For `fit` the splits must be long enough."""
         if hasattr(self, "table"):
             return
         self.open()
@@ -73,7 +75,7 @@ class StreamData(TableData):
             self._check_lengths()
 
     def stream(self, split: str | None = None) -> Stream:
-        """Where the tokens of a split, or of all splits one after the other, stand in the table."""
+        """Return the positions of the tokens of a split in the table. None: of all splits, one after the other."""
         offsets = self.corpus.ids.offsets
         documents = np.arange(len(offsets) - 1) if split is None else self._documents[split]
         if not len(documents):
@@ -84,23 +86,23 @@ class StreamData(TableData):
         return Stream(range(first, end if split is None else first + self._num_tokens(split)))
 
     def ids(self, stream: Stream, most: int | None = None) -> NDArray[np.int64]:
-        """The tokens of a stream, or the first of them: (n,)."""
+        """Return the tokens of a stream, (n,). most: the largest n."""
         return self.table.flat[torch.from_numpy(stream.head(most))].cpu().numpy()
 
     @property
     def first_id(self) -> int:
-        """What a text without a beginning begins after."""
+        """The token before the first one of a text that is written without a prompt."""
         return first_id(self.tokenizer, self.separator_id)
 
     def has_split(self, split: str) -> bool:
         return self._num_tokens(split) > 1
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         return {"separator_id": self.separator_id}
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -110,7 +112,18 @@ class StreamData(TableData):
         }
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
-        """Windows drawn from the seed and the step, or consecutive ones of shuffled documents."""
+        """Return the training windows, in batches of the type `TokenBatch`.
+
+        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
+        an uninterrupted one.
+
+        Example:
+            >>> from firstlight.data import CharacterData
+            >>> data = CharacterData(path="novel.txt", context_length=16, batch_size=4)
+            >>> next(iter(data.train_dataloader())).targets.shape
+            torch.Size([4, 16])
+        """
+        self.ensure_setup()
         options, documents = self.options, self._documents["train"]
         offsets = self.corpus.ids.offsets
         sizes = (options.context_length, options.batch_size, options.seed)
@@ -122,23 +135,36 @@ class StreamData(TableData):
         return self.training_loader(Windows(), batches)
 
     def val_dataloader(self) -> TableLoader:
-        """The whole validation split, in windows that do not overlap."""
+        """Return the validation split once, in windows that do not overlap."""
         return self.evaluation_loader("validation")
 
     def test_dataloader(self) -> TableLoader:
-        """The whole test split, in windows that do not overlap."""
+        """Return the test split once, in windows that do not overlap."""
         return self.evaluation_loader("test")
 
     def predict_dataloader(self) -> TableLoader:
-        """One empty prompt: a text from its beginning."""
+        """Return one empty prompt, which a generator continues with a text from its beginning."""
         return self.text_dataloader([""])
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
-        """Prompts of your own, in their order, as `Trainer.predict(module, dataloaders=…)` takes them."""
+        """Return a loader of your own prompts in their order, for `Trainer.predict(module, dataloaders=…)`.
+
+        Every batch is a `PromptBatch` of one prompt.
+
+        Args:
+            texts: Any number of prompts.
+
+        Example:
+            >>> from firstlight.data import CharacterData
+            >>> data = CharacterData(path="novel.txt")
+            >>> [batch.texts for batch in data.text_dataloader(["ROMEO.", ""])]
+            [['ROMEO.'], ['']]
+        """
         return TableLoader(Prompts(texts), range(len(texts)))
 
     def evaluation_loader(self, split: str) -> TableLoader:
-        """A whole split, in windows that do not overlap."""
+        """Return a split once, in windows that do not overlap. split: `train`, `validation` or `test`."""
+        self.ensure_setup()
         options = self.options
         batches = EveryWindow(self.stream(split), options.context_length, options.evaluation_batch_size, **self.share)
         return self.table_loader(Windows(), batches)
@@ -178,7 +204,53 @@ class StreamData(TableData):
 
 
 class CharacterData(StreamData):
-    """A text from a local file, the web, or the generated sample."""
+    """A text as windows of tokens and the tokens that follow, for a generator.
+
+    The tokens are characters, or pieces of words from byte-pair encoding. The text comes from a local file, the web, or
+    a generated sample. It is encoded once and kept in `cache_dir`. The training batches are windows at random places,
+    or consecutive windows of shuffled documents for `preparation="lines"`; they are of the type `TokenBatch`.
+    Validation and test read their split once, in windows that do not overlap.
+
+    Args:
+        source: Where to look: on the web (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
+            at the generated sample alone (`sample`).
+        name: The folder below `$FIRSTLIGHT_DATA` or `data/` with one .txt file in it. It is used when `path` is None.
+        url: The address of the file on the web. It is downloaded once.
+        path: A text file in UTF-8.
+        preparation: What to make of the file. `text`: nothing. `plays`: the plays of a Gutenberg edition of
+            Shakespeare, in a reduced alphabet. `lines`: one document of each line, such as a list of names.
+        separator: The character between the documents of `preparation="lines"`.
+        split: Which part is for validation: the end of the text (`sequential`), or passages, which blank lines
+            separate, at random (`passages`).
+        validation_fraction: The share of the text for validation.
+        test_fraction: The share of the text for the test split.
+        split_seed: The seed that chooses passages or documents for these two shares.
+        max_train_rows: The number of training documents, or of windows of text. None uses all of them.
+        tokenizer: `"char"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        context_length: The number of tokens in a window.
+        batch_size: The number of windows in a training batch.
+        evaluation_batch_size: The number of windows in a validation or test batch.
+        num_workers: The number of processes that load batches. 0 loads them in the main process.
+        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
+        seed: The seed of the training windows.
+        cache_dir: The folder for encoded texts and downloads.
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if the file cannot be read or is too short for `context_length`.
+
+    The windows are those of the post on a Shakespeare generator in Julia (March 2024), the documents those of the post
+    on names in PyTorch (November 2023).
+
+    Example:
+        >>> from firstlight.data import CharacterData
+        >>> data = CharacterData(path="novel.txt", context_length=16, batch_size=4)
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch.token_ids.shape
+        torch.Size([4, 16])
+        >>> bool((batch.token_ids[:, 1:] == batch.targets[:, :-1]).all())
+        True
+    """
 
     options: CharacterOptions
     corpus: Corpus
@@ -194,7 +266,7 @@ class CharacterData(StreamData):
         return find_text(self.options)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet, and say what was counted; in one process for all."""
+        """Encode the text, unless the cache has it, and log its statistics."""
         if hasattr(self, "corpus"):
             return
         self.corpus = encode_text(self.source, self.options, self.reader)
@@ -202,7 +274,7 @@ class CharacterData(StreamData):
         log.info("%s: %s", self.source.where, ", ".join(counts))
 
     def open(self) -> None:
-        """Open the encoded text."""
+        """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""
         if not hasattr(self, "corpus"):
             self.corpus = encode_text(self.source, self.options, self.reader)
         self.tokenizer = self.corpus.tokenizer
@@ -210,11 +282,11 @@ class CharacterData(StreamData):
             (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         return super().describe() | {"statistics": self.corpus.statistics}
 
     def known_documents(self) -> list[str]:
-        """The training documents, where the text is made of many: what a generator may have learned by heart."""
+        """Return the training documents, which a generator may have memorized; none if the text is one document."""
         if self.separator_id is None:
             return []
         documents = (self.corpus.ids[document].tolist() for document in self._documents["train"].tolist())
@@ -222,7 +294,50 @@ class CharacterData(StreamData):
 
 
 class ReviewTextData(StreamData):
-    """The words of reviews, which are shuffled and joined by [PAD]; encoded as for a classifier."""
+    """The words of reviews as windows and the words that follow, for a generator that a classifier can start from.
+
+    The texts are read and encoded exactly as by `ReviewData`, so that both have one vocabulary. They are shuffled in
+    every epoch and joined, with the token [PAD] between them. The training batches are consecutive windows of the
+    result, of the type `TokenBatch`. The labels are checked but not used.
+
+    Args:
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
+            at the generated sample alone (`sample`).
+        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
+        hub: The identifier of the data set on the Hub. It is used when `path` is None.
+        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
+        sample: Which generated texts stand in for the real ones: reviews with stars, or film reviews with two classes.
+        text_column: The column with the texts.
+        label_column: The column with the labels.
+        labels: How the labels are read, as in `ReviewData`. All texts are used, also those with 3 stars.
+        lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
+        class_names: No effect here; accepted so that the options of a `ReviewData` can be passed on.
+        validation_fraction: The share of every class taken from the training rows if there is no validation split.
+        test_fraction: The share of every class taken from the training rows if there is no test split.
+        split_seed: The seed that chooses the rows of these two shares.
+        max_train_rows: The number of training texts; the first ones are taken. None uses all of them.
+        tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        context_length: The number of tokens in a window.
+        truncation: No effect here; windows read every text whole.
+        batch_size: The number of windows in a training batch.
+        evaluation_batch_size: The number of windows in a validation or test batch.
+        bucket_by_length: No effect here; all windows have one length.
+        balance: No effect here; there are no classes to balance.
+        num_workers: The number of processes that load batches. 0 loads them in the main process.
+        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
+        seed: The seed of the order of the training texts.
+        cache_dir: The folder for encoded texts and downloads.
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if a row cannot be read. The message names the file and the line.
+
+    Example:
+        >>> from firstlight.data import ReviewTextData
+        >>> data = ReviewTextData(path="reviews.csv", context_length=16, batch_size=4)
+        >>> next(iter(data.train_dataloader())).token_ids.shape
+        torch.Size([4, 16])
+    """
 
     options: ReviewOptions
     corpus: EncodedTexts
@@ -239,7 +354,7 @@ class ReviewTextData(StreamData):
         return find_source(self.options, sample=self.options.sample.value)
 
     def prepare_data(self) -> None:
-        """Encode what is not in the cache yet."""
+        """Encode the texts, unless the cache has them."""
         encode(self.source, self.options, self.reader and self.reader.tokenizer)
 
     def training_words(self) -> dict[str, TrainingWords]:
@@ -247,6 +362,6 @@ class ReviewTextData(StreamData):
         return {"embedding": TrainingWords(self.tokenizer.words, self.corpus.ids.select(documents))}
 
     def open(self) -> None:
-        """Open the encoded reviews."""
+        """Open the encoded texts and set `corpus` and `tokenizer`."""
         self.corpus = encode(self.source, self.options, self.reader and self.reader.tokenizer)
         self.tokenizer = WordText(self.corpus.tokenizer)

@@ -1,4 +1,4 @@
-"""What all data modules share: indices are loaded, and looked up in a table that lives where the network does."""
+"""The base class of the data modules: loaders yield indices, and tokens are looked up in a table on the device."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,10 +33,27 @@ class TrainingWords(NamedTuple):
 
 
 class TableData(LightningDataModule):
-    """Batches of indices that become batches of ids on the device.
+    """The base class of all data modules of firstlight.
 
-    index_batch: the type of a batch before it is looked up; options: a dataclass of options.py; table: from indices
-    to what the network is given, with a buffer `flat` of all ids.
+    All token ids lie in one table, on the device of the network if they fit. A loader yields indices, and the data
+    module looks the tokens up after the transfer, so there is no work per item. Without a trainer the loaders
+    yield batches of tokens at once.
+
+    Attributes:
+        options: The options of the data module, as a dataclass.
+        tokenizer: The tokenizer of the texts; of a translator's target sentences. Set by `setup`.
+        table: The module that turns indices into a batch of tokens. Set by `setup`.
+        index_batch: The type of a batch of indices.
+
+    Example:
+        >>> from firstlight.data import CharacterData, ReviewData, TableData
+        >>> issubclass(ReviewData, TableData) and issubclass(CharacterData, TableData)
+        True
+        >>> data = ReviewData(path="reviews.csv", labels="stars", context_length=8)
+        >>> data.prepare_data()
+        >>> data.setup()
+        >>> sorted(data.network_sizes())
+        ['num_classes', 'vocab_size']
     """
 
     index_batch: ClassVar[type]
@@ -44,46 +61,52 @@ class TableData(LightningDataModule):
     table: Any
     tokenizer: Any
 
+    def ensure_setup(self) -> None:
+        """Prepare and set up the data, unless a trainer or the user has done so."""
+        if not hasattr(self, "table"):
+            self.prepare_data()
+            self.setup("fit")
+
     @property
     def source(self) -> Any:
-        """Where the data comes from: its kind, where, fingerprint."""
+        """Where the data comes from: its kind, its place and its fingerprint."""
         raise NotImplementedError
 
     @property
     def num_classes(self) -> int:
-        """The classes of a classifier, 0 where there are none."""
+        """The number of classes, 0 for data without classes."""
         return 0
 
     def network_sizes(self) -> dict[str, int]:
-        """What the network has to be as large as: vocab_size, num_classes and the like."""
+        """Return the sizes of a network that depend on the data, such as `vocab_size` and `num_classes`."""
         return {"vocab_size": self.tokenizer.vocab_size, "num_classes": self.num_classes}
 
     def has_split(self, split: str) -> bool:
-        """Whether there is anything to measure in a split."""
+        """Return whether a split, such as `"test"`, has anything to measure."""
         raise NotImplementedError
 
     def module_options(self) -> dict[str, Any]:
-        """What the LightningModule is told of the data."""
+        """Return the options of the LightningModule that depend on the data."""
         return {}
 
     def card(self) -> dict[str, Any]:
-        """What a checkpoint says of the data, in plain types, for those who read it without."""
+        """Return what a checkpoint records about the data, in plain types."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
-        """What metrics.json says about the data."""
+        """Return what metrics.json records about the data, in plain types."""
         raise NotImplementedError
 
     def training_words(self) -> dict[str, TrainingWords]:
-        """The words of the training texts, by the name of their embedding in the network; {} where there are none."""
+        """Return the words of the training texts by the name of their embedding; {} if there are none."""
         return {}
 
     def known_documents(self) -> list[str]:
-        """Short training texts that a generator may learn by heart; none for most data."""
+        """Return short training texts that a generator may memorize; none for most data."""
         return []
 
     def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader | PassLoader:
-        """The training batches: at the position of the trainer that asks for them, else from the first one on."""
+        """Return a loader of training batches, which starts at the step of the trainer, if one asks for it."""
         trainer = self.trainer
         if trainer is None or not self.is_asked_by_trainer:
             return PassLoader(dataset, batches, self.look_up, num_workers=self.options.num_workers)
@@ -96,38 +119,38 @@ class TableData(LightningDataModule):
         return ResumableLoader(dataset, batches, current_batch, num_workers=self.options.num_workers)
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
-        """The batches of an evaluation, each once."""
+        """Return a loader of evaluation batches, each once."""
         look_up = None if self.is_asked_by_trainer else self.look_up
         return TableLoader(dataset, batches, num_workers=self.options.num_workers, look_up=look_up)
 
     def look_up(self, batch: Any) -> Any:
-        """A batch of tokens on the CPU, from a batch of indices."""
+        """Return a batch of tokens on the CPU for a batch of indices."""
         return _moved(self.table(_moved(batch, self.table.flat.device)), torch.device("cpu"))
 
     @property
     def is_asked_by_trainer(self) -> bool:
-        """Whether a trainer is at work that calls the hooks of this data module, which look up the batches."""
+        """Whether a trainer is running, which calls the hooks of this data module to look up its batches."""
         trainer = self.trainer
         return trainer is not None and trainer.state.status is TrainerStatus.RUNNING
 
     @property
     def share(self) -> dict[str, int]:
-        """Which share of every batch is this process's."""
+        """The rank of this process and the number of processes, by which every batch is divided."""
         trainer = self.trainer
         return {"rank": trainer.global_rank, "world_size": trainer.world_size} if trainer else {}
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the indices up here where the table does not live on the accelerator."""
+        """Look the tokens up on the CPU if the table is not on the accelerator."""
         if not isinstance(batch, self.index_batch) or self._is_resident():
             return batch
         return self.table(batch)
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the indices up on the accelerator."""
+        """Look the tokens up on the accelerator."""
         return self.table(batch) if isinstance(batch, self.index_batch) else batch
 
     def _is_resident(self) -> bool:
-        """Whether the table lives where the network does; it moves there the first time it is needed."""
+        """Whether the table is on the device of the network. It moves there, if it fits, when first needed."""
         assert self.trainer is not None
         table: nn.Module = self.table
         device = self.trainer.strategy.root_device
@@ -145,37 +168,40 @@ def _moved(batch: Any, device: torch.device) -> Any:
 
 
 class RowData(TableData):
-    """Data of rows, each of which is read whole: labelled texts, or pairs of sentences."""
+    """The base class of data whose rows are read whole: labelled texts, or pairs of sentences."""
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """The rows of a split that are used: (n,)."""
+        """Return the row numbers of a split, (n,)."""
         raise NotImplementedError
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens in each row, by which those of a batch are alike: (n,)."""
+        """Return the number of tokens of each row, (n,), by which a batch has rows of similar length."""
         raise NotImplementedError
 
     def lookup(self) -> Dataset[Any]:
-        """What turns an array of row numbers into an index batch."""
+        """Return the data set that turns an array of row numbers into a batch of indices."""
         raise NotImplementedError
 
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0
 
     def val_dataloader(self) -> TableLoader:
-        """The validation split, each row once."""
+        """Return the batches of the validation split. Every row occurs once."""
+        self.ensure_setup()
         return self.evaluation_loader(self.rows("validation"))
 
     def test_dataloader(self) -> TableLoader:
-        """The test split, each row once."""
+        """Return the batches of the test split. Every row occurs once."""
+        self.ensure_setup()
         return self.evaluation_loader(self.rows("test"))
 
     def predict_dataloader(self) -> TableLoader:
-        """The rows of the test split in their order, or of the validation split where there is no test split."""
+        """Return the rows of the test split in their order, or of the validation split if there is no test split."""
+        self.ensure_setup()
         rows = self.rows("test" if self.has_split("test") else "validation")
         return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
 
     def evaluation_loader(self, rows: NDArray[np.int64]) -> TableLoader:
-        """Some rows, each once, those of like length together."""
+        """Return a loader of some rows, each once, with rows of similar length in a batch."""
         batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
         return self.table_loader(self.lookup(), batches)

@@ -15,10 +15,22 @@ from firstlight.text.tokenizers import PAD_ID
 
 
 class ReviewBatch(NamedTuple):
-    """What a classifier is given.
+    """A batch of texts for a classifier.
 
-    token_ids: (batch, length) int; padding_mask: (batch, length) bool; targets: (batch,) int; rows: (batch,) int;
-    num_tokens: how many of the tokens are real.
+    Attributes:
+        token_ids: Token ids, (batch, length), int. Shorter texts are padded with 0.
+        padding_mask: (batch, length), bool. True where a token is real.
+        targets: The class of each text, (batch,), int.
+        rows: The row number of each text in its data, (batch,), int.
+        num_tokens: The number of real tokens in the batch.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.data import ReviewBatch
+        >>> token_ids = torch.tensor([[5, 2, 7], [4, 0, 0]])
+        >>> batch = ReviewBatch(token_ids, token_ids != 0, torch.tensor([1, 0]), torch.arange(2), num_tokens=4)
+        >>> batch.padding_mask.sum(dim=1)
+        tensor([3, 1])
     """
 
     token_ids: Tensor
@@ -29,9 +41,20 @@ class ReviewBatch(NamedTuple):
 
 
 class TokenBatch(NamedTuple):
-    """What a generator is given.
+    """A batch of windows of a text for a generator.
 
-    token_ids: (batch, length) int; targets: (batch, length) int, the token that follows each.
+    Attributes:
+        token_ids: Token ids, (batch, length), int.
+        targets: The token that follows each of them, (batch, length), int.
+        num_tokens: The number of targets, batch · length.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.data import TokenBatch
+        >>> windows = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
+        >>> batch = TokenBatch(windows[:, :-1], windows[:, 1:])
+        >>> batch.num_tokens
+        8
     """
 
     token_ids: Tensor
@@ -43,7 +66,16 @@ class TokenBatch(NamedTuple):
 
 
 class PromptBatch(NamedTuple):
-    """What a generator is to continue. texts: the prompts, as they were written."""
+    """Prompts that a generator continues.
+
+    Attributes:
+        texts: The prompts, as strings.
+
+    Example:
+        >>> from firstlight.data import PromptBatch
+        >>> PromptBatch(["ROMEO.", ""]).texts
+        ['ROMEO.', '']
+    """
 
     texts: list[str]
 

@@ -25,7 +25,32 @@ NOT_PLAIN = (
 
 
 def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, Any]:
-    """The content of a checkpoint of ours. Raises UserError if it is missing, damaged, foreign or unsafe."""
+    """Return the content of a checkpoint of firstlight, without running any code from the file.
+
+    Args:
+        path: A local file, such as `checkpoints/best.ckpt` in the folder of a run.
+        map_location: The device for the tensors, as in `torch.load`.
+
+    Returns:
+        The checkpoint as Lightning wrote it. `state_dict` holds the weights; `firstlight` holds in plain types the
+        options, the tokenizer and the classes.
+
+    Raises:
+        UserError: If the file is missing, damaged, not a checkpoint of firstlight, or holds anything but tensors and
+            plain values.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification, read_checkpoint
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> trainer = L.Trainer(max_steps=1)
+        >>> trainer.fit(Classification.for_data(data, dim=8, num_heads=2), datamodule=data)
+        >>> trainer.save_checkpoint("one_step.ckpt")
+        >>> checkpoint = read_checkpoint("one_step.ckpt")
+        >>> checkpoint["global_step"], checkpoint["firstlight"]["class_names"]
+        (1, ['negative', 'positive'])
+    """
     if URL.match(str(path)):
         raise UserError(f"{path} is a URL; download the run folder first, and only from people you trust")
     try:

@@ -17,14 +17,58 @@ from firstlight.text.tokenizers import PAD_ID
 
 
 class Prediction(NamedTuple):
-    """What a classifier says of a text: the class, and the probability of every class in order."""
+    """The prediction of a classifier for one text.
+
+    Attributes:
+        label: The name of the most probable class.
+        probabilities: The probability of every class by its name, in the order of the classes.
+
+    Example:
+        >>> from firstlight.lit import Prediction
+        >>> prediction = Prediction("positive", {"negative": 0.25, "positive": 0.75})
+        >>> prediction.probabilities[prediction.label]
+        0.75
+    """
 
     label: str
     probabilities: dict[str, float]
 
 
 class Classification(Training):
-    """A classifier and how it learns. The batch is a `ReviewBatch`, or a pair of token ids and targets."""
+    """A LightningModule that trains a classifier.
+
+    The loss is the binary cross entropy of one logit for two classes, otherwise the cross entropy of one logit per
+    class. A batch is a `firstlight.data.ReviewBatch`, or a pair of tensors: token ids (batch, length), padded with 0,
+    and targets (batch,). `Classification.for_data(data)` builds the module for a data module.
+
+    Args:
+        network: Maps token ids (batch, length) and a padding mask, True where a token is real, to logits (batch,
+            classes), or to (batch, 1) for two classes.
+        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
+        class_weights: The weight of each class in the training loss, (classes,).
+        label_smoothing: As in `classification_loss`; at least 0 and below 1.
+        ordinal_smoothing: As in `classification_loss`; at least 0.
+        r_drop: The weight of the divergence between two passes with different dropout (R-Drop, Liang et al. 2021). 0
+            makes one pass.
+
+    Raises:
+        ValueError: If a smoothing or `r_drop` is out of range.
+
+    Source: the post on a review classifier in Julia (May 2022).
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary", context_length=20)
+        >>> module = Classification.for_data(data, dim=8, num_heads=2, num_layers=1)
+        >>> L.Trainer(max_epochs=2).fit(module, datamodule=data)
+        >>> module(torch.tensor([[5, 2, 7]])).shape  # one logit for two classes
+        torch.Size([1, 1])
+    """
 
     kind = "classifier"
 
@@ -39,10 +83,6 @@ class Classification(Training):
         ordinal_smoothing: float = 0.0,
         r_drop: float = 0.0,
     ) -> None:
-        """class_weights: (classes,), what an example of each class counts in the loss; the smoothings as in losses.py.
-
-        r_drop: what it costs that two passes, with other words and units left out, disagree; 0: there is one pass.
-        """
         check_share("label_smoothing", label_smoothing)
         for name, value in (("ordinal_smoothing", ordinal_smoothing), ("r_drop", r_drop)):
             if not 0 <= value < math.inf:
@@ -53,11 +93,16 @@ class Classification(Training):
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Logits (batch, outputs) of token_ids (batch, length)."""
+        """Return the logits, (batch, outputs).
+
+        Args:
+            token_ids: (batch, length), int.
+            padding_mask: (batch, length), bool, True where a token is real. None: all are.
+        """
         return self.network(token_ids, padding_mask)
 
     def training_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
-        """The loss and the logits (batch, outputs) of one batch."""
+        """Return the `loss` and the `logits`, (batch, outputs), of one batch."""
         batch = review_batch(batch)
         logits = self._logits_in_training(batch)
         loss = self._training_loss(logits, batch)
@@ -67,15 +112,28 @@ class Classification(Training):
         return {"loss": loss, "logits": logits.detach()}
 
     def validation_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
-        """Loss, probabilities (batch, classes) and targets of one batch."""
+        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
         return self._evaluate(batch, "val")
 
     def test_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
-        """Loss, probabilities (batch, classes) and targets of one batch."""
+        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
         return self._evaluate(batch, "test")
 
     def predict_step(self, batch: ReviewBatch) -> list[Prediction]:
-        """The class and the probabilities of each text of a batch, as `firstlight.load(run).predict` gives them."""
+        """Return the `Prediction` of each text of a batch, as `firstlight.load(run).predict` does.
+
+        A module that was not built by `for_data` names its classes "0", "1" and so on.
+
+        Example:
+            >>> import lightning as L
+            >>> from firstlight.data import ReviewData
+            >>> data = ReviewData(path="reviews.csv", labels="binary")
+            >>> module = Classification.for_data(data, dim=8, num_heads=2)
+            >>> loader = data.text_dataloader(["It broke.", "It works."])
+            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=loader)
+            >>> first.label in ("negative", "positive")
+            True
+        """
         batch = review_batch(batch)
         shares = probabilities(self(batch.token_ids, batch.padding_mask))
         names = (self.card or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]

@@ -15,7 +15,33 @@ from firstlight.text.text_tokenizers import writer_of
 
 
 class Generation(Training):
-    """A generator and how it learns. The batch is a `TokenBatch`, or a pair of token ids and targets."""
+    """A LightningModule that trains a generator.
+
+    The loss is the cross entropy of the next token at every position, in nats per token. A batch is a
+    `firstlight.data.TokenBatch`, or a pair of tensors: token ids and the token that follows each, both (batch, length).
+    `Generation.for_data(data)` builds the module for a data module.
+
+    Args:
+        network: Maps token ids (batch, length) to logits (batch, length, vocab_size).
+        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
+        writing: How `Trainer.predict` continues a prompt: the options of `firstlight.load(run).generate`, such as
+            `{"tokens": 200, "temperature": 0.8, "seed": 1}`.
+
+    Source: the posts on a Shakespeare generator in Julia (March 2024) and on names in PyTorch (November 2023).
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2, num_layers=1)
+        >>> L.Trainer(max_steps=2).fit(module, datamodule=data)
+        >>> module(torch.tensor([[5, 2, 7]])).shape == (1, 3, data.tokenizer.vocab_size)
+        True
+    """
 
     kind = "generator"
 
@@ -27,37 +53,49 @@ class Generation(Training):
         *,
         writing: dict[str, Any] | None = None,
     ) -> None:
-        """writing: how `Trainer.predict` continues a prompt, as the options of `firstlight.load(run).generate`."""
         super().__init__(network, optimizer, schedule)
         self.writing = {} if writing is None else dict(writing)
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        """Logits (batch, length, vocab_size) of token_ids (batch, length)."""
+        """Return the logits, (batch, length, vocab_size). token_ids: (batch, length), int."""
         return self.network(token_ids)
 
     def training_step(self, batch: TokenBatch) -> dict[str, Tensor]:
-        """The loss, in nats for each token, and the logits (batch, length, vocab_size) of one batch."""
+        """Return the `loss`, in nats per token, and the `logits`, (batch, length, vocab_size), of one batch."""
         batch = token_batch(batch)
         logits = self(batch.token_ids)
         return {"loss": F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()), "logits": logits.detach()}
 
     def validation_step(self, batch: TokenBatch) -> dict[str, Tensor]:
-        """The mean loss, the loss of every token (batch, length) and what was predicted for it."""
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
         return self._evaluate(batch, "val")
 
     def test_step(self, batch: TokenBatch) -> dict[str, Tensor]:
-        """The mean loss, the loss of every token (batch, length) and what was predicted for it."""
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
         return self._evaluate(batch, "test")
 
     def predict_step(self, batch: PromptBatch) -> list[str]:
-        """Each prompt and what the network writes after it, as `firstlight.load(run).generate` gives it."""
+        """Return each prompt with its continuation, as `firstlight.load(run).generate` does.
+
+        Raises:
+            ValueError: If the module was not built by `for_data` and so has no tokenizer.
+
+        Example:
+            >>> import lightning as L
+            >>> from firstlight.data import CharacterData
+            >>> data = CharacterData(path="novel.txt", context_length=16)
+            >>> module = Generation.for_data(data, dim=8, num_heads=2, writing={"tokens": 5, "seed": 1})
+            >>> ((text,),) = L.Trainer().predict(module, dataloaders=data.text_dataloader(["It "]))
+            >>> text.startswith("It "), len(text)
+            (True, 8)
+        """
         writer = self.writer()
         return [writer.generate_many(text, 1, **self.writing)[0] for text in batch.texts]
 
     def writer(self) -> Writer:
-        """The network with what it reads and writes text with.
+        """Return the network together with its tokenizer, which reads prompts and writes text.
 
-        Raises ValueError for a module that knows no tokenizer.
+        Raises ValueError if the module was not built by `for_data` and so has no tokenizer.
         """
         if self.card is None:
             raise ValueError("the module knows no tokenizer; build it by Generation.for_data(data)")

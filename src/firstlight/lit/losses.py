@@ -6,7 +6,20 @@ from torch import Tensor
 
 
 def probabilities(logits: Tensor) -> Tensor:
-    """(batch, 1) logits of a yes or no, or (batch, classes) logits -> (batch, classes) probabilities."""
+    """Return the probabilities of the classes, (batch, classes).
+
+    Args:
+        logits: (batch, classes); or (batch, 1), the logit of the second of two classes.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import probabilities
+        >>> probabilities(torch.tensor([[0.0], [torch.inf]]))
+        tensor([[0.5000, 0.5000],
+                [0.0000, 1.0000]])
+        >>> probabilities(torch.zeros(1, 4))
+        tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
     if logits.shape[1] > 1:
         return logits.softmax(dim=1)
     yes = logits.sigmoid()
@@ -20,9 +33,27 @@ def classification_loss(
     label_smoothing: float = 0.0,
     ordinal_smoothing: float = 0.0,
 ) -> Tensor:
-    """Binary cross entropy of one logit (post 1), else cross entropy; a mean, weighted by the targets' class weights.
+    """Return the mean loss of a batch in nats: binary cross entropy for one logit, otherwise cross entropy.
 
-    logits: (batch, 1) or (batch, classes); targets: (batch,) int; class_weights: (classes,).
+    Args:
+        logits: (batch, classes); or (batch, 1), the logit of the second of two classes, as in the post on a review
+            classifier (May 2022).
+        targets: The true classes, (batch,), int.
+        class_weights: The weight of each class in the mean, (classes,).
+        label_smoothing: The share of every target that is spread evenly over all classes (Szegedy et al. 2016).
+        ordinal_smoothing: For classes in an order, such as stars: a class at distance d from the true one gets
+            exp(-d / ordinal_smoothing) of its share (Díaz & Marathe 2019). 0 switches it off.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import classification_loss
+        >>> classification_loss(torch.zeros(3, 1), torch.tensor([0, 1, 1]))  # ln 2
+        tensor(0.6931)
+        >>> classification_loss(torch.zeros(3, 5), torch.tensor([0, 4, 2]), label_smoothing=0.1)  # ln 5
+        tensor(1.6094)
     """
     if ordinal_smoothing == 0 and logits.shape[1] > 1:
         return F.cross_entropy(logits, targets, weight=class_weights, label_smoothing=label_smoothing)

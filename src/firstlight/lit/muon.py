@@ -11,11 +11,36 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic that brings singular 
 
 
 class MuonAdamW(AdamW):
-    """Muon (Jordan et al. 2024) in the groups that say `orthogonal`, AdamW in the others.
+    """An optimizer that steps groups with `orthogonal=True` by Muon, and all others by AdamW.
 
-    Muon's step is the momentum of the gradient with all its singular values made about equal, so that directions in
-    which the gradient is small are learned as fast as the others. `torch.optim.Muon` does the same, one matrix after
-    the other in bfloat16: with the 16 small matrices of a tiny generator it takes 13 times as long on a CPU.
+    Muon makes all singular values of the gradient's momentum about equal, so that directions with a small gradient are
+    learned as fast as the others (Jordan et al. 2024). `torch.optim.Muon` does the same one matrix at a time in
+    bfloat16; here matrices of one shape are stepped together, which on a CPU is 13 times as fast for the 16 small
+    matrices of a tiny generator. The LightningModules put the matrices of a network's blocks into the `orthogonal`
+    group.
+
+    Args:
+        params: Parameters, or groups of them. A group for Muon holds matrices only.
+        lr: The learning rate of AdamW.
+        matrix_lr: The learning rate of Muon.
+        momentum: The momentum of Muon, at least 0 and below 1.
+        betas: The decay rates of AdamW's two running means.
+        weight_decay: The decoupled weight decay of both.
+        fused: Whether AdamW uses its fused kernel, as in `torch.optim.AdamW`.
+
+    Raises:
+        ValueError: If `matrix_lr` is negative or `momentum` is out of range.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import MuonAdamW
+        >>> layer = torch.nn.Linear(3, 2)
+        >>> groups = [{"params": [layer.weight], "orthogonal": True}, {"params": [layer.bias]}]
+        >>> optimizer = MuonAdamW(groups, lr=1e-2, matrix_lr=0.02)
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.02, 0.01]
+        >>> layer(torch.ones(1, 3)).sum().backward()
+        >>> optimizer.step()
     """
 
     def __init__(
@@ -29,7 +54,6 @@ class MuonAdamW(AdamW):
         weight_decay: float = 0.0,
         fused: bool | None = None,
     ) -> None:
-        """matrix_lr, momentum: of Muon; lr, betas: of AdamW; weight_decay: of both."""
         if not matrix_lr >= 0:  # nor nan
             raise ValueError(f"matrix_lr={matrix_lr} must be at least 0")
         if not 0 <= momentum < 1:
@@ -42,7 +66,7 @@ class MuonAdamW(AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step of both. The closure, which may clear and clip gradients, is called while all groups are there."""
+        """Step all groups. closure: computes the loss and the gradients; its result is returned."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -14,7 +14,7 @@ ScheduleFactory = Callable[[Optimizer, int], LRScheduler]
 
 
 def total_steps(trainer: Trainer) -> int:
-    """The optimizer steps of the whole run. Raises UserError if it has no end.
+    """Return the number of optimizer steps of the whole run. Raises UserError if the run has no end.
 
     Lightning's `estimated_stepping_batches` opens the loaders before a checkpoint's position is restored, so it is used
     only where there is no data module.
@@ -33,14 +33,54 @@ def total_steps(trainer: Trainer) -> int:
 
 
 def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -> LRScheduler:
-    """The optimizer's rate throughout, after a linear warm-up."""
+    """Return a schedule that keeps the optimizer's learning rate after a linear warm-up.
+
+    Args:
+        optimizer: The optimizer whose learning rates are multiplied.
+        total_steps: The number of steps of the whole training.
+        warmup_steps: The number of steps in which the rate rises linearly from 0.
+
+    Returns:
+        A scheduler that is stepped after every optimizer step.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import constant
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> scheduler = constant(optimizer, total_steps=10, warmup_steps=1)
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
     return _scheduler(optimizer, total_steps, warmup_steps, lambda _: 1.0)
 
 
 def cosine(
     optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0, final_fraction: float = 0.0
 ) -> LRScheduler:
-    """Linear warm-up, then half a cosine down to final_fraction of the rate (Loshchilov & Hutter 2017)."""
+    """Return a schedule with a linear warm-up, then half a cosine down (Loshchilov & Hutter 2017).
+
+    Args:
+        optimizer: The optimizer whose learning rates are multiplied.
+        total_steps: The number of steps of the whole training.
+        warmup_steps: The number of steps in which the rate rises linearly from 0.
+        final_fraction: The final rate as a fraction of the optimizer's.
+
+    Returns:
+        A scheduler that is stepped after every optimizer step.
+
+    Example:
+        >>> import torch
+        >>> from functools import partial
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification, cosine
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2, schedule=partial(cosine, warmup_steps=100))
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> scheduler = cosine(optimizer, total_steps=2)
+        >>> optimizer.step(); scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
     return _scheduler(
         optimizer,
         total_steps,
@@ -52,7 +92,26 @@ def cosine(
 def linear(
     optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0, final_fraction: float = 0.0
 ) -> LRScheduler:
-    """Linear warm-up, then a straight line down to final_fraction of the rate."""
+    """Return a schedule with a linear warm-up, then a straight line down.
+
+    Args:
+        optimizer: The optimizer whose learning rates are multiplied.
+        total_steps: The number of steps of the whole training.
+        warmup_steps: The number of steps in which the rate rises linearly from 0.
+        final_fraction: The final rate as a fraction of the optimizer's.
+
+    Returns:
+        A scheduler that is stepped after every optimizer step.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import linear
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> scheduler = linear(optimizer, total_steps=4)
+        >>> optimizer.step(); scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.75]
+    """
     return _scheduler(optimizer, total_steps, warmup_steps, lambda progress: 1 - (1 - final_fraction) * progress)
 
 
@@ -64,9 +123,27 @@ def one_cycle(
     initial_fraction: float = 0.04,
     final_fraction: float = 4e-6,
 ) -> LRScheduler:
-    """One cosine up from initial_fraction of the rate, one down to final_fraction (Smith & Topin 2018).
+    """Return a schedule with half a cosine up to the optimizer's learning rate and one down (Smith & Topin 2018).
 
-    The rates are those of torch's OneCycleLR; the momentum is left alone.
+    The rates are those of `torch.optim.lr_scheduler.OneCycleLR`. The momentum does not change.
+
+    Args:
+        optimizer: The optimizer whose learning rates are multiplied.
+        total_steps: The number of steps of the whole training.
+        warmup_fraction: The share of the steps in which the rate rises.
+        initial_fraction: The first rate as a fraction of the optimizer's.
+        final_fraction: The final rate as a fraction of the optimizer's.
+
+    Returns:
+        A scheduler that is stepped after every optimizer step.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import one_cycle
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> scheduler = one_cycle(optimizer, total_steps=10)
+        >>> [round(rate, 3) for rate in scheduler.get_last_lr()]
+        [0.04]
     """
     peak = max(1.0, warmup_fraction * total_steps - 1)
     end = max(peak + 1, total_steps - 1)

@@ -38,10 +38,39 @@ def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
 
 
 class Training(LightningModule):
-    """A network, its optimizer and its schedule. A subclass says what the loss is; metrics are callbacks.
+    """The base class of the LightningModules of firstlight: a network, its optimizer and its schedule.
 
-    `card` holds, in plain types, what a reader of a checkpoint needs besides the weights: the network's options, the
-    tokenizer, the classes. It is None for a module that was built around a network by hand.
+    `Classification`, `Generation` and `Translation` add the loss. They log `train/loss`, `val/loss` and `test/loss`;
+    all other metrics are callbacks.
+
+    Args:
+        network: The network to train.
+        optimizer: A function from the parameters to an optimizer, such as `functools.partial(torch.optim.AdamW,
+            lr=1e-3)`.
+            None: AdamW with a learning rate of 1e-3. Weight decay acts on matrices only, not on biases, norms and
+            embeddings.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None: a warm-up over a tenth of the steps, at most 100, and a cosine.
+
+    Attributes:
+        network: The network.
+        card: The content of a checkpoint besides the weights, in plain types: the options of the network, the tokenizer
+            and the classes. None for a module that was not built by `for_data` or `load_from_checkpoint`.
+        kind: The kind of network: `classifier`, `generator` or `encoder_decoder`.
+
+    Raises:
+        TypeError: If `optimizer` or `schedule` is not a function.
+
+    Example:
+        >>> import torch
+        >>> from functools import partial
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification, Training, linear
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> sgd = partial(torch.optim.SGD, lr=0.1, momentum=0.9)
+        >>> module = Classification.for_data(data, dim=8, num_heads=2, optimizer=sgd, schedule=linear)
+        >>> isinstance(module, Training), module.kind
+        (True, 'classifier')
     """
 
     kind: ClassVar[str]  # what a checkpoint calls its network
@@ -50,11 +79,6 @@ class Training(LightningModule):
     def __init__(
         self, network: nn.Module, optimizer: OptimizerFactory | None = None, schedule: ScheduleFactory | None = None
     ) -> None:
-        """optimizer: from the parameters to an optimizer, such as `functools.partial(torch.optim.AdamW, lr=1e-3)`.
-
-        schedule: from the optimizer and the number of steps to a scheduler that is stepped after every step, such as
-        `firstlight.lit.cosine`. Both have defaults: AdamW at 1e-3, and a cosine with a warm-up.
-        """
         super().__init__()
         for name, factory in (("optimizer", optimizer), ("schedule", schedule)):
             if factory is not None and not callable(factory):
@@ -76,13 +100,30 @@ class Training(LightningModule):
         lr: float | None = None,
         **options: Any,
     ) -> Self:
-        """The module for a data module, with a network whose vocabulary and classes are those of the data.
+        """Return a module for a data module, with a network for the vocabulary and the classes of the data.
 
-        data: prepared and set up here, if that has not been done; network: your own, in place of ours; optimizer,
-        schedule: as in the constructor; lr: the rate of the default optimizer; options: of the network, such as dim,
-        num_heads, num_layers, dropout (the fields of its config in `firstlight.networks`), and of this class.
+        Args:
+            data: The data module. It is prepared and set up here if that has not been done.
+            network: A network of your own. None builds one of firstlight's.
+            optimizer: As in the constructor.
+            schedule: As in the constructor.
+            lr: The learning rate of the default optimizer.
+            **options: Options of the network, such as `dim`, `num_heads`, `num_layers` and `dropout`: the fields of
+                `ClassifierConfig`, `GeneratorConfig` or `EncoderDecoderConfig` in `firstlight.networks`. Also the
+                options of the constructor, such as `label_smoothing`.
 
-        Raises TypeError for an option that neither has, ValueError for a value that makes no network.
+        Raises:
+            TypeError: If an option does not exist.
+            ValueError: If an option has an impossible value. The message lists the choices.
+
+        Example:
+            >>> import torch
+            >>> from firstlight.data import ReviewData
+            >>> from firstlight.lit import Classification
+            >>> data = ReviewData(path="reviews.csv", labels="stars", context_length=20)
+            >>> module = Classification.for_data(data, dim=8, num_heads=2, pooling="mean", label_smoothing=0.1, lr=3e-3)
+            >>> module(torch.tensor([[5, 2, 7]])).shape
+            torch.Size([1, 5])
         """
         if lr is not None and optimizer is not None:
             raise TypeError("lr is the rate of the default optimizer; give the rate to your own optimizer instead")
@@ -109,12 +150,33 @@ class Training(LightningModule):
         weights_only: bool = True,
         **options: Any,
     ) -> Self:
-        """The module of a checkpoint: of `python src/train.py`, or of a Trainer that trained a module of `for_data`.
+        """Return the module of a checkpoint, from a run of `src/train.py` or a Trainer that fit a module of `for_data`.
 
-        checkpoint_path: a local file; map_location: as in `torch.load`; network: your own, where the checkpoint holds
-        one; weights_only: must stay True, since a pickle can run any code; options: of the constructor.
+        Args:
+            checkpoint_path: A local file.
+            map_location: The device of the module, as in `torch.load`.
+            network: A network of your own, if the module was trained with one. Its weights are replaced.
+            weights_only: Must be True, since loading anything else could run code from the file.
+            **options: Options of the constructor.
 
-        Raises UserError for a file that is missing, damaged or of another kind.
+        Raises:
+            UserError: If the file is missing, damaged or not a checkpoint of firstlight.
+            ValueError: If the checkpoint holds another kind of network, or `weights_only` is False.
+
+        Example:
+            >>> import lightning as L
+            >>> import torch
+            >>> from firstlight.data import ReviewData
+            >>> from firstlight.lit import Classification
+            >>> data = ReviewData(path="reviews.csv", labels="binary")
+            >>> module = Classification.for_data(data, dim=8, num_heads=2)
+            >>> trainer = L.Trainer(max_steps=1)
+            >>> trainer.fit(module, datamodule=data)
+            >>> trainer.save_checkpoint("trained.ckpt")
+            >>> again = Classification.load_from_checkpoint("trained.ckpt")
+            >>> token_ids = torch.tensor([[5, 2, 7]])
+            >>> torch.equal(again.eval()(token_ids), module.eval()(token_ids))
+            True
         """
         if not weights_only:
             raise ValueError("weights_only=False would run code from the file; checkpoints of firstlight never need it")
@@ -129,7 +191,7 @@ class Training(LightningModule):
         return module.to(map_location) if map_location is not None else module
 
     def configure_callbacks(self) -> list[Callback]:
-        """What logs `train/loss`, where the trainer has none yet."""
+        """Return a `TrainingLoss`, unless the trainer has one."""
         callbacks: list[Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
         return [] if any(isinstance(each, TrainingLoss) for each in callbacks) else [TrainingLoss(every_epoch=True)]
 
@@ -139,14 +201,18 @@ class Training(LightningModule):
             checkpoint[CARD] = {"format": FORMAT, **self.card}
 
     def log_loss(self, stage: str, loss: Tensor, count: int) -> None:
-        """Log the mean of an evaluation, in which this batch's loss counts `count` times.
+        """Log the loss of a batch as a part of the mean over an evaluation.
 
-        As a float: between processes Lightning averages whole numbers to a whole number.
+        Args:
+            stage: `val` or `test`.
+            loss: The mean loss of the batch, a scalar.
+            count: The weight of the batch: its number of texts or tokens.
         """
+        # The weight is a float: between processes Lightning averages integers to an integer.
         self.log(f"{stage}/loss", loss, batch_size=float(count), on_epoch=True, prog_bar=True, sync_dist=True)  # type: ignore[arg-type]
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """The optimizer, and its schedule stepped at every step."""
+        """Return the optimizer and its schedule, which is stepped at every step."""
         with arguments_of("optimizer"):
             optimizer = build_optimizer(self.network, self.optimizer_factory)
         with arguments_of("schedule"):

@@ -8,13 +8,27 @@ from firstlight.lit.running_mean import RunningMean, is_logging_step, log_traini
 
 
 class TrainingLoss(Callback):
-    """Logs `train/loss` every `trainer.log_every_n_steps`: a mean, where the loss of the last batch is mostly noise.
+    """Log `train/loss` every `log_every_n_steps` steps, as the mean over all steps since it was last logged.
 
-    The LightningModules here add it to a trainer that does not have it.
+    The LightningModules of firstlight add this callback to a trainer that does not have it.
+
+    Args:
+        every_epoch: Also log, at the end of an epoch, the mean over its last steps, so that an epoch shorter than
+            `log_every_n_steps` has a value too.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification, TrainingLoss
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, log_every_n_steps=1, callbacks=[TrainingLoss()])
+        >>> trainer.fit(module, datamodule=data)
+        >>> trainer.callback_metrics["train/loss"].shape
+        torch.Size([])
     """
 
     def __init__(self, *, every_epoch: bool = False) -> None:
-        """every_epoch: also log what an epoch's last steps leave over, so that a short epoch has a value too."""
         self.mean = RunningMean()
         self.every_epoch = every_epoch
 

@@ -16,7 +16,39 @@ from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 
 
 class Translation(Training):
-    """An encoder-decoder and how it learns. The batch is a `PairBatch`."""
+    """A LightningModule that trains a translator, an encoder-decoder.
+
+    The loss is the cross entropy of each target token given the true tokens before it, in nats per token. A batch is a
+    `firstlight.data.PairBatch`. `Translation.for_data(data)` builds the module for a data module.
+
+    Args:
+        network: Maps source_ids, token_ids, source_mask and target_mask, as in `PairBatch`, to logits (batch, target
+            length, vocab_size).
+        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
+        label_smoothing: The share of every target that is spread evenly over the vocabulary (Szegedy et al. 2016); at
+            least 0 and below 1.
+        beam_size: The number of beams of `Trainer.predict`. 1 is greedy search.
+        length_penalty: The exponent of the length penalty of the beam search (Wu et al. 2016). 0 prefers short
+            translations.
+
+    Raises:
+        ValueError: If `label_smoothing` is out of range.
+
+    Source: Vaswani et al. 2017, and the post on an encoder-decoder in Julia (June 2022).
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.data import PairData
+        >>> from firstlight.lit import Translation
+        >>> data = PairData(path="pairs.csv", batch_tokens=200)
+        >>> module = Translation.for_data(data, dim=8, num_heads=2, num_layers=1)
+        >>> L.Trainer(max_steps=2).fit(module, datamodule=data)
+        >>> batch = next(iter(data.val_dataloader()))
+        >>> module(batch).shape == (*batch.targets.shape, data.tokenizer.vocab_size)
+        True
+    """
 
     kind = "encoder_decoder"
 
@@ -30,21 +62,20 @@ class Translation(Training):
         beam_size: int = 4,
         length_penalty: float = 1.0,
     ) -> None:
-        """label_smoothing: the share of each target that all tokens have in common (Szegedy et al. 2016).
-
-        beam_size, length_penalty: of the search of `Trainer.predict`, as in `firstlight.load(run).translate`.
-        """
         check_share("label_smoothing", label_smoothing)
         super().__init__(network, optimizer, schedule)
         self.label_smoothing = label_smoothing
         self.beam_size, self.length_penalty = beam_size, length_penalty
 
     def forward(self, batch: PairBatch) -> Tensor:
-        """Logits (batch, targets, vocab_size)."""
+        """Return the logits of a `PairBatch`, (batch, target length, vocab_size)."""
         return self.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
 
     def training_step(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The loss that is trained, the same without smoothing, and the logits (batch, targets, vocab_size)."""
+        """Return the `loss`, the `token_loss` without smoothing, and the `logits`.
+
+        The logits are (batch, target length, vocab_size).
+        """
         logits = self(batch)
         log_probabilities = logits.log_softmax(dim=2)
         token_loss = F.nll_loss(log_probabilities.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED)
@@ -55,15 +86,34 @@ class Translation(Training):
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
 
     def validation_step(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The mean loss, without smoothing, the loss of every token, 0 for padding, and what was predicted for it."""
+        """Return the mean `loss` without smoothing, and the `token_losses` and `predicted` tokens of every position.
+
+        The last two are (batch, target length); the loss of padding is 0.
+        """
         return self._evaluate(batch, "val")
 
     def test_step(self, batch: PairBatch) -> dict[str, Tensor]:
-        """The mean loss, without smoothing, the loss of every token, 0 for padding, and what was predicted for it."""
+        """Return the mean `loss` without smoothing, and the `token_losses` and `predicted` tokens of every position.
+
+        The last two are (batch, target length); the loss of padding is 0.
+        """
         return self._evaluate(batch, "test")
 
     def predict_step(self, batch: PairBatch) -> list[str]:
-        """The translation of each sentence of a batch, as `firstlight.load(run).translate` gives it."""
+        """Return the translation of each sentence of a batch, as `firstlight.load(run).translate` does.
+
+        Raises:
+            ValueError: If the module was not built by `for_data` and so has no tokenizer.
+
+        Example:
+            >>> import lightning as L
+            >>> from firstlight.data import PairData
+            >>> data = PairData(path="pairs.csv")
+            >>> module = Translation.for_data(data, dim=8, num_heads=2, beam_size=1)
+            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=data.text_dataloader(["A dog.", ""]))
+            >>> type(first), second
+            (<class 'str'>, '')
+        """
         if self.card is None:
             raise ValueError("the module knows no tokenizer; build it by Translation.for_data(data)")
         tokenizer: Any = tokenizer_of_json(self.card["tokenizer"])

@@ -1,0 +1,32 @@
+"""Which classes a classifier predicts, whoever knows them."""
+
+from typing import NamedTuple, Self
+
+from lightning.pytorch import LightningModule, Trainer
+
+from firstlight.callbacks.publish import data_if_any
+from firstlight.data.options import Labels
+
+
+class Classes(NamedTuple):
+    """The names of the classes in order; whether being off by one class is better than by two, as with stars."""
+
+    names: list[str]
+    are_ordered: bool
+
+    @classmethod
+    def of(cls, trainer: Trainer, pl_module: LightningModule) -> Self | None:
+        """The classes that the data module or the module's card names; None where neither does."""
+        data = data_if_any(trainer)
+        if data is not None:
+            return cls(list(data.class_names), data.has_ordered_classes)
+        card = getattr(pl_module, "card", None) or {}
+        if not card.get("class_names"):
+            return None
+        labels = card["config"].get("data", {}).get("labels")
+        return cls(list(card["class_names"]), labels == Labels.stars.name)
+
+    @classmethod
+    def numbered(cls, count: int) -> Self:
+        """Classes that are known by their numbers alone, from 0."""
+        return cls([str(i) for i in range(count)], are_ordered=False)

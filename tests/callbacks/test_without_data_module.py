@@ -1,0 +1,122 @@
+"""The callbacks with a plain Trainer that was given loaders, and no data module."""
+
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch import Callback
+from torch.utils.data import DataLoader, TensorDataset
+
+from firstlight.callbacks import (
+    Accuracy,
+    BitsPerCharacter,
+    ConfusionMatrix,
+    LastPosition,
+    Perplexity,
+    ReferenceLines,
+    ReviewTable,
+    TextSamples,
+    Throughput,
+    TokenAccuracy,
+    Translations,
+)
+from firstlight.data.options import Labels
+from firstlight.errors import UserError
+from firstlight.lit.classification import Classification
+from firstlight.lit.generation import Generation
+
+SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
+
+
+def measured(bench: Any, module: Any, *callbacks: Callback, **source: Any) -> dict[str, float]:
+    (found,) = bench.trainer(*callbacks).validate(module, verbose=False, **source)
+    return found
+
+
+@pytest.mark.parametrize("labels", list(Labels)[:2])
+def test_a_classifier_is_measured_on_loaders_as_on_its_data_module(bench: Any, tmp_path: Any, labels: Labels) -> None:
+    data = bench.data(labels=labels)
+    module = Classification.for_data(data, **SIZES)
+    found = {}
+    for name, source in {"data": {"datamodule": data}, "loaders": {"dataloaders": data.val_dataloader()}}.items():
+        matrix = ConfusionMatrix(str(tmp_path / name))
+        found[name] = measured(bench, module, Accuracy(), matrix, **source)
+        assert matrix.class_names == data.class_names
+    assert found["loaders"] == found["data"]
+    assert ("val/mean_absolute_error" in found["data"]) == (labels is Labels.stars)
+    pictured = [(tmp_path / name / "validation.csv").read_text() for name in found]
+    assert pictured[0] == pictured[1]
+
+
+def test_a_classifier_of_tensors_is_measured_and_its_classes_are_numbered(bench: Any, tmp_path: Any) -> None:
+    data = bench.data()
+    module = Classification(Classification.for_data(data, **SIZES).network)
+    token_ids, targets = torch.randint(2, 100, (30, 11)), torch.arange(30) % 5
+    loader = DataLoader(TensorDataset(token_ids, targets), batch_size=10)
+    matrix, speed = ConfusionMatrix(str(tmp_path)), Throughput()
+    trainer = bench.trainer(Accuracy(), matrix, speed, limit_train_batches=3)
+    trainer.fit(module, loader, loader)
+    module.eval()
+    predicted = module(token_ids, token_ids != 0).argmax(dim=1)
+    assert float(trainer.callback_metrics["val/accuracy"]) == pytest.approx((predicted == targets).float().mean())
+    assert matrix.class_names == ["0", "1", "2", "3", "4"]
+    assert (speed.examples, speed.tokens) == (30, 330)
+    assert [step for step, _ in bench.memory.curve("train/accuracy")] == [0, 1, 2]
+
+
+def test_a_generator_is_measured_on_loaders_as_on_its_data_module(writer_bench: Any) -> None:
+    data = writer_bench.data()
+    module = Generation.for_data(data, **SIZES)
+    callbacks = [Perplexity, BitsPerCharacter, TokenAccuracy, LastPosition]
+    found = [
+        measured(writer_bench, module, *(callback() for callback in callbacks), **source)
+        for source in ({"datamodule": data}, {"dataloaders": data.val_dataloader()})
+    ]
+    assert found[0] == found[1]
+    assert {"val/perplexity", "val/bits_per_character", "val/accuracy", "val/last_position_loss"} <= set(found[0])
+
+
+def test_a_generator_of_tensors_is_measured(writer_bench: Any) -> None:
+    module = Generation.for_data(writer_bench.data(), **SIZES)
+    batch = next(iter(writer_bench.data().val_dataloader()))
+    loader = DataLoader(TensorDataset(*batch), batch_size=3)
+    trainer = writer_bench.trainer(Perplexity(), TokenAccuracy(), Throughput(), limit_train_batches=2)
+    trainer.fit(module, loader, loader)
+    assert {"val/perplexity", "val/accuracy", "train/accuracy"} <= set(trainer.callback_metrics)
+
+
+@pytest.mark.parametrize("callback", [ReferenceLines, TextSamples, Translations])
+def test_a_callback_that_needs_the_data_module_says_so_before_the_training(
+    writer_bench: Any, tmp_path: Any, callback: Any
+) -> None:
+    data = writer_bench.data()
+    made = callback() if callback is ReferenceLines else callback(str(tmp_path))
+    trainer = writer_bench.trainer(made)
+    with pytest.raises(UserError) as error:
+        trainer.fit(Generation.for_data(data, **SIZES), data.train_dataloader())
+    assert str(error.value) == (
+        f"{callback.__name__} needs a data module of firstlight, and the trainer was given none; pass datamodule=data "
+        "instead of loaders, or remove the callback"
+    )
+    assert trainer.global_step == 0
+
+
+def test_bits_per_character_of_a_module_by_hand_needs_the_data_module(writer_bench: Any) -> None:
+    data = writer_bench.data()
+    module = Generation(Generation.for_data(data, **SIZES).network)
+    with pytest.raises(UserError, match="BitsPerCharacter needs a data module"):
+        measured(writer_bench, module, BitsPerCharacter(), dataloaders=data.val_dataloader())
+
+
+def test_a_table_of_reviews_needs_the_data_module(bench: Any, tmp_path: Any) -> None:
+    data = bench.data()
+    module = Classification.for_data(data, **SIZES)
+    with pytest.raises(UserError, match="ReviewTable needs a data module"):
+        bench.trainer(ReviewTable(str(tmp_path))).test(module, data.test_dataloader(), verbose=False)
+
+
+def test_a_trainer_with_metrics_predicts(bench: Any, tmp_path: Any) -> None:
+    data = bench.data()
+    module = Classification.for_data(data, **SIZES)
+    trainer = bench.trainer(Accuracy(), ConfusionMatrix(str(tmp_path)))
+    assert len(trainer.predict(module, data.text_dataloader(["It broke."]))) == 1
