@@ -4,8 +4,9 @@ Imports no torch, so that a mistake is answered at once.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from firstlight.choices import accept_names
 
@@ -106,6 +107,9 @@ class TransformerConfig:
     feed_forward: FeedForwardKind = FeedForwardKind.mlp
     feed_forward_dim: int | None = None  # None: 4 * dim, or 8/3 * dim of swiglu, which has a third matrix
     activation: Activation = Activation.relu
+
+    _target_: str | None = None  # a class of the user's own in place of ours; see build_network in lit/networks.py
+    options: dict[str, Any] = field(default_factory=dict)  # what that class alone reads
 
     def __post_init__(self) -> None:
         accept_names(self, "model.")
