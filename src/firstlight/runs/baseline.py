@@ -63,6 +63,8 @@ class BaselineOptions:
     data: TaskData = field(default_factory=TaskData)
     log_dir: Path = Path("logs")
     """Below which <task>/baseline/<time> is made."""
+    config_dir: Path | None = None
+    """A folder with settings of your own, which come before those of ./conf."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class ExploreOptions:
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
     """Where `latest` and `best:<metric>` are looked for, and where the figures of a task go."""
+    config_dir: Path | None = None
+    """With --task: a folder with settings of your own, which come before those of ./conf."""
 
 
 def main() -> None:
