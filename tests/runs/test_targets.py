@@ -16,7 +16,7 @@ from firstlight.runs.record import git_state, hash_of_code, versions
 from firstlight.runs.targets import check_targets, own_sources, targets
 from tests_support import Scripts
 
-QUICK = ["model.dim=7", "trainer.max_steps=3", "logger=none", "threads=1"]
+QUICK = ["model.dim=14", "trainer.max_steps=3", "logger=none", "threads=1"]
 NETWORK = """
 import torch
 from torch import nn
@@ -93,7 +93,7 @@ def test_a_class_that_cannot_be_used_is_one_line(own: Scripts, tiny_training: li
     module = f"{own.folder.name}_own"
     (own.folder / f"{module}_broken.py").write_text("import no_such_library\n", encoding="utf-8")
     expected = {
-        named(own, "Nothing"): f"model._target_={module}.Nothing cannot be imported: No module named",
+        named(own, "Nothing"): f"model._target_={module}.Nothing cannot be imported: AttributeError: module",
         named(own, "NoNetwork"): f"model._target_={module}.NoNetwork is not a subclass of torch.nn.Module",
         named(own, "Nameless"): "the network has no attribute context_length; set it to config.context_length",
         f"model._target_={module}_broken.Net": "cannot be imported: No module named 'no_such_library'",
@@ -114,6 +114,7 @@ def test_a_run_with_a_network_of_another_project_says_what_is_missing(own: Scrip
     done = own.run_alone("predict", str(run), "--text", "It works.")
     assert done.returncode == 2
     assert "cannot be imported: No module named" in done.stderr
+    assert done.stderr.endswith("start in the folder that has its package\n")
     assert done.stderr.count("\n") == 1
 
 
@@ -163,4 +164,4 @@ def test_an_installed_package_records_the_repository_of_the_current_folder(
 
 
 def test_the_networks_of_firstlight_need_no_target() -> None:
-    assert not hasattr(ClassifierConfig(), "_target_")
+    assert ClassifierConfig()._target_ is None
