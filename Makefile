@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TOOLS := build/tools
 
-.PHONY: help setup train results dashboard test test-all lint format audit resolve clean
+.PHONY: help setup build train results dashboard test test-all lint format audit resolve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ results: setup  ## RESULTS.md, measured anew or gone on with: hours
 
 dashboard: setup  ## The W&B workspace as logs/dashboard.json; src/dashboard.py --push puts it on W&B
 	$(BIN)/python src/dashboard.py
+
+build: setup  ## The wheel and the source distribution, in dist/
+	$(BIN)/python -m build
 
 test: setup  ## The tests, without those marked slow
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from firstlight.runs.loaded_generator import LoadedGenerator
     from firstlight.runs.loaded_translator import LoadedTranslator
 
-__all__ = ["list_runs", "load"]
+__all__ = ["__version__", "list_runs", "load"]
+
+__version__ = "0.2.0"
 
 
 def load(

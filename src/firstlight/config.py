@@ -7,6 +7,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import II, MISSING
 
 from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions
+from firstlight.invocation import invocation
 from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
 from firstlight.text.options import TokenizerOptions, VectorOptions
 
@@ -37,7 +38,7 @@ class VectorsNode(VectorOptions):
 
 @dataclass
 class RootConfig:
-    """What `python src/train.py` composes from conf/."""
+    """What a training composes from the files of the configuration."""
 
     dropout: float = 0.1
     context_length: int = 50
@@ -136,6 +137,7 @@ def register_schemas() -> None:
     """Make the schemas known to Hydra, so that conf/ can name them in its defaults lists."""
     store = ConfigStore.instance()
     store.store(name="root_schema", node=RootConfig)
+    store.store(group="schema", name="help", node={"app_name": invocation("train")})
     store.store(group="schema", name="paths", node=PathsConfig)
     store.store(group="schema", name="sweep", node=SweepConfig)
     store.store(group="schema", name="tokenizer", node=TokenizerOptions)

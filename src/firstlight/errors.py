@@ -27,6 +27,14 @@ class Interrupted(BaseException):
         return f"interrupted by signal {self.signal_number}"
 
 
+def reason(error: BaseException) -> str:
+    """What a module said when it was imported, in one line: the innermost of a chain of errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    last = (str(error).strip().splitlines() or [""])[-1]
+    return last if isinstance(error, ImportError) else f"{type(error).__name__}: {last}"
+
+
 @contextmanager
 def arguments_of(key: str) -> Iterator[None]:
     """What a class or function that the configuration names does not accept is the user's mistake."""
@@ -35,4 +43,4 @@ def arguments_of(key: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{key}: {error}; see conf/{key}/ for its arguments") from error
+        raise UserError(f"{key}: {error}; its arguments are in the files of the group {key}") from error

@@ -392,14 +392,14 @@ def test_an_unknown_run_is_one_line(name: str, message: str, scripts: Scripts) -
 def test_a_classifier_does_not_write(trained: Callable[[str], Path], scripts: Scripts) -> None:
     done = scripts.run("generate", str(trained("stars")))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "is a classifier, which src/predict.py reads; name another" in done.stderr
+    assert "is a classifier; use `python src/predict.py`, or name another run" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_a_generator_does_not_predict(runs: Runs, scripts: Scripts) -> None:
     done = scripts.run("predict", str(runs.text), "--text", "ka lo")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "is a generator, which src/generate.py lets write; name another" in done.stderr
+    assert "is a generator; use `python src/generate.py`, or name another run" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -530,7 +530,7 @@ def test_what_was_trained_on_the_sample_says_so_everywhere(scripts: Scripts, mon
 
 def test_a_translator_does_not_continue_a_text(translator: Trained, scripts: Scripts) -> None:
     done = scripts.run("generate", str(translator.run), "--prompt", "the")
-    assert_one_line(done, "is a translator, which src/predict.py reads; name another")
+    assert_one_line(done, "is a translator; use `python src/predict.py`, or name another run")
 
 
 def test_there_is_no_baseline_for_translation(scripts: Scripts) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from firstlight.errors import UserError
+from firstlight.invocation import invocation
 
 FORMAT = 1
 CARD = "firstlight"  # the key of what a run needs besides its weights
@@ -77,7 +78,9 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         ) from None
     card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
     if not isinstance(card, dict) or "state_dict" not in checkpoint:
-        raise UserError(f"{path} is not a checkpoint of firstlight; name the folder of a run of `src/train.py`")
+        raise UserError(
+            f"{path} is not a checkpoint of firstlight; name the folder of a run of `{invocation('train')}`"
+        )
     if card.get("format") != FORMAT:
         raise UserError(
             f"{path} has format {card.get('format')}, and this version reads {FORMAT}; use the version it came from"

@@ -2,11 +2,12 @@
 
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from pkgutil import resolve_name
 from typing import Any
 
 from torch import nn
 
-from firstlight.errors import UserError
+from firstlight.errors import UserError, reason
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
@@ -21,6 +22,10 @@ from firstlight.networks.generator import Generator
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import UNKNOWN_ID
 
+ATTRIBUTES = {  # that commands read besides calling the network
+    "context_length": "set it to config.context_length",
+    "embedding": "name the nn.Embedding of its tokens so",
+}
 CLASSIFIERS: dict[Architecture, type[Classifier | BagOfWords | LogisticRegression]] = {
     Architecture.transformer: Classifier,
     Architecture.bag_of_words: BagOfWords,
@@ -35,19 +40,42 @@ WEIGHTS = "network."  # what the names of the network's weights begin with in a 
 
 
 def build_network(config: Any, vocab_size: int, num_classes: int = 0, source_vocab_size: int = 0) -> nn.Module:
-    """The network of a checked config; a classifier's outputs are one logit for two classes, else one for each.
+    """Return the network of a checked config; a classifier has one logit for two classes, else one for each class.
 
     vocab_size: of what is read, or of what a translator writes; source_vocab_size: of what a translator reads.
+    `model._target_` names a class of the user's own. It takes the arguments of our class for the same kind of run, has
+    the same `forward`, and finds its own options in `config.options`. Raises UserError if it cannot be used.
     """
+    target = getattr(config, "_target_", None)
+    own: Any = own_network(target) if target else None
+    network: nn.Module
     match config:
         case ClassifierConfig():
-            return CLASSIFIERS[config.architecture](config, vocab_size, num_outputs(num_classes), UNKNOWN_ID)
+            classifier = own or CLASSIFIERS[config.architecture]
+            network = classifier(config, vocab_size, num_outputs(num_classes), UNKNOWN_ID)
         case GeneratorConfig():
-            return Generator(config, vocab_size)
+            network = (own or Generator)(config, vocab_size)
         case EncoderDecoderConfig():
-            return EncoderDecoder(config, source_vocab_size, vocab_size)
+            network = (own or EncoderDecoder)(config, source_vocab_size, vocab_size)
         case _:
             raise TypeError(f"no network is known for {type(config).__name__}")
+    for name in ATTRIBUTES if own else ():
+        if not hasattr(network, name):
+            raise UserError(f"model._target_={target}: the network has no attribute {name}; {ATTRIBUTES[name]}")
+    return network
+
+
+def own_network(target: str) -> type[nn.Module]:
+    """Return the class that `model._target_` names. Raises UserError where it is not an importable nn.Module."""
+    try:
+        found = resolve_name(target)
+    except Exception as error:  # whatever a module raises when it is imported
+        raise UserError(
+            f"model._target_={target} cannot be imported: {reason(error)}; start in the folder that has its package"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, nn.Module)):
+        raise UserError(f"model._target_={target} is not a subclass of torch.nn.Module; name another class")
+    return found
 
 
 def num_outputs(num_classes: int) -> int:

@@ -4,8 +4,9 @@ This module does not import torch, so that an error in the options is reported a
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from firstlight.choices import accept_names
 
@@ -150,6 +151,9 @@ class TransformerConfig:
     feed_forward: FeedForwardKind = FeedForwardKind.mlp
     feed_forward_dim: int | None = None
     activation: Activation = Activation.relu
+
+    _target_: str | None = None  # a class of the user's own in place of ours; see build_network in lit/networks.py
+    options: dict[str, Any] = field(default_factory=dict)  # what that class alone reads
 
     def __post_init__(self) -> None:
         accept_names(self, "model.")

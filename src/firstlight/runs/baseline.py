@@ -15,12 +15,15 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight import config_files
 from firstlight.config import register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import Interrupted, UserError
+from firstlight.invocation import invocation
 from firstlight.runs.command import STARTED_AT
 from firstlight.runs.evaluate import DataChanges
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, lower_is_better, write_atomically
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check, explained
+from firstlight.runs.launch import check, explained
 from firstlight.runs.resume import plain
 
 TFIDF, NGRAMS = "tfidf", "ngrams"
@@ -56,10 +59,12 @@ class BaselineOptions:
     """Train and measure a baseline on the data of a task: TF-IDF with logistic regression, or counted n-grams."""
 
     task: str
-    """The task, as in `python src/train.py task=…`."""
+    """The task, as in `train task=…`."""
     data: TaskData = field(default_factory=TaskData)
     log_dir: Path = Path("logs")
     """Below which <task>/baseline/<time> is made."""
+    config_dir: Path | None = None
+    """A folder with settings of your own, which come before those of ./conf."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Fitted:
 def main() -> None:
     """Parse the command line and measure."""
     with spelled_as_options():
-        measure_baseline(tyro.cli(BaselineOptions))
+        measure_baseline(tyro.cli(BaselineOptions, prog=invocation("baseline")))
 
 
 def measure_baseline(options: BaselineOptions) -> Path:
@@ -140,7 +145,7 @@ def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> N
 def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
     """The checked config that `python src/train.py task=…` would have, and its overrides. Raises UserError."""
     register_schemas()
-    names = sorted(path.stem for path in (CONFIG_DIR / "task").glob("*.yaml"))
+    names = config_files.choices("task")
     if options.task not in names:
         raise UserError(f"--task {options.task}: there is no such task; {_there_are(names)}")
     with explained():
@@ -182,7 +187,7 @@ def _target_of(task: str) -> str | None:
     choice = _chosen(task, "override /data")
     if choice is None:
         return None
-    node: Any = OmegaConf.load(CONFIG_DIR / "data" / f"{choice}.yaml")
+    node: Any = OmegaConf.load(config_files.file_of("data", choice))
     if "_target_" in node:
         return node["_target_"]
     schemas = (re.fullmatch(r"/(schema/\w+)@_here_", str(entry)) for entry in node.get("defaults", []))
@@ -192,7 +197,7 @@ def _target_of(task: str) -> str | None:
 
 def _chosen(task: str, group: str) -> str | None:
     """What the defaults list of a task, or of the task that it begins with, says of a group."""
-    file: Any = OmegaConf.load(CONFIG_DIR / "task" / f"{task}.yaml")
+    file: Any = OmegaConf.load(config_files.file_of("task", task))
     entries = file.get("defaults", [])
     own = [entry[group] for entry in entries if OmegaConf.is_dict(entry) and group in entry]
     inherited = [_chosen(entry, group) for entry in entries if isinstance(entry, str) and entry != "_self_"]

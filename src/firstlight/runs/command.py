@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from firstlight.errors import Interrupted, RunError, UserError
@@ -19,7 +20,11 @@ Result = TypeVar("Result")
 
 
 def run(main: Callable[[], Result]) -> Result:
-    """Call main; end the process if it fails: 2 for a user's mistake, 1 for a crash, 128 + signal when interrupted."""
+    """Call main; end the process if it fails: 2 for a user's mistake, 1 for a crash, 128 + signal when interrupted.
+
+    The modules of the current folder can be imported, so that settings can name the user's own classes.
+    """
+    make_importable(Path.cwd())
     try:
         return main()
     except UserError as error:
@@ -42,6 +47,12 @@ def run(main: Callable[[], Result]) -> Result:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         fail(f"the disk is full: {error}; free some space, or set paths.log_dir to another disk", CRASH)
+
+
+def make_importable(folder: Path) -> None:
+    """Put a folder at the end of the module search path, where its files hide no installed package."""
+    if not {str(folder), ""} & set(sys.path):
+        sys.path.append(str(folder))
 
 
 def fail(message: str, exit_code: int) -> NoReturn:

@@ -9,6 +9,7 @@ from typing import Any
 import tyro
 
 from firstlight.errors import RunError, UserError
+from firstlight.invocation import install_command, invocation
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.weights_and_biases import has_key
 
@@ -35,7 +36,7 @@ class DashboardOptions:
 
 def main() -> None:
     """Parse the command line, write the workspace and, if asked, push it."""
-    options = tyro.cli(DashboardOptions)
+    options = tyro.cli(DashboardOptions, prog=invocation("dashboard"))
     if not options.project.strip():
         raise UserError("--project is empty; name the project that the runs are logged to")
     workspace = build(options.project, options.entity or "")
@@ -57,9 +58,7 @@ def build(project: str, entity: str) -> Any:
     try:
         import wandb_workspaces.workspaces as ws
     except ImportError as error:
-        raise UserError(
-            "the dashboard needs wandb-workspaces: pip install -c constraints.txt -e '.[dashboard]'"
-        ) from error
+        raise UserError(f"the dashboard needs wandb-workspaces: {install_command('dashboard')}") from error
 
     sections = [comparison(), all_runs(), classifiers(), ordered_classes(), generators(), characters(), translators()]
     for section in sections:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight.errors import UserError
+from firstlight.invocation import invocation
 from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class EvaluateOptions:
 
 def main() -> None:
     """Parse the command line and evaluate."""
-    evaluate(tyro.cli(EvaluateOptions))
+    evaluate(tyro.cli(EvaluateOptions, prog=invocation("evaluate")))
 
 
 def evaluate(options: EvaluateOptions) -> Path:

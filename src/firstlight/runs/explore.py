@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight.errors import UserError
+from firstlight.invocation import invocation
 from firstlight.runs.evaluate import DataChanges
 from firstlight.runs.exploration.catalog import (
     NAMES,
@@ -54,11 +55,13 @@ class ExploreOptions:
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
     """Where `latest` and `best:<metric>` are looked for, and where the figures of a task go."""
+    config_dir: Path | None = None
+    """With --task: a folder with settings of your own, which come before those of ./conf."""
 
 
 def main() -> None:
     """Parse the command line and draw."""
-    explore(tyro.cli(ExploreOptions))
+    explore(tyro.cli(ExploreOptions, prog=invocation("explore")))
 
 
 def explore(options: ExploreOptions) -> Path:
@@ -144,7 +147,7 @@ def read_config(folder: RunFolder) -> dict[str, Any]:
     except (OSError, ValueError, YAMLError):
         raise UserError(f"{folder.config_file} is missing or broken; train the run again") from None
     if not all(isinstance(config, dict) and isinstance(config.get(key), dict) for key in ("model", "data")):
-        raise UserError(f"{folder.path} is no run of a network, but such as src/baseline.py makes; name another")
+        raise UserError(f"{folder.path} is a run of `{invocation('baseline')}`, which has no network; name another")
     return config
 
 

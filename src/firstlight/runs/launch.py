@@ -20,20 +20,21 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from firstlight import config_files
 from firstlight.config import CharacterDataNode, PairDataNode, ReviewDataNode, register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.data.parallel import check_pair_path
 from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
-from firstlight.errors import UserError
+from firstlight.errors import UserError, reason
 from firstlight.networks.config import Architecture
 from firstlight.runs import launchers, resume
 from firstlight.runs.command import STARTED_AT, USER_MISTAKE, fail, run
 from firstlight.runs.folder import RunFolder, find_run, lower_is_better
 from firstlight.runs.metric_names import check_metric
+from firstlight.runs.targets import check_targets
 from firstlight.text.options import TokenizerKind, VectorsKind
 
-CONFIG_DIR = Path(__file__).parents[3] / "conf"
-CONFIG_NAME = "train"
 WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
 COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
@@ -120,6 +121,7 @@ def check(config: DictConfig) -> None:
             OmegaConf.to_object(config[name])
         except ValueError as error:  # OmegaConf's errors are ValueErrors too
             raise UserError(explain(error)) from error
+    check_targets(config)
     if not 0 <= config.seed < 2**32:
         raise UserError(f"seed={config.seed} must be at least 0 and below 2**32")
     for group, key in WRITTEN_ONCE:
@@ -227,6 +229,8 @@ def explain(error: Exception) -> str:
         key = re.search(r"full_key: (\S+)", str(error))
         return f"{key[1]}: {error.__cause__}" if key else str(error.__cause__)
     message = f"{error}\n{error.__cause__ or ''}"
+    if located := re.search(r"Error (?:locating|loading) (?:target )?'([^']+)'", message):
+        return f"{_target_key(error)}={located[1]} cannot be imported: {reason(error)}"
     if unknown := re.search(r"Could not override '([^']+)'\.\s+To append", message):
         full_key = unknown[1]
         return f"{full_key} is not a key of the configuration{did_you_mean(full_key, _known_keys())}"
@@ -236,9 +240,7 @@ def explain(error: Exception) -> str:
         return f"{group}={name}: no such choice; there are {', '.join(options)}"
     if missing := re.search(r"Could not find '([^']+)'", message):  # Hydra lists nothing inside a folder of a group
         group, _, choice_path = missing[1].partition("/")
-        files = (file.relative_to(CONFIG_DIR / group) for file in (CONFIG_DIR / group).rglob("*.yaml"))
-        names = ", ".join(sorted(file.with_suffix("").as_posix() for file in files))
-        return f"{group}={choice_path}: no such choice; there are {names}"
+        return f"{group}={choice_path}: no such choice; there are {', '.join(config_files.choices(group))}"
     if misfit := re.search(r"In '(\w+)/([^']+)': ConfigKeyError.*Key '(\w+)' not in '", message, re.DOTALL):
         missing_key = f"{misfit[1]}.{misfit[3]}"
         return f"{misfit[1]}={misfit[2]} is not for this task, whose network has no {missing_key}; choose another"
@@ -248,6 +250,12 @@ def explain(error: Exception) -> str:
     message = re.sub(r"\s+(reference_type|object_type)=\S+", "", message)
     message = re.sub(r"\s+full_key: \S*", "", message)
     return " ".join(message.split())
+
+
+def _target_key(error: Exception) -> str:
+    """The full key of the `_target_` that Hydra's error is about."""
+    key = re.search(r"full_key: (\S+)", str(error))
+    return f"{key[1]}._target_" if key else "_target_"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -261,11 +269,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def _known_keys() -> list[str]:
     """All keys and groups of the composition of the task that is typed."""
     task = resume.value_of("task", sys.argv[1:])
-    is_known = task is not None and (CONFIG_DIR / "task" / f"{task}.yaml").is_file()
+    is_known = task in config_files.choices("task")
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         config = hydra.compose(CONFIG_NAME, overrides=[f"task={task}"] if is_known else [])
-    groups = [entry.name for entry in CONFIG_DIR.iterdir() if entry.is_dir()]
-    return groups + list(_flat_keys(config))
+    return config_files.groups() + list(_flat_keys(config))
 
 
 def _flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:

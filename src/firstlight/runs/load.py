@@ -5,6 +5,7 @@ from typing import Any
 
 from firstlight.data.sentence_pairs import PairTokenizers
 from firstlight.errors import UserError
+from firstlight.invocation import invocation
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.lit.networks import load_weights, network_of_card
 from firstlight.runs.folder import RunFolder, find_run
@@ -43,7 +44,9 @@ def load_reader(run: str, *, checkpoint: str, log_dir: Path) -> LoadedClassifier
     """Load a run that answers to a text: a classifier's or a translator's."""
     loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
     if isinstance(loaded, LoadedGenerator):
-        raise UserError(f"{run}: {loaded.folder.path} is a generator, which src/generate.py lets write; name another")
+        raise UserError(
+            f"{run}: {loaded.folder.path} is a generator; use `{invocation('generate')}`, or name another run"
+        )
     return loaded
 
 
@@ -51,7 +54,8 @@ def load_generator(run: str, *, checkpoint: str, log_dir: Path) -> LoadedGenerat
     """Load a run that must be a generator's."""
     loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
     if not isinstance(loaded, LoadedGenerator):
-        raise UserError(f"{run}: {loaded.folder.path} is a {loaded.kind}, which src/predict.py reads; name another")
+        predict = invocation("predict")
+        raise UserError(f"{run}: {loaded.folder.path} is a {loaded.kind}; use `{predict}`, or name another run")
     return loaded
 
 

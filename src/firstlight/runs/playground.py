@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from firstlight.errors import UserError
+from firstlight.invocation import install_command, invocation
 from firstlight.runs.folder import find_run
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ class PlaygroundOptions:
 
 def main() -> None:
     """Parse the command line and serve the page until Ctrl-C."""
-    options = tyro.cli(PlaygroundOptions)
+    options = tyro.cli(PlaygroundOptions, prog=invocation("playground"))
     if not options.runs:
         raise UserError("name a run: its folder, `latest` or `best:<metric>`; several are shown side by side")
     if any(find_spec(name) is None for name in NEEDED):
-        raise UserError("the playground needs its extra: pip install -c constraints.txt -e '.[playground]'")
+        raise UserError(f"the playground needs its extra: {install_command('playground')}")
     folders = [str(find_run(run, options.log_dir).path) for run in options.runs]
     with listen(options.port) as listening:
         playground = load_all(folders, options.checkpoint)

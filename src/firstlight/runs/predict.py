@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
 from firstlight.data.files import Row, RowWriter, read_rows
 from firstlight.errors import UserError
+from firstlight.invocation import invocation
 from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class PredictOptions:
 
 def main() -> None:
     """Parse the command line and predict."""
-    options = tyro.cli(PredictOptions)
+    options = tyro.cli(PredictOptions, prog=invocation("predict"))
     if bool(options.text) == (options.input is not None):
         raise UserError("give either --text or --input, a file of texts")
     if options.text and options.output is not None:

@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,13 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+import firstlight
+from firstlight.invocation import CHECKOUT
 from firstlight.runs import resume, weights_and_biases
 from firstlight.runs.folder import RunFolder
+from firstlight.runs.targets import own_sources
 
+PACKAGE = Path(firstlight.__file__).parent
 LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "datasets", "numpy")
 
 
@@ -46,9 +51,9 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "flops": None,
         "tokens_per_second": None,
         "threads": torch.get_num_threads(),
-        "versions": {"python": sys.version.split()[0], **{name: version(name) for name in LIBRARIES}},
+        "versions": versions(),
         "git": git_state(),
-        "code": hash_of_code(),
+        "code": hash_of_code(config),
         "checkpoint": None,
         "metrics": {},
         "run_key": resume.run_key(config),
@@ -62,18 +67,35 @@ def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str |
     weights_and_biases.finish(record)
 
 
-def hash_of_code() -> str:
-    """A name for the source of this package: equal code has equal names, whatever git says."""
-    root = Path(__file__).parents[1]
+def versions() -> dict[str, str]:
+    """The versions of Python, of this package and of the libraries that a result depends on."""
+    own = {"python": sys.version.split()[0], "firstlight": firstlight.__version__}
+    return own | {name: version(name) for name in LIBRARIES}
+
+
+def hash_of_code(config: DictConfig) -> str:
+    """A name for the source of this package and of the user's own that config names: equal code has equal names."""
+    own = [hash_of_source(path) for path in own_sources(config)]
+    if not own:
+        return "c" + hash_of_source(PACKAGE)[:12]
+    return "c" + hashlib.sha256("".join([hash_of_source(PACKAGE), *own]).encode()).hexdigest()[:12]
+
+
+@cache
+def hash_of_source(path: Path) -> str:
+    """The hash of a module's file, or of all Python files below a package's folder."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return "c" + digest.hexdigest()[:12]
+    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+        digest.update(str(file.relative_to(path)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def git_state() -> dict[str, Any] | None:
-    """The commit of the code and whether files differ from it; None outside a repository."""
-    root = Path(__file__).parents[3]
+    """The commit of the code and whether files differ from it; None outside a repository.
+
+    The code is that of a checkout of firstlight. Where firstlight is installed, it is that of the current folder.
+    """
+    root = CHECKOUT or Path.cwd()
     command = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
     try:
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603

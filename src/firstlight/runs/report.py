@@ -10,6 +10,7 @@ from typing import Annotated
 import tyro
 
 from firstlight.errors import UserError
+from firstlight.invocation import invocation
 from firstlight.reports import text
 from firstlight.reports.rows import Run
 from firstlight.reports.table import Board, boards, not_counted, short_name
@@ -34,7 +35,7 @@ class ReportOptions:
 
 def main() -> None:
     """Parse the command line and report."""
-    report(tyro.cli(ReportOptions))
+    report(tyro.cli(ReportOptions, prog=invocation("report")))
 
 
 def report(options: ReportOptions) -> Path:

@@ -12,6 +12,7 @@ import hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight import config_files
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder
 
@@ -30,6 +31,7 @@ FIXED_OF_TRAINER = (
 )  # the rest, such as max_epochs, may change: it decides how long a run goes on, not what its steps are
 FREE_OF_DATA = ("cache_dir", "num_workers", "evaluation_batch_size", "device_resident")
 QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
+WITH_VALUE = config_files.OPTIONS  # options of Hydra whose value is the next argument
 
 
 def rewrite_command_line(config_dir: Path, config_name: str) -> None:
@@ -37,13 +39,13 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
 
     Raises UserError if there is nothing to resume. Ends the process, with a word, where the run is finished already.
     """
-    typed = sys.argv[1:]
+    options, typed = options_and_overrides(sys.argv[1:])
     if is_further_process():  # it was given the command line of the first one
         return
     wish = value_of("resume", typed)
-    if wish is None or any(argument in QUESTIONS for argument in typed):
+    if wish is None or any(option in QUESTIONS for option in options):
         return
-    if any(argument in ("-m", "--multirun") for argument in typed):
+    if any(option in ("-m", "--multirun") for option in options):
         raise UserError(f"resume={wish} goes on with one run, and -m starts several; leave one of them out")
     if wish == "auto":
         folder = _unfinished_run(typed, config_dir, config_name)
@@ -59,7 +61,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     old = [argument for argument in saved_overrides(folder) if key_of(argument) not in WHERE_TO_RESUME]
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
-    sys.argv[1:] = [*old, *new, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
+    sys.argv[1:] = [*options, *old, *new, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
 
 
 def is_further_process() -> bool:
@@ -73,6 +75,16 @@ def saved_overrides(folder: RunFolder) -> list[str]:
         return [str(override) for override in OmegaConf.load(folder.overrides_file)]
     except FileNotFoundError:
         raise UserError(f"{folder.path} cannot be resumed: it has no .hydra/overrides.yaml") from None
+
+
+def options_and_overrides(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Divide a command line into Hydra's options, such as --config-dir with its folder, and the overrides."""
+    options: list[str] = []
+    overrides: list[str] = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        is_option = argument.startswith("-") or before in WITH_VALUE
+        (options if is_option else overrides).append(argument)
+    return options, overrides
 
 
 def value_of(key: str, arguments: list[str]) -> str | None:

@@ -13,6 +13,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
+from firstlight.invocation import install_command
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.jobs import Composer, Job, Sources, choices
 from firstlight.runs.launchers import is_one_by_one, jobs_at_a_time
@@ -32,7 +33,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
     cannot be searched, RunError at the end if a trial of this call failed.
     """
     if find_spec("optuna") is None:
-        raise UserError("hparams_search=optuna needs Optuna: pip install -c constraints.txt -e '.[optuna]'")
+        raise UserError(f"hparams_search=optuna needs Optuna: {install_command('optuna')}")
     if n_trials < 1:
         raise UserError(f"hydra.sweeper.n_trials={n_trials} must be at least 1")
     config, space = composer.config, Space(composer)

@@ -52,10 +52,9 @@ def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
 
     for job in jobs:
         check_gpus(job.config)
-    code = hash_of_code()
     settled = [sources.settle(job) for job in jobs]
     for job, fingerprint in settled:
-        refuse_other_sweep(job, code=code, fingerprint=fingerprint)
+        refuse_other_sweep(job, code=hash_of_code(job.config), fingerprint=fingerprint)
     return [job for job, _ in settled]
 
 

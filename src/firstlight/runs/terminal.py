@@ -11,12 +11,13 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.tree import Tree
 
+from firstlight.invocation import invocation
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
 
-USES = {  # what a run of each kind of network is for
-    "classifier": 'python src/predict.py {} --text "It works, and it looks good."',
-    "encoder_decoder": 'python src/predict.py {} --text "A man rides a bike."',
-    "generator": "python src/generate.py {} --num-samples 3 --tokens 300 --temperature 0.8",
+USES = {  # what a run of each kind of network is for: a command, and its options
+    "classifier": ("predict", '--text "It works, and it looks good."'),
+    "encoder_decoder": ("predict", '--text "A man rides a bike."'),
+    "generator": ("generate", "--num-samples 3 --tokens 300 --temperature 0.8"),
 }
 
 
@@ -53,7 +54,9 @@ def report(folder: RunFolder, record: dict[str, Any], network: str) -> None:
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")
     where = as_typed(folder.path)
-    for line in (f"The run is in {where}", f"  python src/evaluate.py {where}", f"  {USES[network].format(where)}"):
+    command, options = USES[network]
+    next_steps = (f"{invocation('evaluate')} {where}", f"{invocation(command)} {where} {options}")
+    for line in (f"The run is in {where}", *(f"  {step}" for step in next_steps)):
         console.print(line, soft_wrap=True, highlight=False)
 
 
@@ -72,7 +75,7 @@ def metrics_table(metrics: dict[str, float]) -> Table:
 
 def resume_command(folder: RunFolder) -> str:
     """What to type to go on with a run."""
-    return f"python src/train.py resume={as_typed(folder.path)}"
+    return f"{invocation('train')} resume={as_typed(folder.path)}"
 
 
 def as_typed(path: Path) -> Path:

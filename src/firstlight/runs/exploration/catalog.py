@@ -245,7 +245,7 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     if not is_run:
         return frozenset(traits)
     kind = "classifier" if "pooling" in model else "translator" if "num_decoder_layers" in model else "generator"
-    architecture = model.get("architecture", "transformer")
+    architecture = "own" if model.get("_target_") else model.get("architecture", "transformer")
     traits |= {"run", kind}
     if architecture == "transformer":
         traits.add("attention")

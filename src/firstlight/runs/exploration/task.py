@@ -6,10 +6,12 @@ from typing import Any
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight import config_files
 from firstlight.config import register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.runs.evaluate import DataChanges
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check, explained
+from firstlight.runs.launch import check, explained
 from firstlight.runs.resume import plain
 
 
@@ -19,7 +21,7 @@ def compose_task(task: str, changes: DataChanges, log_dir: Path) -> tuple[dict[s
     Raises UserError for a task that there is not, and for a key that its data does not have.
     """
     register_schemas()
-    names = sorted(path.stem for path in (CONFIG_DIR / "task").glob("*.yaml"))
+    names = config_files.choices("task")
     if task not in names:
         raise UserError(f"--task {task}: there is no such task; there are {', '.join(names)}")
     with explained():

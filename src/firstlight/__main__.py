@@ -1,0 +1,68 @@
+"""The command `firstlight`, and `python -m firstlight`: the name of a sub-command, then its own arguments."""
+
+import runpy
+import sys
+
+from firstlight.runs.command import USER_MISTAKE, fail  # first: it starts the clock
+
+# isort: split
+import firstlight
+
+COMMANDS = {
+    "train": "train a model, or many with -m",
+    "evaluate": "evaluate a trained run",
+    "predict": "predict with a trained classifier or translator",
+    "generate": "write text with a trained generator",
+    "explore": "draw what a run has learned",
+    "report": "compare runs and sweeps",
+    "playground": "try trained runs in the browser",
+    "baseline": "measure what counting achieves on the data of a task",
+    "dashboard": "write the W&B workspace, or push it",
+    "new": "create a project of your own",
+}
+
+
+def main() -> None:
+    """Run the sub-command that the first argument names, as the main module of this process."""
+    name, *arguments = sys.argv[1:] or ["help"]
+    if name == "help" and arguments:
+        name, arguments = arguments[0], ["--help"]
+    if name in ("help", "-h", "--help"):
+        print(help_text())
+    elif name == "--version":
+        print(f"firstlight {firstlight.__version__}")
+    elif name in COMMANDS:
+        sys.argv[1:] = arguments
+        runpy.run_module(f"firstlight.commands.{name}", run_name="__main__", alter_sys=True)
+    else:
+        fail(unknown(name), USER_MISTAKE)
+
+
+def help_text() -> str:
+    """Return the list of the sub-commands."""
+    commands = "\n".join(f"  {name:<12}{summary}" for name, summary in COMMANDS.items())
+    return f"""usage: firstlight COMMAND [ARGUMENTS]
+
+Transformers from first principles, as experiments.
+
+{commands}
+
+  firstlight train task=sentiment model=small
+  firstlight predict latest --text "It works."
+
+`firstlight COMMAND --help` lists the arguments of a command, `firstlight --version` shows the version."""
+
+
+def unknown(name: str) -> str:
+    """Return the message for a word that is no sub-command."""
+    if "=" in name:
+        return f"{name} is an argument of a command; did you mean `firstlight train {name}`?"
+    import difflib
+
+    nearest = difflib.get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(COMMANDS)}"
+    return f"firstlight {name}: there is no such command; {hint}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The classes that a configuration names by `_target_`: whether they can be found, and which are the user's own."""
+
+import sysconfig
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+import firstlight
+from firstlight.errors import UserError
+
+TARGET = "_target_"
+PACKAGE = Path(firstlight.__file__).parent
+INSTALLED = ("site-packages", "dist-packages")
+
+
+def targets(config: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every full key of a `_target_`, with the dotted name that it has; the settings of Hydra itself are left out."""
+    names = range(len(config)) if isinstance(config, ListConfig) else [str(name) for name in config]
+    for name in names:
+        full_key = f"{key}.{name}" if key else str(name)
+        is_empty = OmegaConf.is_missing(config, name) or OmegaConf.is_interpolation(config, name)
+        if full_key == "hydra" or is_empty:
+            continue
+        value = config[name]
+        if name == TARGET and isinstance(value, str):
+            yield full_key, value
+        elif isinstance(value, DictConfig | ListConfig):
+            yield from targets(value, full_key)
+
+
+def check_targets(config: DictConfig) -> None:
+    """Raise UserError for a `_target_` whose package cannot be found. Imports nothing."""
+    for key, target in targets(config):
+        if not target.isascii() or not all(part.isidentifier() for part in target.split(".")) or "." not in target:
+            raise UserError(f"{key}={target} must be a class in a module, such as my_package.my_module.MyClass")
+        if _location(target) is None and not _is_built_in(target):
+            raise UserError(
+                f"{key}={target}: there is no package {_package(target)} in {Path.cwd()} or in this environment; "
+                f"correct the name, or start in the folder that has the package"
+            )
+
+
+def own_sources(config: DictConfig) -> list[Path]:
+    """The files and folders of the user's own modules and packages that config names: those that are not installed."""
+    found = {_location(target) for _, target in targets(config)}
+    return sorted(path for path in found if path is not None and _is_own(path))
+
+
+def _package(target: str) -> str:
+    return target.partition(".")[0]
+
+
+def _location(target: str) -> Path | None:
+    """The folder of the package, or the file of the module, that a dotted name begins with."""
+    spec = find_spec(_package(target))
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(spec.origin) if spec.has_location and spec.origin else None
+
+
+def _is_built_in(target: str) -> bool:
+    spec = find_spec(_package(target))
+    return spec is not None and not spec.has_location
+
+
+def _is_own(path: Path) -> bool:
+    is_installed = any(part in INSTALLED for part in path.parts)
+    is_standard = path.is_relative_to(sysconfig.get_path("stdlib"))
+    return not is_installed and not is_standard and path != PACKAGE

@@ -1,0 +1,167 @@
+"""The user's own classes by `_target_`: from the current folder, with one line for what cannot be used."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+import firstlight
+from firstlight.errors import UserError
+from firstlight.networks.config import ClassifierConfig
+from firstlight.runs import record
+from firstlight.runs.command import make_importable
+from firstlight.runs.record import git_state, hash_of_code, versions
+from firstlight.runs.targets import check_targets, own_sources, targets
+from tests_support import Scripts
+
+QUICK = ["model.dim=14", "trainer.max_steps=3", "logger=none", "threads=1"]
+NETWORK = """
+import torch
+from torch import nn
+
+
+class Mean(nn.Module):
+    def __init__(self, config, vocab_size, num_outputs, unknown_id=1):
+        super().__init__()
+        self.context_length = config.context_length
+        self.embedding = nn.Embedding(vocab_size, config.dim)
+        self.head = nn.Linear(config.dim, num_outputs, bias=config.options["bias"])
+
+    def forward(self, token_ids, padding_mask=None):
+        return self.head(self.embedding(token_ids).mean(dim=1))
+
+
+class Nameless(nn.Module):
+    def __init__(self, *_):
+        super().__init__()
+
+
+class NoNetwork:
+    pass
+"""
+
+
+@pytest.fixture
+def own(scripts: Scripts) -> Scripts:
+    """A folder with a module of the user's own, whose name no other test has."""
+    (scripts.folder / f"{scripts.folder.name}_own.py").write_text(NETWORK, encoding="utf-8")
+    return scripts
+
+
+def named(own: Scripts, name: str) -> str:
+    return f"model._target_={own.folder.name}_own.{name}"
+
+
+def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own: Scripts, tiny_training: list[str]) -> None:
+    run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=false")
+    own_module = own.folder / f"{own.folder.name}_own.py"
+    loaded = firstlight.load(run)
+    assert type(loaded.network).__name__ == "Mean"
+    assert loaded.network.head.bias is None  # type: ignore[union-attr]
+    assert set(loaded.predict("It works.").probabilities) == {"negative", "positive"}
+    code = json.loads((run / "metrics.json").read_text())["code"]
+    config = OmegaConf.create({"model": {"_target_": f"{own_module.stem}.Mean"}})
+    make_importable(own.folder)
+    assert code == hash_of_code(config) != hash_of_code(OmegaConf.create({}))
+    done = own.run("explore", str(run), "--figures", "curves", "attributions")
+    assert done.returncode == 0, done.stderr
+    done = own.run("explore", str(run), "--figures", "attention")
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("model._target_=nowhere.Net", "model._target_=nowhere.Net: there is no package nowhere in "),
+        ("model._target_=Net", "model._target_=Net must be a class in a module, such as my_package.my_module.MyClass"),
+        ("+callbacks.x._target_=nowhere.Thing", "callbacks.x._target_=nowhere.Thing: there is no package nowhere in "),
+        ("module._target_=nowhere.Thing", "module._target_=nowhere.Thing: there is no package nowhere in "),
+        ("data._target_=nowhere.Thing", "data._target_=nowhere.Thing: there is no package nowhere in "),
+    ],
+)
+def test_a_package_that_does_not_exist_is_one_line(change: str, message: str, scripts: Scripts) -> None:
+    done = scripts.run("train", "task=sentiment", change)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (scripts.folder / "logs").exists()
+
+
+def test_a_class_that_cannot_be_used_is_one_line(own: Scripts, tiny_training: list[str]) -> None:
+    module = f"{own.folder.name}_own"
+    (own.folder / f"{module}_broken.py").write_text("import no_such_library\n", encoding="utf-8")
+    expected = {
+        named(own, "Nothing"): f"model._target_={module}.Nothing cannot be imported: AttributeError: module",
+        named(own, "NoNetwork"): f"model._target_={module}.NoNetwork is not a subclass of torch.nn.Module",
+        named(own, "Nameless"): "the network has no attribute context_length; set it to config.context_length",
+        f"model._target_={module}_broken.Net": "cannot be imported: No module named 'no_such_library'",
+        f"+callbacks.mine._target_={module}.Nothing": (
+            f"callbacks.mine._target_={module}.Nothing cannot be imported: No module named"
+        ),
+    }
+    for change, message in expected.items():
+        done = own.run("train", "task=sentiment", *tiny_training, *QUICK, change)
+        assert done.returncode == 2, change
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_run_with_a_network_of_another_project_says_what_is_missing(own: Scripts, tiny_training: list[str]) -> None:
+    run = own.train("task=sentiment", *tiny_training, *QUICK, named(own, "Mean"), "+model.options.bias=true")
+    (own.folder / f"{own.folder.name}_own.py").unlink()
+    done = own.run_alone("predict", str(run), "--text", "It works.")
+    assert done.returncode == 2
+    assert "cannot be imported: No module named" in done.stderr
+    assert done.stderr.endswith("start in the folder that has its package\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_only_what_is_not_installed_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_birds").mkdir()
+    (tmp_path / "my_birds" / "__init__.py").touch()
+    (tmp_path / "my_birds" / "nets.py").write_text("A = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = OmegaConf.create(
+        {
+            "a": {"_target_": "my_birds.nets.Net"},
+            "b": [{"_target_": "lightning.pytorch.loggers.CSVLogger"}, {"_target_": "collections.OrderedDict"}],
+            "c": {"_target_": "firstlight.lit.classification.Classification"},
+            "hydra": {"sweeper": {"_target_": "nowhere.Sweeper"}},
+        }
+    )
+    assert [key for key, _ in targets(config)] == ["a._target_", "b.0._target_", "b.1._target_", "c._target_"]
+    check_targets(config)
+    assert own_sources(config) == [tmp_path / "my_birds"]
+    before = hash_of_code(config)
+    record.hash_of_source.cache_clear()
+    (tmp_path / "my_birds" / "nets.py").write_text("A = 2\n")
+    assert hash_of_code(config) != before
+    with pytest.raises(UserError, match=r"a\._target_=my birds\.Net must be a class in a module"):
+        check_targets(OmegaConf.create({"a": {"_target_": "my birds.Net"}}))
+
+
+def test_an_installed_package_records_the_repository_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, outside = tmp_path / "mine", tmp_path / "outside"
+    for folder in (mine, outside):
+        folder.mkdir()
+    git = ["git", "-C", str(mine), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.setattr(record, "CHECKOUT", None)
+    monkeypatch.chdir(mine)
+    assert git_state() == {"commit": commit, "modified": False}
+    monkeypatch.chdir(outside)
+    assert git_state() is None
+    monkeypatch.setattr(record, "CHECKOUT", mine)
+    assert git_state() == {"commit": commit, "modified": False}
+    assert versions()["firstlight"] == firstlight.__version__
+
+
+def test_the_networks_of_firstlight_need_no_target() -> None:
+    assert ClassifierConfig()._target_ is None

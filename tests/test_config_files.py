@@ -1,0 +1,165 @@
+"""The user's own settings: ./conf and --config-dir extend and replace those of firstlight, for every command."""
+
+import sys
+from pathlib import Path
+
+import hydra
+import pytest
+from hydra.core.plugins import Plugins
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+
+from firstlight import config_files
+from firstlight.config import register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+from firstlight.errors import UserError
+from firstlight.runs.resume import options_and_overrides
+from tests_support import ROOT, Scripts
+
+OWN_TASK = """# @package _global_
+defaults:
+  - reviews
+  - _self_
+  - override /callbacks: mine
+dropout: 0.37
+data:
+  path: rows.csv
+"""
+OWN_CALLBACKS = """defaults:
+  - default
+  - _self_
+mine:
+  _target_: lightning.pytorch.callbacks.Timer
+"""
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def own(scripts: Scripts) -> Scripts:
+    """A folder with a task, callbacks and rows of the user's own."""
+    rows = "text,label\n" + "".join(f"word{i % 7} word{i % 5},{'ab'[i % 2]}\n" for i in range(40))
+    write(
+        scripts.folder, {"conf/task/mine.yaml": OWN_TASK, "conf/callbacks/mine.yaml": OWN_CALLBACKS, "rows.csv": rows}
+    )
+    return scripts
+
+
+def test_a_task_beside_the_user_extends_one_of_firstlight(own: Scripts) -> None:
+    done = own.run("train", "task=mine", "--cfg", "job")
+    assert done.returncode == 0, done.stderr
+    assert "dropout: 0.37\n" in done.stdout
+    assert "labels: classes\n" in done.stdout, "of task=reviews"
+    assert "mine:\n    _target_: lightning.pytorch.callbacks.Timer" in done.stdout
+
+
+def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
+    assert "task: mine, movies, names," in own.run("train", "--help").stdout
+    assert "there are mine, movies, names," in own.run("train", "task=mien").stderr
+    assert "there are mine, movies, names," in own.run("explore", "--task", "mien").stderr
+    assert "for mine, movies, names," in own.run("baseline", "--task", "mien").stderr
+    done = own.run("train", "task=mine", "dropuot=0.1")
+    assert done.stderr == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
+
+
+def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) -> None:
+    quick = ["task=mine", "model=logistic", "trainer.max_steps=2", "logger=none", "trainer.accelerator=cpu"]
+    done = own.run("train", "-m", *quick, "seed=1,2", "dry_run=true")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("waiting") == 2
+    assert own.run("train", *quick).returncode == 0
+    done = own.run("train", "resume=auto", *quick)
+    assert done.returncode == 0, done.stderr
+    assert "there is no unfinished run of this configuration" in done.stdout
+
+
+def test_a_baseline_measures_the_users_task(own: Scripts) -> None:
+    done = own.run("baseline", "--task", "mine")
+    assert done.returncode == 0, done.stderr
+    assert "The baseline is in logs/mine/baseline/" in done.stdout
+
+
+@pytest.mark.parametrize("typed", [["--config-dir", "there"], ["--config-dir=there"], ["-cd", "there"]])
+def test_config_dir_comes_before_the_folder_beside_and_before_firstlight(typed: list[str], own: Scripts) -> None:
+    write(
+        own.folder,
+        {
+            "there/task/mine.yaml": OWN_TASK.replace("0.37", "0.41"),
+            "there/model/tiny.yaml": "dim: 6\nnum_heads: 2\nnum_layers: 1\n",
+        },
+    )
+    done = own.run("train", *typed, "task=mine", "model=tiny", "--cfg", "job")
+    assert done.returncode == 0, done.stderr
+    assert "dropout: 0.41\n" in done.stdout
+    assert "  dim: 6\n" in done.stdout
+
+
+def test_other_commands_know_config_dir_too(own: Scripts) -> None:
+    (own.folder / "conf").rename(own.folder / "there")
+    for command in ("baseline", "explore"):
+        assert "there is no such task" in own.run(command, "--task", "mine").stderr
+        assert "mine, movies" in own.run(command, "--task", "mien", "--config-dir", "there").stderr
+    assert own.run("baseline", "--task", "mine", "--config-dir", "there").returncode == 0
+
+
+def test_a_folder_that_does_not_exist_is_one_line(scripts: Scripts) -> None:
+    done = scripts.run("train", "--config-dir", "nowhere", "task=stars")
+    assert done.returncode == 2
+    assert done.stderr == "error: --config-dir nowhere: there is no such folder; name the folder of your settings\n"
+
+
+def test_a_root_of_another_program_is_one_line(scripts: Scripts) -> None:
+    write(scripts.folder, {"conf/train.yaml": "defaults:\n  - model: resnet\n"})
+    done = scripts.run("train", "task=stars")
+    assert done.returncode == 2
+    assert "conf/train.yaml: its defaults list has no root_schema" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_configuration_itself_is_not_added_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["train"])
+    assert config_files.own_folders() == []
+    assert config_files.folders() == [CONFIG_DIR]
+
+
+def test_another_application_of_hydra_does_not_get_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"conf/db/own.yaml": "size: 7\n", "theirs/root.yaml": "size: 3\n"})
+    monkeypatch.chdir(tmp_path)
+    assert "OwnSettings" in {plugin.__name__ for plugin in Plugins.instance().discover(SearchPathPlugin)}
+    with hydra.initialize_config_dir(str(tmp_path / "theirs"), version_base="1.3"):
+        config = hydra.compose("root", overrides=["+db=own"])
+    assert config == {"size": 3, "db": "own"}, "a value, since there is no group of this name"
+
+
+def test_compose_in_a_notebook_sees_the_settings(own: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own.folder)
+    register_schemas()
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        assert hydra.compose(CONFIG_NAME, overrides=["task=mine"]).dropout == 0.37
+
+
+def test_an_unknown_choice_is_not_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert "post/stars" in config_files.choices("experiment")
+    assert config_files.file_of("task", "stars") == CONFIG_DIR / "task" / "stars.yaml"
+    assert config_files.choices("no_such_group") == []
+
+
+def test_options_of_hydra_are_told_from_overrides() -> None:
+    typed = ["task=a", "--config-dir", "there", "resume=auto", "--config-dir=here", "-m", "~logger"]
+    assert options_and_overrides(typed) == (
+        ["--config-dir", "there", "--config-dir=here", "-m"],
+        ["task=a", "resume=auto", "~logger"],
+    )
+
+
+def test_the_folder_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["train", "--config-dir", "nowhere"])
+    with pytest.raises(UserError, match="--config-dir nowhere"):
+        config_files.own_folders()

@@ -1,0 +1,110 @@
+"""The command `firstlight`: its sub-commands are the scripts of src/, and it answers without what it does not need."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import firstlight
+from firstlight.__main__ import COMMANDS, main
+from tests_support import ROOT, Done, captured, environment
+
+HEAVY = {"torch", "lightning", "hydra", "omegaconf", "numpy", "tyro", "rich"}
+
+
+def start(*arguments: str, options: tuple[str, ...] = (), cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
+    """`python -m firstlight` as a process of its own."""
+    command = [sys.executable, *options, "-m", "firstlight", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=120)
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
+    """The command inside this process."""
+    monkeypatch.setattr(sys, "argv", ["firstlight", *arguments])
+    with captured() as (out, err):
+        try:
+            main()
+            code = 0
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 0
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def test_every_command_is_a_script_of_src_but_new() -> None:
+    scripts = {path.stem for path in (ROOT / "src").glob("*.py")}
+    modules = {path.stem for path in (ROOT / "src/firstlight/commands").glob("[!_]*.py")}
+    assert set(COMMANDS) == modules == scripts | {"new"}
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"new"}))
+def test_a_command_and_its_script_call_the_same_function(name: str) -> None:
+    script = runpy.run_path(str(ROOT / "src" / f"{name}.py"))
+    module = runpy.run_module(f"firstlight.commands.{name}")
+    assert script["main"] is module["main"]
+    assert script["run"] is module["run"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("help",), ("-h",)])
+def test_help_lists_every_command(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    done = call(monkeypatch, *arguments)
+    assert done.returncode == 0
+    for name, summary in COMMANDS.items():
+        assert any(line.split() == [name, *summary.split()] for line in done.stdout.splitlines())
+
+
+def test_the_version_is_that_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call(monkeypatch, "--version").stdout == f"firstlight {firstlight.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("trian", "error: firstlight trian: there is no such command; did you mean train?\n"),
+        ("raport", "error: firstlight raport: there is no such command; did you mean report?\n"),
+        ("xyz", f"error: firstlight xyz: there is no such command; there are {', '.join(COMMANDS)}\n"),
+        ("task=stars", "error: task=stars is an argument of a command; did you mean `firstlight train task=stars`?\n"),
+    ],
+)
+def test_an_unknown_command_is_one_line_and_exit_code_2(
+    typed: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = call(monkeypatch, typed)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "not_imported"),
+    [
+        (("--help",), HEAVY),
+        (("trian",), HEAVY),
+        (("--version",), HEAVY),
+        (("report", "--help"), {"torch", "lightning", "hydra"}),
+        (("train", "--help"), {"torch", "lightning"}),
+        (("train", "dropuot=1"), {"torch", "lightning"}),
+    ],
+)
+def test_an_answer_does_not_wait_for_what_it_does_not_need(
+    arguments: tuple[str, ...], not_imported: set[str], tmp_path: Path
+) -> None:
+    done = start(*arguments, options=("-X", "importtime"), cwd=tmp_path)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
+    assert "firstlight" in imported
+    assert not imported & not_imported
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = f"import firstlight, sys; sys.exit(bool({HEAVY!r} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment()).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["predict", "train", "new"])
+def test_the_help_of_a_command_names_it_as_it_was_typed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = start(name, "--help")
+    assert module.returncode == 0, module.stderr
+    assert f"python -m firstlight {name} " in module.stdout
+    if name == "predict":  # Hydra keeps state of the process, and tests import firstlight.commands.new
+        inside = call(monkeypatch, "help", name)
+        assert inside.returncode == 0
+        assert f"usage: firstlight {name} " in inside.stdout
