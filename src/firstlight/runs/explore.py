@@ -147,7 +147,9 @@ def read_config(folder: RunFolder) -> dict[str, Any]:
     except (OSError, ValueError, YAMLError):
         raise UserError(f"{folder.config_file} is missing or broken; train the run again") from None
     if not all(isinstance(config, dict) and isinstance(config.get(key), dict) for key in ("model", "data")):
-        raise UserError(f"{folder.path} is a run of `{invocation('baseline')}`, which has no network; name another")
+        raise UserError(
+            f"{folder.path} is no run of a network but a result of `{invocation('baseline')}`; name another"
+        )
     return config
 
 
