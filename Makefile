@@ -35,10 +35,10 @@ build: setup  ## The wheel and the source distribution, in dist/
 	$(BIN)/python -m build
 
 test: setup  ## The tests, without those marked slow
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10
 
-test-all: setup  ## All tests, minutes more
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile -m 'slow or not slow'
+test-all: setup  ## All tests, each script started from nothing: many minutes more
+	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10 -m 'slow or not slow'
 
 lint: setup  ## Style, types and the direction of the imports
 	$(BIN)/ruff check .

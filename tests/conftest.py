@@ -2,20 +2,53 @@
 
 import json
 import os
+import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 from firstlight.data.samples.reviews import generate
-from tests_support import NO_NETWORK, Scripts, wait_until
+from tests_support import NO_NETWORK, Process, Scripts, end_fork_server, wait_until
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it
 os.environ["OMP_NUM_THREADS"] = "1"  # the tests' networks are too small for more, and busy machines punish it
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_server_is_left() -> Iterator[None]:
+    """End the fork server with the tests, so that its processor time counts as theirs."""
+    yield
+    end_fork_server()
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
+    """The folder of a name, which the first worker of pytest-xdist that asks for it fills and all workers only read."""
+    base = tmp_path_factory.getbasetemp()
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def folder_of(name: str, fill: Callable[[Path], None]) -> Path:
+        folder, is_filled = root / f"once-{name}", root / f"once-{name}.filled"
+        with FileLock(root / f"once-{name}.lock"):
+            if not is_filled.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
+                folder.mkdir()
+                fill(folder)
+                is_filled.touch()
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def sample_cache(made_once: Callable[[str, Callable[[Path], None]], Path]) -> str:
+    """An override that lets all runs on the generated sample generate and encode it once."""
+    return f"paths.cache_dir={made_once('sample', lambda folder: None)}"
 
 
 @pytest.fixture
@@ -34,8 +67,8 @@ def reviews_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_training(reviews_folder: Path) -> list[str]:
-    """Overrides that make a training of seconds: 30 steps, two validations."""
+def drawn_training(reviews_folder: Path) -> list[str]:
+    """Overrides that make a training of seconds: 30 steps, two validations, and the figures that every run draws."""
     return [
         f"data.path={reviews_folder}",
         "model=tiny",
@@ -48,13 +81,19 @@ def tiny_training(reviews_folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) -> Callable[[str], Path]:
+def tiny_training(drawn_training: list[str]) -> list[str]:
+    """The same without the figure of the confusion matrix, which takes half of the time of so short a training."""
+    return [*drawn_training[:-1], "++callbacks.confusion_matrix=null", drawn_training[-1]]
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str]) -> Callable[[str], Path]:
     """The folder of a run of a task, trained once for all tests that only read it."""
     runs: dict[str, Path] = {}
 
     def run_of(task: str) -> Path:
         if task not in runs:
-            runs[task] = Scripts(tmp_path_factory.mktemp(task)).train(f"task={task}", *tiny_training)
+            runs[task] = Scripts(tmp_path_factory.mktemp(task)).train(f"task={task}", *drawn_training)
         return runs[task]
 
     return run_of
@@ -63,10 +102,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) 
 @pytest.fixture
 def interrupt_at(scripts: Scripts) -> Iterator[Callable[..., int]]:
     """Start a training, send a signal once its checkpoint is at a step or beyond, and return the exit code."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
 
-    def interrupt(folder: Path, number: signal.Signals, checkpoint_count: int, *arguments: str) -> int:
-        process = scripts.start("train", *arguments)
+    def interrupt(
+        folder: Path, number: signal.Signals, checkpoint_count: int, *arguments: str, fresh: bool = False
+    ) -> int:
+        process = scripts.start("train", *arguments, fresh=fresh)
         started.append(process)
         seen: set[int] = set()
         last = folder / "checkpoints" / "last.ckpt"

@@ -8,8 +8,9 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
-from tests_support import ROOT
+from tests_support import ROOT, SET_THE_MODE
 
 SCRIPTS = sorted(path for path in (ROOT / "src").glob("*.py"))
 
@@ -49,6 +50,16 @@ def test_every_choice_that_the_readme_names_exists() -> None:
         if choice in created:
             path = ROOT / "src/firstlight/project_template/conf" / group / "PROJECT_NAME.yaml.template"
         assert path.is_file(), f"{group}={choice}"
+
+
+def test_only_experiments_and_searches_set_the_mode_of_hydra() -> None:
+    setting = {
+        path.relative_to(ROOT / "conf").parts[0]
+        for path in (ROOT / "conf").rglob("*.yaml")
+        if "mode" in (OmegaConf.load(path).get("hydra") or {})
+    }
+    assert setting == {"experiment", "hparams_search"}
+    assert setting < set(SET_THE_MODE)
 
 
 def test_every_target_of_the_configuration_can_be_found() -> None:

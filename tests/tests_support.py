@@ -1,8 +1,14 @@
-"""The entry scripts, run as a user runs them."""
+"""The entry scripts, run as a user runs them.
+
+A script runs in one of three ways. `Scripts.run` runs it inside the tests' own process and is the fastest. `start`,
+`run_alone` and `run_in_terminal` give it a process of its own, for signals, exit codes and terminals; that process is
+forked from one that has imported the libraries (processes.py), or is started from nothing with `fresh=True`.
+"""
 
 import contextlib
 import errno
 import fcntl
+import functools
 import io
 import json
 import logging
@@ -15,13 +21,20 @@ import sys
 import termios
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from hydra._internal.hydra import Hydra
+
+from processes import CAN_FORK, ForkedProcess, ForkServer
+
 ROOT = Path(__file__).parents[1]
+Process = subprocess.Popen[str] | ForkedProcess
+TRUE_PROCESSES = bool(os.environ.get("TRUE_PROCESSES"))  # start each process from nothing
+SET_THE_MODE = ("hydra", "experiment", "hparams_search")  # overrides of these can set hydra.mode
 NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
@@ -45,7 +58,7 @@ class Scripts:
         script = str(ROOT / "src" / f"{name}.py")
         with captured() as (out, err), contextlib.chdir(self.folder), patch.object(sys, "argv", [script, *arguments]):
             code, level = 0, logging.getLogger().level
-            with patch.dict(os.environ, environment(), clear=True):
+            with patch.dict(os.environ, environment(), clear=True), patch.object(Hydra, "get_mode", mode_of):
                 try:
                     runpy.run_path(script, run_name="__main__")
                 except SystemExit as error:
@@ -57,33 +70,47 @@ class Scripts:
                     logging.getLogger().setLevel(level)  # the next test's log is as it would be without this one
         return Done(code, out.getvalue(), err.getvalue())
 
-    def start(self, name: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start a script as a process of its own."""
+    def start(
+        self,
+        name: str,
+        *arguments: str,
+        fresh: bool = False,
+        environ: Mapping[str, str] | None = None,
+        terminal: int | None = None,
+    ) -> Process:
+        """Start a script as a process of its own; its output is in pipes, or on a terminal.
+
+        fresh: start Python from nothing instead of forking; environ: more variables; terminal: a file descriptor.
+        """
+        command = [str(ROOT / "src" / f"{name}.py"), *arguments]
+        variables = environment() | (environ or {})
+        if not fresh and CAN_FORK and not TRUE_PROCESSES and fork_server().suits(variables):
+            return ForkedProcess(fork_server(), command, self.folder, variables, terminal)
+        output = subprocess.PIPE if terminal is None else terminal
         return subprocess.Popen(
-            [sys.executable, str(ROOT / "src" / f"{name}.py"), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            [sys.executable, *command],
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
+            stdout=output,
+            stderr=output,
             text=True,
             cwd=self.folder,
-            env=environment(),
+            env=variables,
         )
 
-    def run_alone(self, name: str, *arguments: str) -> Done:
+    def run_alone(
+        self, name: str, *arguments: str, fresh: bool = False, environ: Mapping[str, str] | None = None
+    ) -> Done:
         """Run a script as a process of its own, to the end."""
-        process = self.start(name, *arguments)
+        process = self.start(name, *arguments, fresh=fresh, environ=environ)
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
 
-    def run_in_terminal(self, name: str, *arguments: str) -> Done:
+    def run_in_terminal(self, name: str, *arguments: str, fresh: bool = False) -> Done:
         """Run a script as a process of its own on a terminal; stdout has everything that was shown there."""
         terminal, inside = pty.openpty()
         fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 110, 0, 0))
-        process = subprocess.Popen(
-            [sys.executable, str(ROOT / "src" / f"{name}.py"), *arguments],
-            **dict.fromkeys(("stdin", "stdout", "stderr"), inside),
-            cwd=self.folder,
-            env=environment() | {"COLUMNS": "110", "LINES": "24", "TERM": "xterm-256color"},
-        )
+        size = {"COLUMNS": "110", "LINES": "24", "TERM": "xterm-256color"}
+        process = self.start(name, *arguments, fresh=fresh, environ=size, terminal=inside)
         os.close(inside)
         shown = b""
         with open(terminal, "rb", buffering=0) as file:
@@ -121,6 +148,31 @@ def environment() -> dict[str, str]:
     return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 
+def mode_of(
+    hydra: Hydra, config_name: str | None, overrides: list[str], compose: Callable[..., Any] = Hydra.get_mode
+) -> Any:
+    """What Hydra.get_mode returns. It composes everything to find hydra.mode, which few files set: test_house.py."""
+    if any(word in override for override in overrides for word in SET_THE_MODE):
+        return compose(hydra, config_name, overrides)
+    return None
+
+
+AT_START = environment()  # before a test sets a variable
+
+
+@functools.cache
+def fork_server() -> ForkServer:
+    """The server that forks this process's scripts, started when it is first needed."""
+    return ForkServer(AT_START)
+
+
+def end_fork_server() -> None:
+    """End the server, if a test has needed it."""
+    if fork_server.cache_info().currsize:
+        fork_server().close()
+        fork_server.cache_clear()
+
+
 @contextlib.contextmanager
 def captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
     """What is printed meanwhile."""
@@ -129,7 +181,7 @@ def captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
         yield out, err
 
 
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
+def wait_until(condition: Callable[[], bool], process: Process, seconds: float = 120) -> None:
     """Wait for something that a running process does."""
     end = time.monotonic() + seconds
     while not condition():

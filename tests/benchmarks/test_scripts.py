@@ -11,7 +11,6 @@ import pytest
 from benchmark_tables import names, shares
 from tests_support import ROOT
 
-SAMPLE = "data.source=sample"
 SCRIPTS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if 'if __name__ == "__main__"' in path.read_text())
 
 
@@ -41,13 +40,19 @@ def benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     return Benchmark(tmp_path, capsys)
 
 
+@pytest.fixture
+def sample(sample_cache: str) -> list[str]:
+    """Overrides that take the generated sample, which is generated and encoded once for all tests."""
+    return ["data.source=sample", sample_cache]
+
+
 def test_generation_compares_the_cache_with_recomputing(benchmark: Benchmark) -> None:
     sizes = ["--tokens", "7", "--dim", "12", "--heads", "3", "--layers", "2", "--context-length", "5", "--pairs", "1"]
     assert names(benchmark("generation", *sizes)) == ["cached", "recomputed", "ratio"]
 
 
-def test_loop_compares_lightning_with_a_plain_gpt_of_the_same_size(benchmark: Benchmark) -> None:
-    sizes = ["model.dim=12", "model.num_heads=3", "context_length=7", SAMPLE]
+def test_loop_compares_lightning_with_a_plain_gpt_of_the_same_size(benchmark: Benchmark, sample: list[str]) -> None:
+    sizes = ["model.dim=12", "model.num_heads=3", "context_length=7", *sample]
     printed = benchmark("loop", "--pairs", "2", "--steps", "3", "--against", "gpt", *sizes)
     assert names(printed) == ["Lightning", "gpt", "ratio"]
     assert "1 CPU thread" in printed
@@ -91,8 +96,8 @@ THIRD_KIND = pytest.param("translation", marks=pytest.mark.slow)  # the promise 
 
 
 @pytest.mark.parametrize("task", ["sentiment", THIRD_KIND])
-def test_a_profile_of_a_step_has_all_its_parts(benchmark: Benchmark, task: str) -> None:
-    printed = benchmark("profile_step", f"task={task}", SAMPLE, "model=tiny", "context_length=31", "--steps", "3")
+def test_a_profile_of_a_step_has_all_its_parts(benchmark: Benchmark, task: str, sample: list[str]) -> None:
+    printed = benchmark("profile_step", f"task={task}", *sample, "model=tiny", "context_length=31", "--steps", "3")
     network = {f"forward: {part}" for part in ("embedding", "attention", "feed-forward", "norms", "dropout", "head")}
     assert network | {"batch", "loss", "backward", "optimizer", "schedule", "callbacks and logging"} <= set(
         names(printed)

@@ -1,8 +1,7 @@
 """What tests of loggers share: one sweep over a task of every kind, told to every logger."""
 
 import json
-import subprocess
-import sys
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from firstlight.data.options import Preparation
 from firstlight.data.samples import pairs
 from firstlight.data.text_sources import sample_text
-from tests_support import ROOT, environment
+from tests_support import Scripts
 from wandb_files import Run, no_key, runs_below
 
 TASKS = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
@@ -60,10 +59,13 @@ class Lines(Logger):
 
 
 @pytest.fixture(scope="session")
-def data_folder(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> Path:
+def data_folder(made_once: Callable[[str, Callable[[Path], None]], Path], reviews_folder: Path) -> Path:
     """A folder for $FIRSTLIGHT_DATA with a little of every data set."""
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "amazon_reviews").symlink_to(reviews_folder)
+    return made_once("data", lambda folder: write_data(folder, reviews_folder))
+
+
+def write_data(folder: Path, reviews: Path) -> None:
+    shutil.copytree(reviews, folder / "amazon_reviews")
     for name in ("names", "shakespeare", "multi30k"):
         (folder / name).mkdir()
     names = sample_text(Preparation.lines).split()[:1500]
@@ -73,13 +75,18 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) 
     for split, rows in pairs.splits().items():
         lines = (json.dumps(row) + "\n" for row in rows[:300])
         (folder / "multi30k" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="session")
-def logged(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Callable[[str], Run]:
+def logged(made_once: Callable[[str, Callable[[Path], None]], Path], data_folder: Path) -> Callable[[str], Run]:
     """The run of a task, of one sweep over TASKS that was told to every logger there is, and to one of somebody's."""
-    folder = tmp_path_factory.mktemp("logged")
+    folder = made_once("logged", lambda folder: log_a_sweep(folder, data_folder))
+    runs = {run.folder.name.removeprefix("task-"): run for run in runs_below(folder / "logs" / "sweeps")}
+    assert set(runs) == set(TASKS)
+    return runs.__getitem__
+
+
+def log_a_sweep(folder: Path, data_folder: Path) -> None:
     (folder / "my_logger.py").write_text(OWN_LOGGER, encoding="utf-8")
     overrides = [
         *(f"task={','.join(TASKS)}", "model=tiny", "context_length=61", "logger=many", "test=true"),
@@ -87,15 +94,6 @@ def logged(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Calla
         *("trainer.max_epochs=2", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=2"),
         *("trainer.limit_val_batches=2", "trainer.limit_test_batches=2", "trainer.accelerator=cpu"),
     ]
-    done = subprocess.run(
-        [sys.executable, ROOT / "src" / "train.py", "-m", *overrides],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment() | no_key(folder) | {"FIRSTLIGHT_DATA": str(data_folder), "PYTHONPATH": str(folder)},
-    )
+    own = no_key(folder) | {"FIRSTLIGHT_DATA": str(data_folder), "PYTHONPATH": str(folder)}
+    done = Scripts(folder).run_alone("train", "-m", *overrides, environ=own)
     assert done.returncode == 0, done.stdout + done.stderr
-    runs = {run.folder.name.removeprefix("task-"): run for run in runs_below(folder / "logs" / "sweeps")}
-    assert set(runs) == set(TASKS)
-    return runs.__getitem__

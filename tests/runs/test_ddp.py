@@ -31,7 +31,8 @@ def by_one(tmp_path_factory: pytest.TempPathFactory, as_one_and_two: list[str]) 
 def test_two_processes_measure_what_one_does_with_twice_the_batch(
     trainer: list[str], scripts: Scripts, as_one_and_two: list[str], by_one: Path
 ) -> None:
-    done = scripts.run_alone("train", *as_one_and_two, "data.batch_size=20", "hydra.run.dir=two", *trainer)
+    two = ["data.batch_size=20", "hydra.run.dir=two", *trainer]
+    done = scripts.run_alone("train", *as_one_and_two, *two, fresh="trainer=ddp_sim" not in trainer)
     assert done.returncode == 0, done.stderr
     runs = (by_one, scripts.folder / "two")
     one, two = (json.loads((run / "metrics.json").read_text()) for run in runs)

@@ -58,12 +58,6 @@ def settings_of(*overrides: str) -> dict[str, Any]:
 # --- the task ---
 
 
-@pytest.fixture(scope="module")
-def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An override that lets all runs here encode the sample once."""
-    return f"paths.cache_dir={tmp_path_factory.mktemp('cache')}"
-
-
 @pytest.mark.parametrize(
     ("model", "kind", "per_word", "rest"),
     [
@@ -75,9 +69,10 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_every_classifier_trains_on_the_sample_and_can_be_asked_afterwards(
-    model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, cached: str
+    model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, sample_cache: str
 ) -> None:
-    sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", cached]
+    sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", sample_cache]
+    sizes += ["++callbacks.confusion_matrix=null"]
     run = scripts.train("task=movies", "data.source=sample", f"model={model}", *sizes)
     record = json.loads((run / "metrics.json").read_text())
     assert (record["task"], record["model"], record["status"], record["steps"]) == ("movies", model, "finished", 3)
@@ -234,9 +229,16 @@ def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> Non
 
 
 def test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest(
-    scripts: Scripts, reviews_folder: Path, cached: str
+    scripts: Scripts, reviews_folder: Path, sample_cache: str
 ) -> None:
-    short = [f"data.path={reviews_folder}", "data.class_names=null", "trainer.accelerator=cpu", "logger=none", cached]
+    short = [
+        f"data.path={reviews_folder}",
+        "data.class_names=null",
+        "trainer.accelerator=cpu",
+        "logger=none",
+        sample_cache,
+    ]
+    short += ["++callbacks.confusion_matrix=null"]
     weights = []
     for steps in (1, 3):
         run = scripts.train(POST, *short, f"trainer.max_steps={steps}", "test=false")

@@ -17,7 +17,8 @@ Trained = Callable[[str], Path]
 
 
 def test_a_prediction_is_the_label_and_the_probabilities(trained: Trained, scripts: Scripts) -> None:
-    done = scripts.run_alone("predict", str(trained("sentiment")), "--text", "It's great, (really)! 5/5: café", "Bad")
+    texts = ["It's great, (really)! 5/5: café", "Bad"]
+    done = scripts.run_alone("predict", str(trained("sentiment")), "--text", *texts, fresh=True)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 2
@@ -133,8 +134,9 @@ def plain_reviews(count: int) -> list[dict[str, str | int]]:
     return [review for review in generate(5 * count, seed=9) if '"' not in str(review["text"])][:count]
 
 
-def test_an_evaluation_never_falls_back_to_other_data(trained: Trained, scripts: Scripts, tmp_path: Path) -> None:
-    run = scripts.train("model=tiny", "trainer.max_steps=1", "data.source=auto", "trainer.limit_val_batches=1")
+def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path: Path, sample_cache: str) -> None:
+    quick = ["trainer.max_steps=1", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", sample_cache]
+    run = scripts.train("model=tiny", "data.source=auto", *quick)
     own = tmp_path / "data" / "amazon_reviews"
     own.mkdir(parents=True)
     for split in ("train", "validation", "test"):

@@ -233,8 +233,8 @@ def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_real_sweep_and_a_failed_job_are_reported(scripts: Scripts, tiny_training: list[str]) -> None:
-    grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "seed=1,2", "trainer.max_steps=6", "logger=none"]
+def test_a_real_sweep_and_a_failed_job_are_reported(scripts: Scripts, drawn_training: list[str]) -> None:
+    grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e30", "seed=1,2", "trainer.max_steps=6", "logger=none"]
     assert scripts.run("train", *grid, "trainer.val_check_interval=3").returncode == 1
     done = scripts.run("report", "logs")
     assert done.returncode == 0, done.stderr

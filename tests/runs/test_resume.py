@@ -168,7 +168,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
     assert interrupt_at(killed, signal.SIGKILL, 2, *again) == -signal.SIGKILL
     assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
-    assert interrupt_at(killed, signal.SIGINT, 4, *again) == 130
+    assert interrupt_at(killed, signal.SIGINT, 4, *again, fresh=not options) == 130
     assert json.loads((killed / "metrics.json").read_text())["status"] == "interrupted"
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr

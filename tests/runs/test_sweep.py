@@ -23,7 +23,7 @@ from firstlight.runs.folder import RunFolder
 from firstlight.runs.jobs import Job, folder_name, name_of_sweep
 from firstlight.runs.progress import Progress
 from run_folders import make_run
-from tests_support import ROOT, Scripts, contents, environment, records, wait_until
+from tests_support import ROOT, Done, Scripts, contents, environment, records, wait_until
 
 JOBS = {"dropout-0_seed-1", "dropout-0_seed-2", "dropout-0.1_seed-1", "dropout-0.1_seed-2"}
 
@@ -199,17 +199,33 @@ def test_where_the_data_is_is_looked_for_once_for_all_jobs(
     assert looked.count("amazon_reviews") == 1 + 3  # once for the sweep, then by each job, where it was found
 
 
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str]) -> tuple[Done, Scripts, list[str]]:
+    """A sweep of three jobs by two workers at the same time, the last with a rate that no training survives."""
+    scripts = Scripts(tmp_path_factory.mktemp("at_once"))
+    grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1", "logger=none"]
+    workers = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    done = subprocess.run(
+        [sys.executable, ROOT / "src" / "train.py", *grid, *workers],
+        capture_output=True,
+        text=True,
+        cwd=scripts.folder,
+        env={name: value for name, value in environment().items() if name != "OMP_NUM_THREADS"},
+    )
+    return Done(done.returncode, done.stdout, done.stderr), scripts, grid
+
+
 def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
-    scripts: Scripts, tiny_training: list[str]
+    at_once: tuple[Done, Scripts, list[str]], scripts: Scripts
 ) -> None:
-    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_steps=4", "logger=none", "threads=1"]
-    done = scripts.run_alone("train", *grid, "sweep.name=both", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    assert done.returncode == 0, done.stderr
-    assert "2 jobs: 2 finished, 0 failed, 0 to go" in done.stdout + done.stderr
-    assert scripts.run("train", *grid, "sweep.name=each").returncode == 0
-    both, each = (records(scripts.folder / "logs" / "sweeps" / name) for name in ("both", "each"))
-    assert both.keys() == each.keys() == {"seed-1", "seed-2"}
-    for job in both:
+    done, beside, grid = at_once
+    assert "3 jobs: 2 finished, 1 failed, 0 to go" in done.stdout + done.stderr
+    both = records(sweep_folder(beside))
+    scripts.run("train", *grid, f"threads={both['optimizer.lr-0.001']['threads']}")
+    each = records(sweep_folder(scripts))
+    assert both.keys() == each.keys() == {f"optimizer.lr-{rate}" for rate in ("0.001", "0.01", "1e+30")}
+    for job in ("optimizer.lr-0.001", "optimizer.lr-0.01"):
+        assert both[job]["status"] == each[job]["status"] == "finished"
         assert both[job]["metrics"] == each[job]["metrics"]
 
 
@@ -287,18 +303,10 @@ def test_a_table_shows_on_a_terminal_what_runs_and_ends_without_a_traceback(
     assert plain.splitlines()[-1].startswith("error: 1 of 2 jobs failed, the first in ")
 
 
-def test_workers_share_the_cores_and_write_into_their_own_folders(scripts: Scripts, tiny_training: list[str]) -> None:
-    grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "trainer.max_epochs=1", "logger=none"]
-    at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
-    done = subprocess.run(
-        [sys.executable, ROOT / "src" / "train.py", *grid, *at_once],
-        capture_output=True,
-        text=True,
-        cwd=scripts.folder,
-        env={name: value for name, value in environment().items() if name != "OMP_NUM_THREADS"},
-    )
+def test_workers_share_the_cores_and_write_into_their_own_folders(at_once: tuple[Done, Scripts, list[str]]) -> None:
+    done, scripts, _ = at_once
     assert done.returncode == 1
-    assert "1 of 2 jobs failed, the first in" in done.stderr.splitlines()[-1]
+    assert "1 of 3 jobs failed, the first in" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stdout + done.stderr
     folder = sweep_folder(scripts)
     found = records(folder)

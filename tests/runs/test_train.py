@@ -114,8 +114,9 @@ def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_trainin
     assert "mine holds a run already; add resume=auto" in again.stderr
 
 
-def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts) -> None:
-    done = scripts.run("train", "model=tiny", "trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false")
+def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts, sample_cache: str) -> None:
+    quick = ["trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false", sample_cache]
+    done = scripts.run("train", "model=tiny", *quick)
     assert done.returncode == 0, done.stderr
     assert "GENERATED SAMPLE" in done.stdout
     record = json.loads((scripts.newest_run() / "metrics.json").read_text())

@@ -1,8 +1,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from PIL import Image
 from firstlight.errors import UserError
 from firstlight.runs import weights_and_biases
 from firstlight.runs.weights_and_biases import logger_options
-from tests_support import ROOT, environment
+from tests_support import Done, Scripts
 from wandb_files import Run, no_key, runs_below
 
 STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
@@ -128,7 +126,7 @@ def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeyp
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory, reviews_folder: Path) -> tuple[subprocess.CompletedProcess[str], list[Run]]:
+def sweep(tmp_path_factory, reviews_folder: Path) -> tuple[Done, list[Run]]:
     """Three runs in one process, in the order in which they ran: the loss of the second is no number after a step."""
     folder = tmp_path_factory.mktemp("wandb")
     overrides = [
@@ -137,14 +135,7 @@ def sweep(tmp_path_factory, reviews_folder: Path) -> tuple[subprocess.CompletedP
         *("trainer.max_steps=6", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=3"),
         *("trainer.accelerator=cpu", "test=true", "tags=[one,two]", "logger=wandb", "logger.wandb.log_model=true"),
     ]
-    done = subprocess.run(
-        [sys.executable, ROOT / "src" / "train.py", "-m", *overrides],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment() | no_key(folder),
-    )
+    done = Scripts(folder).run_alone("train", "-m", *overrides, environ=no_key(folder))
     runs = runs_below(folder / "logs" / "sweeps")
     return done, sorted(runs, key=lambda run: [3e-3, 1e30, 1e-3].index(run.config["optimizer"]["lr"]))
 

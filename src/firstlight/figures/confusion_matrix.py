@@ -193,10 +193,10 @@ def _label_angle(names: list[str]) -> int:
 
 def _lay_out_squarely(figure: Figure, axes: Axes) -> None:
     """Place everything, then change the figure's height so that the panels are square, whatever the names need."""
-    figure.draw_without_rendering()
+    style.lay_out(figure)
     panel = axes.get_window_extent()  # pixels
     figure.set_figheight(figure.get_figheight() + (panel.width - panel.height) / figure.dpi)
-    figure.draw_without_rendering()
+    style.lay_out(figure)
 
 
 def _write_cells(image: AxesImage, texts: list[list[str]]) -> None:

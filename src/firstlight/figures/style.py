@@ -33,6 +33,13 @@ def new_figure(width: float = WIDTH, height: float = 5.0) -> Figure:
     return Figure(figsize=(width, height), dpi=PIXELS_WIDE / width, facecolor="white", layout=layout)
 
 
+def lay_out(figure: Figure) -> None:
+    """Place everything where drawing would place it, without drawing: twice as fast as draw_without_rendering."""
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.execute(figure)
+
+
 def heading(figure: Figure, text: str) -> None:
     """Write a figure's heading on one line; a `$` in it is a `$`."""
     figure.suptitle(shorten(text, limit=80), fontsize=HEADING_SIZE, fontweight="bold", color=INK, parse_math=False)

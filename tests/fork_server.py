@@ -1,0 +1,218 @@
+"""A process that has imported the libraries once. It is forked for each command that a test starts.
+
+`python tests/fork_server.py NUMBER LIBRARY…` imports the libraries and reads commands from the Unix socket with that
+file descriptor; processes.py is the other end. With a command come four file descriptors: standard input, output and
+error, and a pipe for the status. The forked process writes its process id into that pipe when it is ready, and the
+server writes the status that os.waitpid returns when the process has ended.
+
+Only libraries are imported here. A command imports our own modules itself, so that what they keep (the time of the
+start, what is registered with Hydra) is as new as in a process that starts from nothing.
+"""
+
+import gc
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = (
+    "torch",
+    "torch.nn.attention.flex_attention",
+    "lightning.pytorch",
+    "torchmetrics",
+    "hydra",
+    "omegaconf",
+    "numpy",
+    "scipy.sparse.linalg",
+    "sklearn.linear_model",
+    "sklearn.feature_extraction.text",
+    "datasets",
+    "tokenizers",
+    "sacrebleu",
+    "matplotlib.figure",
+    "rich.live",
+    "tyro",
+)
+MAY_RUN = {"jemalloc_bg_thd"}  # a thread of pyarrow's memory allocator, which handles fork itself
+NEW_SEEDS: dict[str, Callable[[Any], Any]] = {
+    "numpy": lambda numpy: numpy.random.seed(),
+    "torch": lambda torch: torch.default_generator.seed(),
+}
+LENGTH = struct.Struct("!I")
+DESCRIPTORS = 4
+
+
+@dataclass
+class Command:
+    """What a forked process runs."""
+
+    arguments: list[str]  # the script and what follows it
+    folder: str
+    environment: dict[str, str]
+
+
+class Server:
+    """Forks a process for each command and reports how each one ended."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self.requests = requests
+        self.set_by_libraries: dict[str, str] = {}  # what an import has added to the environment
+        self.running: dict[int, int] = {}  # the status pipe of each process, by process id
+        self.on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the tests, which then end us
+        self.ended, wakeup = socket.socketpair()
+        self.ended.setblocking(False)
+        wakeup.setblocking(False)
+        self.wakeup = wakeup
+        signal.set_wakeup_fd(wakeup.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> Command | None:
+        """Return the command in each forked process; return None in the server when the tests have ended."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.requests, selectors.EVENT_READ)
+            selector.register(self.ended, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self.ended:
+                        self.ended.recv(4096)
+                        self.report()
+                        continue
+                    received = receive(self.requests)
+                    if received is None:
+                        self.finish()
+                        return None
+                    command, descriptors = received
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts MAY_RUN too
+                        process_id = os.fork()
+                    if process_id == 0:
+                        self.become(command, descriptors)
+                        return command
+                    self.running[process_id] = descriptors.pop()
+                    for descriptor in descriptors:
+                        os.close(descriptor)
+
+    def report(self) -> None:
+        """Write the status of each process that has ended into its pipe."""
+        for process_id in list(self.running):
+            ended, status = os.waitpid(process_id, os.WNOHANG)
+            if ended:
+                pipe = self.running.pop(process_id)
+                tell(pipe, f"{status}\n")
+                os.close(pipe)
+
+    def finish(self) -> None:
+        """End what still runs, so that no process outlives the tests."""
+        for process_id in self.running:
+            os.kill(process_id, signal.SIGKILL)
+            os.waitpid(process_id, 0)
+
+    def become(self, command: Command, descriptors: list[int]) -> None:
+        """Turn this forked process into what a new one would be."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, self.on_interrupt)
+        for mine in (self.requests, self.ended, self.wakeup):
+            mine.close()
+        for pipe in self.running.values():
+            os.close(pipe)
+        *standard, status = descriptors
+        for number, descriptor in enumerate(standard):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]
+        os.chdir(command.folder)
+        os.environ.clear()
+        os.environ.update(self.set_by_libraries | command.environment)
+        tell(status, f"{os.getpid()}\n")
+        os.close(status)
+
+
+def receive(requests: socket.socket) -> tuple[Command, list[int]] | None:
+    """The next command and its file descriptors; None when the other end is closed."""
+    head, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, DESCRIPTORS)
+    if not head:
+        return None
+    head += read(requests, LENGTH.size - len(head))
+    return Command(**json.loads(read(requests, *LENGTH.unpack(head)))), descriptors
+
+
+def read(requests: socket.socket, count: int) -> bytes:
+    """So many bytes."""
+    parts = bytearray()
+    while len(parts) < count:
+        part = requests.recv(count - len(parts))
+        if not part:
+            raise EOFError("the tests have ended in the middle of a command")
+        parts += part
+    return bytes(parts)
+
+
+def tell(pipe: int, line: str) -> None:
+    """Write a line into a status pipe; its reader may have ended."""
+    try:
+        os.write(pipe, line.encode())
+    except BrokenPipeError:
+        return
+
+
+def execute(command: Command, library_path: list[str]) -> None:
+    """Run the script as `python script …` does. What it raises ends this process as it would end that one."""
+    script = command.arguments[0]
+    own_path = filter(None, command.environment.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:] = [str(Path(script).parent), *own_path, *library_path]
+    sys.argv[:] = command.arguments
+    sys.orig_argv[:] = [sys.executable, *command.arguments]
+    for name, seed in NEW_SEEDS.items():  # as after an import; Python's own random module does it itself
+        if name in sys.modules:
+            seed(sys.modules[name])
+    module: Any = types.ModuleType("__main__")
+    module.__file__ = script
+    sys.modules["__main__"] = module
+    exec(compile(Path(script).read_bytes(), script, "exec"), module.__dict__)  # noqa: S102
+
+
+def refuse_threads() -> None:
+    """End with a message if an import has started a thread, since a fork copies none."""
+    names = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    tasks = Path("/proc/self/task")
+    own = str(os.getpid())
+    names += [name for task in tasks.iterdir() if task.name != own and (name := name_of(task)) not in MAY_RUN]
+    if names:
+        sys.exit(f"fork_server.py: an import has started threads, which no fork can copy: {', '.join(names)}")
+
+
+def name_of(task: Path) -> str:
+    return (task / "comm").read_text().strip()
+
+
+def main() -> None:
+    """Import the libraries, then fork for each command until the tests end."""
+    server = Server(socket.socket(fileno=int(sys.argv[1])))
+    typed = {os.path.abspath(part) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part}
+    library_path = [part for part in sys.path[1:] if part not in typed]
+    given = set(os.environ)
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
+    server.set_by_libraries = {key: value for key, value in os.environ.items() if key not in given}
+    refuse_threads()
+    gc.collect()
+    gc.freeze()  # a collection in a forked process would copy every page that it looks at
+    command = server.serve()
+    if command is not None:
+        execute(command, library_path)
+
+
+if __name__ == "__main__":
+    main()

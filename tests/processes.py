@@ -1,0 +1,175 @@
+"""Processes that tests start: forked from a server that has imported the libraries, or started from nothing."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from fork_server import LENGTH, LIBRARIES
+
+SERVER = Path(__file__).with_name("fork_server.py")
+CAN_FORK = sys.platform == "linux"  # macOS's own frameworks, which torch uses, do not work after a fork
+# What scripts and libraries read when they are used, not when they are imported …
+READ_LATE = ("FIRSTLIGHT_", "WANDB_", "COLUMNS", "LINES", "TERM", "PYTHONPATH", "NETRC", "PYTEST_", "NO_COLOR")
+# … and what an import sets: in the tests' process once something has imported them, and in the server.
+SET_BY_IMPORTS = (
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+    "PYTORCH_NVML_BASED_CUDA_CHECK",
+    "TORCHINDUCTOR_CACHE_DIR",
+)
+
+
+class ForkedProcess:
+    """A process that the fork server has forked. It has those parts of subprocess.Popen that tests use."""
+
+    def __init__(
+        self,
+        server: "ForkServer",
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        terminal: int | None = None,
+    ) -> None:
+        """Run a script, the first of the arguments, in a folder.
+
+        terminal: a file descriptor for input, output and errors; None: no input, and two pipes that are read as text.
+        """
+        self.args = list(arguments)
+        self.returncode: int | None = None
+        self.stdout: IO[str] | None = None
+        self.stderr: IO[str] | None = None
+        self._readers: list[tuple[threading.Thread, list[str]]] = []
+        with contextlib.ExitStack() as here:
+            self._status, status = os.pipe()
+            here.callback(os.close, status)
+            if terminal is None:
+                self.stdout, out = self._pipe(here)
+                self.stderr, err = self._pipe(here)
+                standard = [here.enter_context(open(os.devnull)).fileno(), out, err]
+            else:
+                standard = [terminal] * 3
+            server.send(
+                {"arguments": self.args, "folder": str(folder), "environment": dict(environment)}, [*standard, status]
+            )
+        self.pid = self._line()
+
+    @staticmethod
+    def _pipe(here: contextlib.ExitStack) -> tuple[IO[str], int]:
+        """What reads a new pipe, and the end of it that is for the process alone."""
+        reader, writer = os.pipe()
+        here.callback(os.close, writer)
+        return open(reader, encoding="utf-8"), writer
+
+    def _line(self) -> int:
+        """The next number that the status pipe has."""
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = os.read(self._status, 1)
+            if not byte:
+                raise RuntimeError(f"the fork server has ended; it was to run {' '.join(self.args)}")
+            line += byte
+        return int(line)
+
+    def poll(self) -> int | None:
+        """The exit code, or minus the signal that ended the process; None while it runs."""
+        return self._ended(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code once the process has ended. Raises subprocess.TimeoutExpired."""
+        code = self._ended(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return code
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None:
+            waiting = select.poll()
+            waiting.register(self._status, select.POLLIN)
+            if waiting.poll(None if timeout is None else 1000 * max(0.0, timeout)):
+                self.returncode = os.waitstatus_to_exitcode(self._line())
+                os.close(self._status)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What the process has written to standard output and error, once it has ended."""
+        end = None if timeout is None else time.monotonic() + timeout
+        if not self._readers:
+            self._readers = [self._reader(file) for file in (self.stdout, self.stderr) if file is not None]
+        for thread, _ in self._readers:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        self.wait(None if end is None else max(0.0, end - time.monotonic()))
+        out, err = ("".join(parts) for _, parts in self._readers)
+        return out, err
+
+    @staticmethod
+    def _reader(file: IO[str]) -> tuple[threading.Thread, list[str]]:
+        parts: list[str] = []
+
+        def read() -> None:
+            with file:
+                parts.append(file.read())
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return thread, parts
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkServer:
+    """Starts fork_server.py, sends it commands and ends it."""
+
+    def __init__(self, environment: Mapping[str, str], libraries: Sequence[str] = LIBRARIES) -> None:
+        """environment: what the server and so its imports see; libraries: what it imports."""
+        self.environment = dict(environment)
+        self._requests, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, str(SERVER), str(theirs.fileno()), *libraries],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=self.environment,
+            )
+        self._lock = threading.Lock()
+
+    def suits(self, environment: Mapping[str, str]) -> bool:
+        """Whether a command with this environment sees what it would see in a process started from nothing.
+
+        False if a variable differs that libraries or Python itself read at the start, such as HF_HOME.
+        """
+        differing = {key for key, _ in set(environment.items()) ^ set(self.environment.items())}
+        return all(key.startswith(READ_LATE + SET_BY_IMPORTS) for key in differing)
+
+    def send(self, command: dict[str, Any], descriptors: Sequence[int]) -> None:
+        """Send a command and its file descriptors. The process that asks closes its own copies of them."""
+        text = json.dumps(command).encode()
+        message = LENGTH.pack(len(text)) + text
+        with self._lock, contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the status pipe then says so
+            sent = socket.send_fds(self._requests, [message], descriptors)
+            self._requests.sendall(message[sent:])
+
+    def close(self) -> None:
+        """End the server and what it still runs, and wait for it, so that its processor time counts as ours."""
+        self._requests.close()
+        self.process.wait(timeout=60)

@@ -1,0 +1,305 @@
+"""A forked process behaves as one that is started from nothing; both run the same small programs here."""
+
+import functools
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fork_server import LIBRARIES
+from processes import CAN_FORK, SERVER, ForkedProcess, ForkServer
+from tests_support import TRUE_PROCESSES, Done, Scripts, environment, fork_server, wait_until
+
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes are for Linux alone")
+Start = Callable[..., ForkedProcess]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Forks a process that runs a program, which is a text."""
+    started: list[ForkedProcess] = []
+
+    def fork(program: str, *arguments: str, environ: dict[str, str] | None = None) -> ForkedProcess:
+        command = [str(written(tmp_path, program)), *arguments]
+        started.append(ForkedProcess(fork_server(), command, tmp_path, environment() | (environ or {})))
+        return started[-1]
+
+    yield fork
+    for process in started:
+        process.kill()
+
+
+def written(folder: Path, program: str) -> Path:
+    path = folder / f"program{len(list(folder.glob('program*')))}.py"
+    path.write_text(program, encoding="utf-8")
+    return path
+
+
+def in_both_ways(folder: Path, program: str, *arguments: str, **environ: str) -> tuple[Done, Done]:
+    """How a program ends as a forked process, and as one that is started from nothing."""
+    command = [str(written(folder, program)), *arguments]
+    process = ForkedProcess(fork_server(), command, folder, environment() | environ)
+    out, err = process.communicate(timeout=60)
+    done = subprocess.run(
+        [sys.executable, *command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment() | environ,
+        check=False,
+    )
+    return Done(process.wait(), out, err), Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "print('done')",
+        *(f"raise SystemExit({code!r})" for code in (0, 1, 2, 130, 143, None, "a message")),
+        "import os; os._exit(7)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "import atexit; atexit.register(print, 'at the end'); raise SystemExit(3)",
+        "import sys; sys.stdout.write('no line end'); sys.stderr.write('none here')",
+        "import threading, time; threading.Timer(0.1, print, ['of a thread']).start(); print('first')",
+    ],
+)
+def test_a_program_ends_and_prints_as_it_does_when_started_from_nothing(program: str, tmp_path: Path) -> None:
+    forked, fresh = in_both_ways(tmp_path, program)
+    assert forked == fresh
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"), [("ValueError('what was wrong')", 1), ("KeyboardInterrupt", -signal.SIGINT)]
+)
+def test_an_exception_that_nobody_catches_ends_a_process_with_a_traceback(
+    raised: str, code: int, tmp_path: Path
+) -> None:
+    forked, fresh = in_both_ways(tmp_path, f"raise {raised}")
+    assert forked.returncode == fresh.returncode == code
+    assert forked.stderr.startswith("Traceback (most recent call last):")
+    assert forked.stderr.splitlines()[-1] == fresh.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "sys.argv",
+        "sys.path",
+        "sys.orig_argv",
+        "os.getcwd()",
+        "__file__, __name__, __spec__, sys.modules['__main__'].__file__",
+        "sorted(item for item in os.environ.items() if not item[0].startswith(('KMP_', 'PYTORCH_', 'TORCH')))",
+        "sys.stdin.read()",
+        "[(file.isatty(), file.line_buffering, file.encoding) for file in (sys.stdin, sys.stdout, sys.stderr)]",
+        "{number: str(signal.getsignal(number)) for number in signal.valid_signals()}.values()",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [])",
+        "logging.getLogger().handlers, logging.getLogger().level, logging.root.manager.disable",
+        "os.getppid() > 0, os.getpgid(0), os.getsid(0)",
+        "[name for name in sys.modules if name.partition('.')[0] in ('firstlight', 'hydra_plugins', 'fork_server')]",
+        "sorted(os.listdir('/proc/self/fd'))",
+    ],
+)
+def test_a_program_sees_what_it_sees_when_started_from_nothing(shown: str, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    program = f"import logging, os, re, signal, sys\nprint(re.sub('0x[0-9a-f]+', '', str(({shown}))))"
+    more = {"PYTHONPATH": str(tmp_path / "own"), "FIRSTLIGHT_DATA": "café"}
+    forked, fresh = in_both_ways(tmp_path, program, "one", "It's two", **more)
+    assert forked.returncode == 0, forked.stderr
+    assert forked == fresh
+
+
+def test_what_libraries_keep_is_as_after_a_new_import(tmp_path: Path) -> None:
+    shown = (
+        "torch.get_num_threads()",
+        "torch.get_default_dtype()",
+        "torch.get_float32_matmul_precision()",
+        "torch.are_deterministic_algorithms_enabled()",
+        "[str(one.stream.name) for one in logging.getLogger('lightning.pytorch').handlers]",
+        "hydra.core.global_hydra.GlobalHydra.instance().is_initialized()",
+        "warnings.filters[-5:]",
+    )
+    imports = "import logging, warnings, torch, lightning.pytorch, hydra, hydra.core.global_hydra\n"
+    forked, fresh = in_both_ways(tmp_path, imports + "\n".join(f"print({one})" for one in shown))
+    assert forked.returncode == 0, forked.stderr
+    assert forked.stdout == fresh.stdout
+
+
+def test_the_libraries_are_there_before_a_program_begins(start: Start) -> None:
+    program = f"import sys; print([name for name in {LIBRARIES} if name not in sys.modules])"
+    assert start(program).communicate(timeout=60) == ("[]\n", "")
+
+
+def test_a_module_beside_the_script_and_one_on_the_python_path_are_found(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "far.py").write_text("name = 'far'")
+    (tmp_path / "near.py").write_text("name = 'near'")
+    program = "import near, far; print(near.name, far.name)"
+    process = start(program, environ={"PYTHONPATH": str(tmp_path / "own")})
+    assert process.communicate(timeout=60) == ("near far\n", "")
+
+
+def test_a_command_leaves_nothing_to_the_next_one(start: Start) -> None:
+    change = (
+        "import os, random, sys, logging, numpy, signal, torch\n"
+        "os.environ['LEFT'] = '1'; os.chdir('/'); sys.path.append('/left'); sys.modules['left'] = sys\n"
+        "logging.getLogger().setLevel(7); torch.set_num_threads(3); torch.manual_seed(1); torch.left = True\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); sys.stdout.close()\n"
+    )
+    look = (
+        "import os, sys, logging, signal, torch\n"
+        "print('LEFT' in os.environ, os.getcwd() == '/', '/left' in sys.path, 'left' in sys.modules)\n"
+        "print(logging.getLogger().level == 7, signal.getsignal(signal.SIGTERM) == signal.SIG_IGN)\n"
+        "print(hasattr(torch, 'left'), torch.get_num_threads() == 3, torch.initial_seed() == 1)"
+    )
+    first = start(change)
+    first.communicate(timeout=60)
+    assert first.returncode == 0
+    out, err = start(look).communicate(timeout=60)
+    assert out.split() == ["False"] * 9, err
+
+
+def test_two_commands_draw_different_random_numbers(start: Start) -> None:
+    program = "import random, numpy, torch; print(random.random(), numpy.random.random(), torch.rand(1).item())"
+    seen = [start(program).communicate(timeout=60)[0].split() for _ in range(2)]
+    assert len(set(seen[0] + seen[1])) == 6
+
+
+def test_commands_run_at_the_same_time_and_each_has_its_own_end(start: Start, tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys, time\n"
+        "while not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)\n"
+        "print(sys.argv[1]); sys.exit(int(sys.argv[1]))"
+    )
+    processes = {code: start(program, str(code)) for code in (5, 6, 7)}
+    assert len({process.pid for process in processes.values()}) == 3
+    for code in (7, 5, 6):  # another order than that of the starts
+        assert processes[code].poll() is None
+        (tmp_path / str(code)).touch()
+        assert processes[code].communicate(timeout=60) == (f"{code}\n", "")
+        assert processes[code].returncode == processes[code].poll() == processes[code].wait() == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_a_process_or_is_what_its_handler_makes_of_it(number: signal.Signals, start: Start) -> None:
+    handler = f"import signal, sys\nsignal.signal({number:d}, lambda *_: sys.exit(9))\n"
+    for program in ("", handler if number != signal.SIGKILL else ""):
+        process = start(f"{program}import time\nprint('ready', flush=True)\ntime.sleep(60)")
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.wait(timeout=60) == (9 if program else -number)
+        process.send_signal(number)  # to nobody, and no error
+
+
+def test_an_end_is_waited_for_no_longer_than_asked(start: Start, tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys, time\n"
+        "print('x' * 200_000, file=sys.stderr)\n"
+        "print('y' * 200_000, flush=True)\n"
+        "pathlib.Path('written').touch()\n"
+        "time.sleep(60)"
+    )
+    process = start(program)
+    for wait in (process.wait, process.communicate):
+        with pytest.raises(subprocess.TimeoutExpired):
+            wait(timeout=0.05)
+    assert process.poll() is None
+    wait_until((tmp_path / "written").exists, process)
+    process.terminate()
+    assert process.communicate(timeout=60) == ("y" * 200_000 + "\n", "x" * 200_000 + "\n")
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_output_larger_than_a_pipe_is_read_whole(start: Start) -> None:
+    process = start("import sys\nfor _ in range(999): print('x' * 999); print('é' * 999, file=sys.stderr)")
+    out, err = process.communicate(timeout=60)
+    assert (out, err) == (("x" * 999 + "\n") * 999, ("é" * 999 + "\n") * 999)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_on_a_terminal_a_script_has_its_width_and_its_colours(fresh: bool, tmp_path: Path) -> None:
+    done = Scripts(tmp_path).run_in_terminal("report", "--help", fresh=fresh)
+    assert done.returncode == 0
+    assert "\x1b[" in done.stdout
+    assert max(map(len, done.stdout.split("\r\n"))) > 110 > 0
+
+
+@pytest.mark.skipif(TRUE_PROCESSES, reason="no script is forked with TRUE_PROCESSES=1")
+def test_a_script_is_forked_unless_its_environment_differs_in_what_is_read_at_the_start(tmp_path: Path) -> None:
+    for name in ("lightning", "sklearn.linear_model", "wandb", "optuna"):  # which may set variables in this process
+        importlib.import_module(name)
+    scripts = Scripts(tmp_path)
+    ways = [
+        ({}, ForkedProcess),
+        ({"FIRSTLIGHT_DATA": "x", "WANDB_MODE": "offline", "PYTHONPATH": "x"}, ForkedProcess),
+        ({"HF_HOME": str(tmp_path)}, subprocess.Popen),
+        ({"PYTHONHASHSEED": "1"}, subprocess.Popen),
+    ]
+    for environ, kind in ways:
+        process = scripts.start("report", "--help", environ=environ)
+        assert isinstance(process, kind)
+        assert "usage" in process.communicate(timeout=60)[0]
+        assert process.returncode == 0
+    process = scripts.start("report", "--help", fresh=True)
+    assert isinstance(process, subprocess.Popen)
+    process.communicate(timeout=60)
+
+
+# --- a server that misbehaves ---
+
+
+@pytest.fixture
+def small_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ForkServer]]:
+    """Starts a server of its own, which imports little, so that a test may break it."""
+    started: list[ForkServer] = []
+
+    def begin(*libraries: str, **environ: str) -> ForkServer:
+        started.append(ForkServer(environment() | environ, libraries=("numpy", *libraries)))
+        return started[-1]
+
+    yield begin
+    for server in started:
+        server.close()
+
+
+def test_a_server_that_has_ended_is_an_error_and_not_an_exit_code(small_server, tmp_path: Path) -> None:
+    server = small_server()
+    run = functools.partial(ForkedProcess, server, [str(written(tmp_path, "import time; time.sleep(60)"))], tmp_path)
+    process = run(environment())
+    server.process.kill()
+    server.process.wait()
+    with pytest.raises(RuntimeError, match="the fork server has ended"):
+        process.wait(timeout=60)
+    with pytest.raises(RuntimeError, match="the fork server has ended"):
+        run(environment())
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def test_a_library_that_starts_a_thread_is_refused(small_server, tmp_path: Path) -> None:
+    (tmp_path / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=[60], daemon=True, name='a-thread').start()\n"
+    )
+    server = small_server("threaded", PYTHONPATH=str(tmp_path))
+    with pytest.raises(RuntimeError, match="the fork server has ended"):
+        ForkedProcess(server, [str(written(tmp_path, "pass"))], tmp_path, environment())
+    assert server.process.wait(timeout=60) == 1
+
+
+def test_what_still_runs_ends_with_the_server(small_server, tmp_path: Path) -> None:
+    server = small_server()
+    program = "import time; print('ready', flush=True); time.sleep(60)"
+    process = ForkedProcess(server, [str(written(tmp_path, program))], tmp_path, environment())
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    server.close()
+    assert process.stdout.readline() == ""
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+    assert SERVER.is_file()
