@@ -28,3 +28,8 @@ def _is_module_run() -> bool:
     """Whether Python was started with `-m firstlight`."""
     options = sys.orig_argv
     return "-m" in options and options[options.index("-m") + 1 :][:1] == ["firstlight"]
+
+
+def is_installed(path: Path) -> bool:
+    """Return whether a file or folder belongs to an installed package."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts)

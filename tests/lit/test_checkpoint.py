@@ -13,6 +13,8 @@ import torch
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
 from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
+from firstlight.lit.networks import network_of_card
+from firstlight.text.tokenizers import train_word_tokenizer
 
 RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
 
@@ -387,3 +389,63 @@ def test_a_missing_checkpoint_and_a_folder_are_named(tmp_path) -> None:
         read_checkpoint(tmp_path / "none.ckpt")
     with pytest.raises(UserError, match=r"is a folder, not a checkpoint$"):
         read_checkpoint(tmp_path)
+
+
+# --- the network that a checkpoint names ---
+
+MINE = """
+from pathlib import Path
+
+from firstlight.networks import Classifier
+
+Path("canary").touch()
+
+
+class Mine(Classifier):
+    pass
+"""
+
+
+@pytest.fixture
+def named(tmp_path, monkeypatch):
+    """Make a card name a class of a module that touches ./canary when it is imported; returns the class's name."""
+
+    def name(folder: Path, module: str) -> str:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{module}.py").write_text(MINE)
+        monkeypatch.syspath_prepend(folder)
+        (tmp_path / "here").mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / "here")
+        return f"{module}.Mine"
+
+    return name
+
+
+def card_naming(target: str) -> dict[str, object]:
+    tokenizer, _ = train_word_tokenizer(["it works", "it broke"], min_document_frequency=1, max_size=None)
+    described = {"_target_": target, "dim": 4, "num_heads": 2, "context_length": 5}
+    card = {"network": "classifier", "config": {"model": described}, "class_names": ["no", "yes"]}
+    return card | {"tokenizer": tokenizer.to_json()}
+
+
+def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named) -> None:
+    target = named(tmp_path / "here" / "src", "my_checkpoint_network")
+    assert type(network_of_card(card_naming(target))).__name__ == "Mine"
+    assert Path("canary").exists()
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "here/.venv/lib/site-packages"])
+def test_code_that_a_checkpoint_names_elsewhere_is_not_run(tmp_path, named, where: str) -> None:
+    target = named(tmp_path / where, f"foreign_{where.replace('/', '_').replace('.', '').replace('-', '_')}")
+    with pytest.raises(UserError, match=r"is not in the current folder, so its code is not run"):
+        network_of_card(card_naming(target))
+    assert not Path("canary").exists()
+
+
+@pytest.mark.parametrize("target", ["antigravity.Net", "torch.nn.Linear", "os.system", "os:system", "a b.C", "Net", ""])
+def test_a_checkpoint_names_no_module_of_a_library(target: str, monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr("firstlight.lit.networks.resolve_name", asked.append)
+    with pytest.raises(UserError, match=r"is not in the current folder|is not the name of a class"):
+        network_of_card(card_naming(target))
+    assert asked == []

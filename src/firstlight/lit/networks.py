@@ -1,13 +1,17 @@
 """Which network a config describes, or a checkpoint holds."""
 
+import sys
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from torch import nn
 
 from firstlight.errors import UserError, reason
+from firstlight.invocation import is_installed
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
@@ -78,6 +82,28 @@ def own_network(target: str) -> type[nn.Module]:
     return found
 
 
+def refuse_foreign(target: str) -> None:
+    """Raise UserError for a class that a checkpoint names, unless it is the user's own.
+
+    Importing a module runs its code, and a checkpoint from a stranger can name any module. Those of the project in the
+    current folder are the user's own, and those that the program has imported from a place without installed packages.
+    Nothing is imported here.
+    """
+    module, _, name = target.rpartition(".")
+    if not all(part.isidentifier() for part in (*module.split("."), name)):
+        raise UserError(f"the checkpoint names the network {target!r}, which is not the name of a class")
+    spec = find_spec(module.partition(".")[0])
+    if spec is None:
+        return  # own_network says that there is no such module
+    file = Path(spec.origin).resolve() if spec.has_location and spec.origin else None
+    is_here = file is not None and (file.is_relative_to(Path.cwd().resolve()) or module in sys.modules)
+    if file is None or is_installed(file) or not is_here:
+        raise UserError(
+            f"the checkpoint names the network {target}, which is not in the current folder, so its code is not run; "
+            "start in the folder of its project, or import its module first"
+        )
+
+
 def num_outputs(num_classes: int) -> int:
     """Two classes share one logit (post 1)."""
     return 1 if num_classes == 2 else num_classes
@@ -96,6 +122,8 @@ def network_of_card(card: dict[str, Any]) -> nn.Module:
         config = CONFIGS[kind](**described)
     except (KeyError, TypeError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
+    if config._target_ is not None:
+        refuse_foreign(config._target_)
     vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
     source = card.get("source_tokenizer")
     source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size

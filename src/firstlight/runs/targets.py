@@ -10,10 +10,10 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 import firstlight
 from firstlight.errors import UserError
+from firstlight.invocation import is_installed
 
 TARGET = "_target_"
 PACKAGE = Path(firstlight.__file__).parent
-INSTALLED = ("site-packages", "dist-packages")
 
 
 def targets(config: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -69,6 +69,5 @@ def _is_built_in(target: str) -> bool:
 
 
 def _is_own(path: Path) -> bool:
-    is_installed = any(part in INSTALLED for part in path.parts)
     is_standard = path.is_relative_to(sysconfig.get_path("stdlib"))
-    return not is_installed and not is_standard and path != PACKAGE
+    return not is_installed(path) and not is_standard and path != PACKAGE
