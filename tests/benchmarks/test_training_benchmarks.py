@@ -33,7 +33,9 @@ COMMANDS = {
     "against": ["--pairs", "1", "--steps", "50"],
 }
 LISTS = {"gpu": ["--variants", *VARIANTS], "against": ["--sizes", "tiny"]}
-BENCHMARKS = [name for name in COMMANDS if name != "train"]
+# All benchmarks train by measure.train: one of them keeps the promise in every run of the tests, the others when there is time.
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("profile_step", "gpu", "against")]
+BENCHMARKS = ["loop", *OTHERS]
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +76,14 @@ def test_loop_compares_lightning_with_a_bare_loop(measured: Any) -> None:
     assert f"{THREADS} CPU threads" in done.stdout
 
 
+@pytest.mark.slow  # 18 s of processor time: six trainings by measure.train, which `loop` tests in every run
 def test_the_benchmark_of_gpus_runs_on_a_cpu_too(measured: Any) -> None:
     done, trainings = measured("gpu")
     assert names(done.stdout) == VARIANTS * 2  # of two generators
     assert len(trainings) == 2 * len(VARIANTS)
 
 
+@pytest.mark.slow  # two whole programs, 19 s; the tests of plain_gpt.py below keep what is special about them
 def test_two_programs_that_train_the_same_network_are_compared(measured: Any) -> None:
     done, trainings = measured("against")
     assert names(done.stdout) == ["src/train.py", "plain_gpt.py", "ratio"]
@@ -97,6 +101,7 @@ def test_two_programs_that_train_the_same_network_are_compared(measured: Any) ->
         assert float(value) == pytest.approx(float(ours[i]) / float(plain[i]), rel=0.05)
 
 
+@pytest.mark.slow  # 8 s; test_scripts.py profiles a step of a classifier in every run
 def test_a_profile_of_a_generators_step_has_its_parts(measured: Any) -> None:
     done, _ = measured("profile_step")
     assert {"forward: attention", "forward: head", "batch", "loss", "backward", "clipping"} <= set(names(done.stdout))
