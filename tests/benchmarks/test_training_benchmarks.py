@@ -33,7 +33,7 @@ COMMANDS = {
     "against": ["--pairs", "1", "--steps", "50"],
 }
 LISTS = {"gpu": ["--variants", *VARIANTS], "against": ["--sizes", "tiny"]}
-# All benchmarks train by measure.train. One of them keeps the promise in every run of the tests, the others in test-all.
+# All benchmarks train by measure.train. One of them keeps the promise in every run, the others in make test-all.
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("profile_step", "gpu", "against")]
 BENCHMARKS = ["loop", *OTHERS]
 
