@@ -27,7 +27,8 @@ def load(
     pandas DataFrame; `.record`, the content of `metrics.json`; and `.path`, the folder.
 
     Args:
-        run: the run's folder; or `latest`, the newest run below log_dir that has a checkpoint; or `best:<metric>`, such
+        run: the run's folder; or a checkpoint (`.ckpt`), also of a `Trainer` that trained a module of `for_data`;
+            or `latest`, the newest run below log_dir that has a checkpoint; or `best:<metric>`, such
             as `best:val/accuracy`, the run below log_dir that is best by this metric.
         checkpoint: `best`, by the metric that the run was optimized for, or `last`.
         log_dir: the folder below which `latest` and `best:<metric>` are searched.

@@ -248,7 +248,7 @@ def test_a_network_an_optimizer_and_a_schedule_of_ones_own_are_taken(trainer: An
 def test_the_notebook_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Any) -> None:
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("### In a notebook\n")[1].split("\n## ")[0]
     blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     monkeypatch.chdir(tmp_path)
     for name in ("ENABLE_PROGRESS_BAR", "ENABLE_MODEL_SUMMARY", "LOGGER"):  # Trainer's defaults
         monkeypatch.setenv(f"PL_TRAINER_{name}", "False")
@@ -404,3 +404,96 @@ def test_a_run_of_the_scripts_is_a_module_that_predicts_the_same(trained: Any, r
     for one, other in zip(predicted(module, data, trainer), run.predict_many(TEXTS), strict=True):
         assert one.label == other.label
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
+
+
+# --- other data, and texts without data ---
+
+
+@pytest.fixture(scope="module")
+def other_reviews(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ReviewData]:
+    """Reviews of other words."""
+    folder = tmp_path_factory.mktemp("other")
+    rows = [f"{word} {other},{label}" for label, word in ((0, "awful"), (4, "great")) for other in ("lamp", "book")]
+    (folder / "other.csv").write_text("text,label\n" + "\n".join(rows * 20) + "\n", encoding="utf-8")
+
+    def make(**options: Any) -> ReviewData:
+        defaults = {"labels": "binary", "context_length": 11}
+        return ReviewData(path=str(folder / "other.csv"), cache_dir=str(folder / "cache"), **(defaults | options))
+
+    return make
+
+
+@pytest.mark.parametrize("use", ["fit", "validate", "test", "predict", "loader"])
+def test_data_of_another_vocabulary_is_refused(reviews: Any, other_reviews: Any, trainer: Any, use: str) -> None:
+    module, data = Classification.for_data(reviews(), **SIZES), other_reviews()
+    with pytest.raises(UserError, match=r"another vocabulary than the network was trained with; call data\.use_voc"):
+        if use == "loader":
+            trainer().predict(module, dataloaders=data.text_dataloader(["great lamp"]))
+        else:
+            getattr(trainer(), use)(module, datamodule=data)
+
+
+def test_data_that_uses_the_vocabulary_of_a_module_is_read_as_the_training_data(
+    reviews: Any, other_reviews: Any, trainer: Any
+) -> None:
+    data = reviews()
+    module, other = Classification.for_data(data, **SIZES), other_reviews()
+    other.use_vocabulary_of(module)
+    assert "test/loss" in trainer().test(module, datamodule=other)[0]
+    of_one, of_other = (trainer().predict(module, dataloaders=each.text_dataloader(TEXTS)) for each in (data, other))
+    assert of_one == of_other
+    with pytest.raises(ValueError, match="the data is set up already"):
+        other.use_vocabulary_of(module)
+
+
+def test_generators_and_translators_read_other_data_too(text: Any, sentences: Any, trainer: Any) -> None:
+    for make, kind, changed in (
+        (text, Generation, {"tokenizer": "subword"}),
+        (sentences, Translation, {"tokenizer": {"kind": "subword", "max_size": 380}, "context_length": 90}),
+    ):
+        module = kind.for_data(make(), **SIZES)
+        with pytest.raises(UserError, match="another vocabulary"):
+            trainer().validate(module, datamodule=make(**changed), verbose=False)
+        data = make(**changed)
+        data.use_vocabulary_of(module)
+        assert "val/loss" in trainer().validate(module, datamodule=data, verbose=False)[0]
+
+
+def test_other_classes_are_refused(reviews: Any, trainer: Any) -> None:
+    module, data = Classification.for_data(reviews(), **SIZES), reviews(labels="stars")
+    with pytest.raises(UserError, match="another class names"):
+        trainer().validate(module, datamodule=data, verbose=False)
+
+
+def test_a_checkpoint_of_a_notebook_predicts_texts_without_its_data(parts: tuple[Any, Any], trainer: Any) -> None:
+    data, module = parts
+    fitted = trainer()
+    fitted.fit(module, datamodule=data)
+    run = firstlight.load(fitted.checkpoint_callback.best_model_path)
+    assert "LoadedClassifier" in repr(run) or "LoadedGenerator" in repr(run) or "LoadedTranslator" in repr(run)
+    if isinstance(module, Classification):
+        for one, other in zip(predicted(module, data, trainer), run.predict_many(TEXTS), strict=True):
+            assert one.probabilities == pytest.approx(other.probabilities, abs=1e-6)
+    elif isinstance(module, Generation):
+        module.writing = WRITING
+        assert predicted(module, data, trainer) == [run.generate(prompt, **WRITING) for prompt in PROMPTS]
+    else:
+        assert predicted(module, data, trainer) == list(run.translate_many(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("module", "data", "message"),
+    [
+        (Classification, "text", "Classification requires data of type ReviewData, not CharacterData"),
+        (Generation, "reviews", "Generation requires data of type StreamData, not ReviewData"),
+        (Translation, "reviews", "Translation requires data of type PairData, not ReviewData"),
+    ],
+)
+def test_a_module_refuses_data_of_another_kind(request: Any, module: Any, data: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        module.for_data(request.getfixturevalue(data)())
+
+
+def test_a_single_text_is_not_taken_for_many(parts: tuple[Any, Any]) -> None:
+    with pytest.raises(TypeError, match=r"takes a list of texts; put the text into a list, as in \[text\]"):
+        parts[0].text_dataloader("It broke.")

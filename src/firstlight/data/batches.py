@@ -1,6 +1,6 @@
 """Which rows make up which batch: a function of the seed and the step, so that a killed run can go on exactly."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -205,7 +205,11 @@ class TableLoader:
 
     Iterate over it as over a `torch.utils.data.DataLoader`. It is not one, so that Lightning leaves its sampler alone:
     the batches are divided among processes here.
+
+    reading: what `TableData.reading` returns, for the module that is given the batches; None where nothing was encoded.
     """
+
+    reading: Callable[[], dict[str, Any]] | None = None
 
     def __init__(
         self,
@@ -290,6 +294,13 @@ class PassLoader(TableLoader):
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Begin the next iteration where another loader stood."""
         self.taken, self._is_restored = state["taken"], True
+
+
+def several(texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts. Raises TypeError for a single string, whose letters would each be a text."""
+    if isinstance(texts, str):
+        raise TypeError("text_dataloader takes a list of texts; put the text into a list, as in [text]")
+    return texts
 
 
 def batches_per_epoch(num_batches: int, limit: int | float) -> int:

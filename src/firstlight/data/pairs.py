@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader
+from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.encoding import SPLITS, drawn
 from firstlight.data.options import PairOptions, options_from, takes
 from firstlight.data.parallel import find_pairs
@@ -281,7 +281,7 @@ class PairData(RowData):
             tensor([0, 1])
         """
         self.ensure_setup()
-        ids = self.source_tokenizer.encode_batch(texts)
+        ids = self.source_tokenizer.encode_batch(several(texts))
         if len(ids) and ids.lengths.max() > self.options.context_length:
             row = int(ids.lengths.argmax())
             raise UserError(
@@ -290,7 +290,12 @@ class PairData(RowData):
             )
         nothing = RaggedIds(np.array([PAD_ID], ids.ids.dtype), np.zeros(len(ids) + 1, np.int64))
         batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
-        return TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing))
+        return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing)))
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        target = SentenceTokenizer.from_json(card["tokenizer"])
+        source = card["source_tokenizer"]
+        self.reader = PairTokenizers(SentenceTokenizer.from_json(source) if source else target, target)
 
     def lookup(self) -> Pairs:
         return Pairs(self.encoded.source.lengths, self.encoded.target.lengths)

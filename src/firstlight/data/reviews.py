@@ -17,6 +17,7 @@ from firstlight.data.batches import (
     Rows,
     TableLoader,
     TrainingBatches,
+    several,
 )
 from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
 from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
@@ -25,6 +26,7 @@ from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
 
 
@@ -92,6 +94,7 @@ class ReviewData(RowData):
     tokenizer: Tokenizer
     targets: NDArray[np.int64]
     table: TokenTable
+    reader: tuple[Tokenizer | None, list[str] | None] = (None, None)  # of a trained network that is to read other data
 
     @takes(ReviewOptions)
     def __init__(self, **options: Any) -> None:
@@ -100,13 +103,13 @@ class ReviewData(RowData):
 
     def prepare_data(self) -> None:
         """Encode the texts, unless the cache has them."""
-        encode(self.source, self.options)
+        encode(self.source, self.options, *self.reader)
 
     def setup(self, stage: str = "fit") -> None:  # noqa: ARG002  (all splits live in one table)
         """Open the encoded texts. All splits are opened, whatever the stage."""
         if hasattr(self, "table"):
             return
-        self.encoded = encode(self.source, self.options)
+        self.encoded = encode(self.source, self.options, *self.reader)
         self.tokenizer = self.encoded.tokenizer
         self.targets = targets_of(self.encoded.labels, self.options.labels)
         self.class_names = class_names_of(self.options.labels, self.encoded.label_names, self.options.class_names)
@@ -208,11 +211,15 @@ class ReviewData(RowData):
             tensor([0, 1])
         """
         self.ensure_setup()
-        ids = self.tokenizer.encode_batch(texts)
+        ids = self.tokenizer.encode_batch(several(texts))
         options = self.options
         table = TokenTable(ids, np.zeros(len(ids), np.int64), options.context_length, options.truncation)
         batches = EvaluationBatches(np.arange(len(ids)), options.evaluation_batch_size)
-        return TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table)
+        return self.signed(TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table))
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+        self.reader = (tokenizer, card["label_names"])
 
     def lookup(self) -> Rows:
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader
+from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
 from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split, options_from, takes
@@ -28,7 +28,8 @@ from firstlight.data.windows import (
     join,
 )
 from firstlight.errors import UserError
-from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id, writer_of
 from firstlight.text.tokenizers import PAD_ID
 
 log = logging.getLogger(__name__)
@@ -160,7 +161,11 @@ class StreamData(TableData):
             >>> [batch.texts for batch in data.text_dataloader(["ROMEO.", ""])]
             [['ROMEO.'], ['']]
         """
-        return TableLoader(Prompts(texts), range(len(texts)))
+        return TableLoader(Prompts(several(texts)), range(len(texts)))
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+        self.reader = writer_of(tokenizer)
 
     def evaluation_loader(self, split: str) -> TableLoader:
         """Return a split once, in windows that do not overlap. split: `train`, `validation` or `test`."""

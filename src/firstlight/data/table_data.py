@@ -1,6 +1,6 @@
 """The base class of the data modules: loaders yield indices, and tokens are looked up in a table on the device."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from firstlight.data.batches import (
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
+
+Loader = TypeVar("Loader", bound=TableLoader)
 
 
 class TrainingWords(NamedTuple):
@@ -109,19 +111,49 @@ class TableData(LightningDataModule):
         """Return a loader of training batches, which starts at the step of the trainer, if one asks for it."""
         trainer = self.trainer
         if trainer is None or not self.is_asked_by_trainer:
-            return PassLoader(dataset, batches, self.look_up, num_workers=self.options.num_workers)
+            return self.signed(PassLoader(dataset, batches, self.look_up, num_workers=self.options.num_workers))
         per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
 
         def current_batch() -> int:
             taken = batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches)
             return taken % per_epoch if trainer.overfit_batches else taken  # type: ignore[attr-defined]
 
-        return ResumableLoader(dataset, batches, current_batch, num_workers=self.options.num_workers)
+        return self.signed(ResumableLoader(dataset, batches, current_batch, num_workers=self.options.num_workers))
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
         """Return a loader of evaluation batches, each once."""
         look_up = None if self.is_asked_by_trainer else self.look_up
-        return TableLoader(dataset, batches, num_workers=self.options.num_workers, look_up=look_up)
+        return self.signed(TableLoader(dataset, batches, num_workers=self.options.num_workers, look_up=look_up))
+
+    def signed(self, loader: Loader) -> Loader:
+        """Return a loader that knows how its texts were encoded, so that a module can refuse another vocabulary."""
+        loader.reading = self.reading
+        return loader
+
+    def reading(self) -> dict[str, Any]:
+        """Return what turns texts into ids and ids into classes, in plain types: the tokenizers and the class names."""
+        return {"tokenizer": self.tokenizer.to_json(), **self.card()}
+
+    def use_vocabulary_of(self, module: Any) -> None:
+        """Encode the texts as a trained module does, with its vocabulary and its classes.
+
+        Call it before the data is set up, to test or train a module on data that it was not built for.
+
+        Args:
+            module: A LightningModule of `for_data` or `load_from_checkpoint`.
+
+        Raises:
+            ValueError: If the data is set up already, or the module knows no vocabulary.
+        """
+        if hasattr(self, "table"):
+            raise ValueError("the data is set up already; call use_vocabulary_of right after the constructor")
+        if module.card is None:
+            raise ValueError("the module knows no vocabulary; build it by for_data or load_from_checkpoint")
+        self.read_as(module.card)
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        """Take the tokenizers and the names of the labels from the card of a checkpoint."""
+        raise NotImplementedError
 
     def look_up(self, batch: Any) -> Any:
         """Return a batch of tokens on the CPU for a batch of indices."""

@@ -57,7 +57,9 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     try:
         damaged = _damaged_part(Path(path))
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such checkpoint; train the run first") from None
+        last = Path(path).with_name("last.ckpt")
+        remedy = f"use {last.name}, which exists" if last.is_file() else "train the run first"
+        raise UserError(f"{path}: there is no such checkpoint; {remedy}") from None
     except IsADirectoryError:
         raise UserError(f"{path} is a folder, not a checkpoint") from None
     except PermissionError:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from firstlight.data.reviews import ReviewData
 from firstlight.data.tables import ReviewBatch
 from firstlight.lit.losses import classification_loss, disagreement, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
@@ -71,6 +72,7 @@ class Classification(Training):
     """
 
     kind = "classifier"
+    data_type = ReviewData
 
     def __init__(
         self,

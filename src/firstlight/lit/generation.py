@@ -5,6 +5,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from firstlight.data.streams import StreamData
 from firstlight.data.tables import PromptBatch, TokenBatch
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
@@ -44,6 +45,7 @@ class Generation(Training):
     """
 
     kind = "generator"
+    data_type = StreamData
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
-from firstlight.errors import arguments_of
+from firstlight.errors import UserError, arguments_of
 from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
 from firstlight.lit.counted_evidence import count_evidence
 from firstlight.lit.networks import CONFIGS, build_network, network_of_card, plain
@@ -74,16 +74,19 @@ class Training(LightningModule):
     """
 
     kind: ClassVar[str]  # what a checkpoint calls its network
+    data_type: ClassVar[type[TableData]]  # what for_data takes
     card: dict[str, Any] | None = None
 
     def __init__(
         self, network: nn.Module, optimizer: OptimizerFactory | None = None, schedule: ScheduleFactory | None = None
     ) -> None:
         super().__init__()
-        for name, factory in (("optimizer", optimizer), ("schedule", schedule)):
-            if factory is not None and not callable(factory):
+        given: dict[str, Any] = {"optimizer": optimizer, "schedule": schedule}
+        for name, value in given.items():
+            if value is not None and not callable(value):
+                shown = repr(value) if isinstance(value, str) else f"an object of type {type(value).__name__}"
                 raise TypeError(
-                    f"{name}={factory!r} must be a function, such as functools.partial(torch.optim.AdamW, lr=1e-3)"
+                    f"{name}={shown} must be a function, such as functools.partial(torch.optim.AdamW, lr=1e-3)"
                 )
         self.network = network
         self.optimizer_factory = default_optimizer() if optimizer is None else optimizer
@@ -127,8 +130,10 @@ class Training(LightningModule):
         """
         if lr is not None and optimizer is not None:
             raise TypeError("lr is the rate of the default optimizer; give the rate to your own optimizer instead")
-        data.prepare_data()
-        data.setup("fit")
+        if not isinstance(data, cls.data_type):
+            expected = cls.data_type.__name__
+            raise TypeError(f"{cls.__name__} requires data of type {expected}, not {type(data).__name__}")
+        data.ensure_setup()
         of_network, of_module = cls._divided(options, has_network=network is not None)
         config = None
         if network is None:
@@ -194,6 +199,36 @@ class Training(LightningModule):
         """Return a `TrainingLoss`, unless the trainer has one."""
         callbacks: list[Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
         return [] if any(isinstance(each, TrainingLoss) for each in callbacks) else [TrainingLoss(every_epoch=True)]
+
+    def on_train_start(self) -> None:
+        """Refuse data that was encoded otherwise than this module reads it."""
+        self._refuse_other_readings(self.trainer.train_dataloader)
+
+    def on_validation_start(self) -> None:
+        """Refuse data that was encoded otherwise than this module reads it."""
+        self._refuse_other_readings(self.trainer.val_dataloaders)
+
+    def on_test_start(self) -> None:
+        """Refuse data that was encoded otherwise than this module reads it."""
+        self._refuse_other_readings(self.trainer.test_dataloaders)
+
+    def on_predict_start(self) -> None:
+        """Refuse data that was encoded otherwise than this module reads it."""
+        self._refuse_other_readings(self.trainer.predict_dataloaders)
+
+    def _refuse_other_readings(self, loaders: Any) -> None:
+        """Raise UserError if a loader's data module has another vocabulary, or other classes, than this module."""
+        for loader in loaders if isinstance(loaders, list | tuple) else [loaders]:
+            reading = getattr(loader, "reading", None)
+            if reading is None or self.card is None:
+                continue
+            other = [name for name, value in reading().items() if value != self.card.get(name)]
+            if other:
+                what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
+                raise UserError(
+                    f"the data has another {what} than the network was trained with; "
+                    "call data.use_vocabulary_of(module) right after the data module is made"
+                )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Put the card into the checkpoint."""

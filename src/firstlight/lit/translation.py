@@ -5,7 +5,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstlight.data.pairs import IGNORED, PairBatch
+from firstlight.data.pairs import IGNORED, PairBatch, PairData
 from firstlight.decoding.beam import Search, translate
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
@@ -51,6 +51,7 @@ class Translation(Training):
     """
 
     kind = "encoder_decoder"
+    data_type = PairData
 
     def __init__(
         self,

@@ -140,7 +140,7 @@ def _explore_task(options: ExploreOptions) -> Path:
 def read_config(folder: RunFolder) -> dict[str, Any]:
     """The resolved config of a run, from its own file: what its checkpoint says too, but without torch."""
     from omegaconf import OmegaConf
-    from yaml import YAMLError  # type: ignore[import-untyped]
+    from yaml import YAMLError
 
     try:
         config: Any = OmegaConf.to_container(OmegaConf.load(folder.config_file))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+import yaml
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, InstantiationException
 from hydra.experimental.callback import Callback
@@ -82,6 +83,10 @@ def explained() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error)) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{mark.name}:{mark.line + 1}" if mark is not None else "a file of settings"
+        raise UserError(f"{where}: it is not valid YAML ({error.problem}); correct it") from error
 
 
 class CheckBeforeRun(Callback):
@@ -243,6 +248,10 @@ def explain(error: Exception) -> str:
         return f"{group}={choice_path}: no such choice; there are {', '.join(config_files.choices(group))}"
     if misfit := re.search(r"In '(\w+)/([^']+)': ConfigKeyError.*Key '(\w+)' not in '", message, re.DOTALL):
         missing_key = f"{misfit[1]}.{misfit[3]}"
+        if misfit[1] == "task" and misfit[3] == "task":
+            return f"conf/task/{misfit[2]}.yaml: the first line of a task must be `# @package _global_`; add it"
+        if misfit[1] != "model":
+            return f"{misfit[1]}={misfit[2]}: its file sets {misfit[3]}, which is not a key here; correct the file"
         return f"{misfit[1]}={misfit[2]} is not for this task, whose network has no {missing_key}; choose another"
     if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
         return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"

@@ -21,8 +21,12 @@ Loaded = LoadedClassifier | LoadedGenerator | LoadedTranslator
 
 def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> Loaded:
     """Return a run as an object, as described at `firstlight.load`. Raises UserError."""
-    folder = find_run(str(run), Path(log_dir))
-    path = checkpoint_of(folder, checkpoint)
+    if Path(run).suffix == ".ckpt":  # of a run, or of a Trainer in a notebook
+        path = Path(run)
+        folder = RunFolder(path.absolute().parents[1])
+    else:
+        folder = find_run(str(run), Path(log_dir))
+        path = checkpoint_of(folder, checkpoint)
     content = read_checkpoint(path)
     card = content[CARD]
     kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
