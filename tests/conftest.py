@@ -12,6 +12,7 @@ import pytest
 import torch
 from filelock import FileLock
 
+from firstlight.data.samples import movies, reviews
 from firstlight.data.samples.reviews import generate
 from tests_support import NO_NETWORK, Process, Scripts, end_fork_server, wait_until
 
@@ -58,6 +59,14 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 def sample_cache(made_once: Callable[[str, Callable[[Path], None]], Path]) -> str:
     """An override that lets all runs on the generated sample generate and encode it once."""
     return f"paths.cache_dir={made_once('sample', lambda folder: None)}"
+
+
+@pytest.fixture
+def small_sample(made_once: Callable[[str, Callable[[Path], None]], Path], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make the generated reviews and film sentences few in this process; returns an override for their own cache."""
+    for sample, (training, rest) in {reviews: (1_000, 100), movies: (300, 30)}.items():
+        monkeypatch.setattr(sample, "SPLITS", {"train": training, "validation": rest, "test": rest})
+    return f"paths.cache_dir={made_once('small-sample', lambda folder: None)}"
 
 
 @pytest.fixture

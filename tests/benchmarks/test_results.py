@@ -2,16 +2,18 @@
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from omegaconf import OmegaConf
 
-from tests_support import ROOT
+from tests_support import ROOT, Scripts, captured
 
 SCRIPT = ROOT / "benchmarks" / "results.py"
 
@@ -93,35 +95,61 @@ def test_an_aim_is_reached_by_the_mean_or_not(
     assert verdict in results.page(plan_of(metric, [line]), tmp_path)
 
 
-def test_a_plan_is_measured_once_and_gone_on_with(tmp_path: Path) -> None:
-    quick = "data.source=sample task=stars model=tiny data.max_train_rows=97 trainer.max_steps=2"
+@pytest.fixture(params=["in this process", pytest.param("in processes", marks=pytest.mark.slow)])
+def start(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
+    """What starts the scripts of a plan.
+
+    A script in this process gets the same command line; tests/runs/ has their true processes.
+    """
+    if request.param == "in processes":
+        return subprocess.run
+
+    def run(command: list[str], *, cwd: Path, stdout: Any, **_: Any) -> Any:
+        python, script, *arguments = command
+        assert (python, Path(script).parent, cwd) == (sys.executable, ROOT / "src", ROOT)
+        done = Scripts(tmp_path).run(Path(script).stem, *arguments)
+        stdout.write(done.stdout + done.stderr)
+        return done
+
+    return run
+
+
+def test_a_plan_is_measured_once_and_gone_on_with(
+    results: Any, start: Callable[..., Any], tmp_path: Path, reviews_folder: Path
+) -> None:
+    quick = f"data.path={reviews_folder} task=stars model=tiny data.max_train_rows=97 trainer.max_steps=2"
     lines = [
-        {"name": "tiny", "title": "tiny", "train": quick, "seeds": [1, 2]},
+        {"name": "tiny", "title": "tiny", "train": f"{quick} ++callbacks.confusion_matrix=null", "seeds": [1, 2]},
         {
             "name": "counted",
             "title": "TF-IDF",
-            "baseline": "--task stars --data.source sample --data.max-train-rows 97",
+            "baseline": f"--task stars --data.path {reviews_folder} --data.max-train-rows 97",
         },
     ]
     OmegaConf.save(OmegaConf.create(plan_of("accuracy", lines)), tmp_path / "plan.yaml")
 
-    def measure(*options: str) -> subprocess.CompletedProcess[str]:
+    def measure(*options: str) -> str:
         where = ["--plan", tmp_path / "plan.yaml", "--folder", tmp_path / "runs", "--page", tmp_path / "page.md"]
-        command = [sys.executable, SCRIPT, *map(str, where), *options]
-        environment = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=500)
+        arguments = [str(SCRIPT), *map(str, where), *options]
+        with (
+            captured() as (out, _),
+            patch.object(sys, "argv", arguments),
+            patch.object(results, "subprocess", SimpleNamespace(run=start)),
+        ):
+            results.main()
+        return out.getvalue()
 
-    assert measure("--only", "tsak").returncode == 1
+    with pytest.raises(SystemExit, match=r"^--only tsak: the sections are task$"):
+        measure("--only", "tsak")
     first = measure("--seeds", "1")
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert first.stdout.count("python src/train.py") == 1
-    assert first.stdout.count("python src/baseline.py") == 1
+    assert first.count("python src/train.py") == 1
+    assert first.count("python src/baseline.py") == 1
     page = (tmp_path / "page.md").read_text()
     assert "(1)" in next(line for line in page.splitlines() if line.startswith("| tiny"))
     assert "(1)" not in next(line for line in page.splitlines() if line.startswith("| TF-IDF"))
     before = (tmp_path / "runs" / "task" / "tiny" / "seed-1" / "metrics.json").read_bytes()
     again = measure()
-    assert again.stdout.count("python src/train.py") == 1, "the second seed alone"
-    assert "seed=2" in again.stdout
+    assert again.count("python src/train.py") == 1, "the second seed alone"
+    assert "seed=2" in again
     assert (tmp_path / "runs" / "task" / "tiny" / "seed-1" / "metrics.json").read_bytes() == before
     assert "(2)" in (tmp_path / "page.md").read_text()

@@ -41,9 +41,9 @@ def benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
 
 
 @pytest.fixture
-def sample(sample_cache: str) -> list[str]:
+def sample(small_sample: str) -> list[str]:
     """Overrides that take the generated sample, which is generated and encoded once for all tests."""
-    return ["data.source=sample", sample_cache]
+    return ["data.source=sample", small_sample]
 
 
 def test_generation_compares_the_cache_with_recomputing(benchmark: Benchmark) -> None:
@@ -69,6 +69,7 @@ def test_a_mistake_in_an_override_is_answered_as_by_a_run(
     assert printed.err == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
 
 
+@pytest.mark.usefixtures("small_sample")
 def test_encoding_compares_three_encodings_and_two_starts(benchmark: Benchmark) -> None:
     printed = benchmark("encoding", "--texts", "60", "--repeats", "1", "--source", "sample")
     assert names(printed) == ["words", "words", "subwords", "characters", "cold", "cached", "ratio"]

@@ -1,8 +1,8 @@
-"""What tests of loggers share: one sweep over a task of every kind, told to every logger."""
+"""What tests of loggers share: a sweep over a task of every kind, told to every logger."""
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,8 @@ from firstlight.data.options import Preparation
 from firstlight.data.samples import pairs
 from firstlight.data.text_sources import sample_text
 from tests_support import Scripts
-from wandb_files import Run, no_key, runs_below
+from wandb_files import ALIKE, TASKS, Run, no_key, runs_below
 
-TASKS = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
 EDITION = """*** START OF THE PROJECT GUTENBERG EBOOK 0 ***
 
 THE LOST LAMP
@@ -79,17 +78,28 @@ def write_data(folder: Path, reviews: Path) -> None:
 
 @pytest.fixture(scope="session")
 def logged(made_once: Callable[[str, Callable[[Path], None]], Path], data_folder: Path) -> Callable[[str], Run]:
-    """The run of a task, of one sweep over TASKS that was told to every logger there is, and to one of somebody's."""
-    folder = made_once("logged", lambda folder: log_a_sweep(folder, data_folder))
-    runs = {run.folder.name.removeprefix("task-"): run for run in runs_below(folder / "logs" / "sweeps")}
-    assert set(runs) == set(TASKS)
-    return runs.__getitem__
+    """The run of a task, of a sweep over tasks that was told to every logger there is, and to one of somebody's.
+
+    The tasks that only slow tests ask for have a sweep of their own.
+    """
+    runs: dict[str, Run] = {}
+
+    def run_of(task: str) -> Run:
+        if task not in runs:
+            tasks = ALIKE if task in ALIKE else [other for other in TASKS if other not in ALIKE]
+            folder = made_once(f"logged-{'-'.join(tasks)}", lambda folder: log_a_sweep(folder, data_folder, tasks))
+            found = {run.folder.name.removeprefix("task-"): run for run in runs_below(folder / "logs" / "sweeps")}
+            assert set(found) == set(tasks)
+            runs.update(found)
+        return runs[task]
+
+    return run_of
 
 
-def log_a_sweep(folder: Path, data_folder: Path) -> None:
+def log_a_sweep(folder: Path, data_folder: Path, tasks: Sequence[str]) -> None:
     (folder / "my_logger.py").write_text(OWN_LOGGER, encoding="utf-8")
     overrides = [
-        *(f"task={','.join(TASKS)}", "model=tiny", "context_length=61", "logger=many", "test=true"),
+        *(f"task={','.join(tasks)}", "model=tiny", "context_length=61", "logger=many", "test=true"),
         *("+logger.own._target_=my_logger.Lines", "+logger.own.folder=${paths.output_dir}"),
         *("trainer.max_epochs=2", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=2"),
         *("trainer.limit_val_batches=2", "trainer.limit_test_batches=2", "trainer.accelerator=cpu"),

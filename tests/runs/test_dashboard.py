@@ -15,12 +15,11 @@ from omegaconf import OmegaConf
 
 from firstlight.runs import dashboard
 from tests_support import ROOT, Done, Scripts
-from wandb_files import Run
+from wandb_files import OF_EVERY_TASK, TASKS, Run
 
-EVERY_TASK = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
 TASKS_OF = {
-    "Comparison": EVERY_TASK,
-    "All runs": EVERY_TASK,
+    "Comparison": TASKS,
+    "All runs": TASKS,
     "Classifiers": ("sentiment", "stars"),
     "Ordered classes": ("stars",),
     "Generators": ("names", "shakespeare", "review_text"),
@@ -108,7 +107,7 @@ def names_in(run: Run) -> dict[str, set[str]]:
     }
 
 
-@pytest.mark.parametrize("task", EVERY_TASK)
+@OF_EVERY_TASK
 def test_everything_that_a_panel_shows_is_in_real_runs(workspace, logged: Callable[[str], Run], task: str) -> None:
     run = logged(task)
     there = names_in(run)
@@ -127,13 +126,14 @@ def test_everything_that_a_panel_shows_is_in_real_runs(workspace, logged: Callab
     assert checked > 20
 
 
-def test_a_task_is_shown_in_no_section_of_another_kind(workspace, logged: Callable[[str], Run]) -> None:
+@OF_EVERY_TASK
+def test_a_task_is_shown_in_no_section_of_another_kind(workspace, logged: Callable[[str], Run], task: str) -> None:
     """What tells the kinds apart: else one section would do."""
+    there = names_in(logged(task))
     for section, tasks in TASKS_OF.items():
         shown = [shown_by(panel) for name, panel in panels_of(workspace) if name == section]
         wanted = {(kind, name) for each in shown for kind, names in each.items() if kind != "pattern" for name in names}
-        for task in set(EVERY_TASK) - set(tasks):
-            there = names_in(logged(task))
+        if task not in tasks:
             assert any(name not in there[kind] for kind, name in wanted), (section, task)
 
 
@@ -155,7 +155,7 @@ def test_the_four_things_that_everyone_sweeps_are_compared(workspace) -> None:
     }
 
 
-@pytest.mark.parametrize("task", EVERY_TASK)
+@OF_EVERY_TASK
 def test_the_columns_of_the_comparison_hold_what_was_typed(logged: Callable[[str], Run], task: str) -> None:
     run = logged(task)
     values = [run.config[name] for name in COMPARED]

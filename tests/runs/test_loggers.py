@@ -11,9 +11,8 @@ import yaml
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from wandb_files import Run
+from wandb_files import OF_EVERY_TASK, Run
 
-EVERY_TASK = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
 NO_METRICS = {"step", "epoch", "seconds", "told"}
 CONFUSION_FILES = {
     f"{stage}/confusion_matrix{suffix}": f"confusion_matrix/{name}.{ending}"
@@ -28,7 +27,6 @@ FILES = {  # of every figure and table: where it lies in the run's folder
     "review_text": {"val/samples": "samples/00000006.txt"},
     "translation": {"val/translations": "samples/00000006.txt", "test/translations": "samples/test.txt"},
 }
-OF_EVERY_TASK = pytest.mark.parametrize("task", EVERY_TASK)
 
 Curves = dict[str, list[tuple[int, float]]]
 
@@ -180,7 +178,7 @@ def test_every_figure_and_table_is_a_file_of_the_run_too(logged: Callable[[str],
                 assert [float(cell) for cell, _ in shown] == pytest.approx([value for _, value in shown])
 
 
-@pytest.mark.parametrize("task", ["sentiment", "stars"])
+@pytest.mark.parametrize("task", [pytest.param("sentiment", marks=pytest.mark.slow), "stars"])  # the same callback
 def test_the_confusion_matrix_in_the_folder_is_that_of_the_best_checkpoint(logged, task: str) -> None:
     run = logged(task)
     steps = dict(media_in_wandb(run))["val/confusion_matrix_table"]

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from firstlight.config import register_schemas
 from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
 from firstlight.runs.metric_names import known_metrics
-from wandb_files import Run
+from wandb_files import OF_EVERY_TASK, Run
 
 
 @cache
@@ -21,7 +21,7 @@ def composed(*overrides: str) -> DictConfig:
         return hydra.compose(CONFIG_NAME, overrides=list(overrides))
 
 
-@pytest.mark.parametrize("task", ["sentiment", "stars", "names", "shakespeare", "review_text", "translation"])
+@OF_EVERY_TASK
 def test_what_is_known_is_what_a_training_measures(task: str, logged: Callable[[str], Run]) -> None:
     history = (logged(task).folder / "history.jsonl").read_text().splitlines()
     measured = {name for line in history for name in json.loads(line) if name.startswith("val/")}

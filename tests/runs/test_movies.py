@@ -69,9 +69,9 @@ def settings_of(*overrides: str) -> dict[str, Any]:
     ],
 )
 def test_every_classifier_trains_on_the_sample_and_can_be_asked_afterwards(
-    model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, sample_cache: str
+    model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, small_sample: str
 ) -> None:
-    sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", sample_cache]
+    sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", small_sample]
     sizes += ["++callbacks.confusion_matrix=null"]
     run = scripts.train("task=movies", "data.source=sample", f"model={model}", *sizes)
     record = json.loads((run / "metrics.json").read_text())
@@ -229,14 +229,14 @@ def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> Non
 
 
 def test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest(
-    scripts: Scripts, reviews_folder: Path, sample_cache: str
+    scripts: Scripts, reviews_folder: Path, small_sample: str
 ) -> None:
     short = [
         f"data.path={reviews_folder}",
         "data.class_names=null",
         "trainer.accelerator=cpu",
         "logger=none",
-        sample_cache,
+        small_sample,
     ]
     short += ["++callbacks.confusion_matrix=null"]
     weights = []

@@ -36,16 +36,18 @@ from tests_support import Done, Scripts
 REVIEW = "It is <b>GREAT</b>, and it broke <script>alert('x')</script> after two days & 17 hours."
 SENTENCE = "There is a lamp in the garden."
 SCRIPT = "<script>alert('x')</script>"
+# Its panel is that of every generator; what differs is the tokenizer, which tests/text/test_text_tokenizers.py tests.
+OF_WORDS = pytest.param("review_text", marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
-def panel(logged: Callable[[str], Any]) -> Callable[[str], Any]:
+def panel(logged: Callable[[str], Any], trained: Callable[[str], Path]) -> Callable[[str], Any]:
     """The panel of a task's run."""
     panels: dict[str, Any] = {}
 
     def of(task: str) -> Any:
         if task not in panels:
-            panels[task] = panel_of(load(logged(task).folder))
+            panels[task] = panel_of(load(trained(task) if task == "sentiment" else logged(task).folder))
         return panels[task]
 
     return of
@@ -268,7 +270,7 @@ def written(panel: GeneratorPanel, prompt: str, **asked: Any) -> tuple[list[dict
     return events, [token for event in events for token in event.get("tokens", [])]
 
 
-@pytest.mark.parametrize("task", ["shakespeare", "review_text"])
+@pytest.mark.parametrize("task", ["shakespeare", OF_WORDS])
 def test_the_text_is_what_the_run_writes_with_that_seed(panel, task: str) -> None:
     run, prompt = panel(task).run, "the good "
     asked = {"tokens": 97, "temperature": 0.7, "top_k": 5, "top_p": 0.9, "seed": 3}
@@ -382,7 +384,11 @@ def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "example"), [("names", "Ma"), ("shakespeare", "ROMEO."), ("review_text", "do not"), ("stars", None)]
+    ("task", "example"),
+    [
+        *(("names", "Ma"), ("shakespeare", "ROMEO."), ("stars", None)),
+        pytest.param("review_text", "do not", marks=pytest.mark.slow),  # it needs a training that no other test needs
+    ],
 )
 def test_examples_suit_the_run(panel, task: str, example: str | None) -> None:
     assert (example or classifier.EXAMPLES[0]) in panel(task).examples()
@@ -686,9 +692,9 @@ def test_a_character_that_the_run_cannot_read_is_the_last_event(panel) -> None:
         )
 
 
-def test_every_panel_can_be_warmed_up(panel) -> None:
-    for task in ("stars", "names", "translation", "review_text"):
-        warm_up(panel(task))
+@pytest.mark.parametrize("task", ["stars", "names", "translation", OF_WORDS])
+def test_every_panel_can_be_warmed_up(panel, task: str) -> None:
+    warm_up(panel(task))
 
 
 # --- the command line ---

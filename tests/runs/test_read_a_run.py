@@ -134,8 +134,8 @@ def plain_reviews(count: int) -> list[dict[str, str | int]]:
     return [review for review in generate(5 * count, seed=9) if '"' not in str(review["text"])][:count]
 
 
-def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path: Path, sample_cache: str) -> None:
-    quick = ["trainer.max_steps=1", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", sample_cache]
+def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path: Path, small_sample: str) -> None:
+    quick = ["trainer.max_steps=1", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", small_sample]
     run = scripts.train("model=tiny", "data.source=auto", *quick)
     own = tmp_path / "data" / "amazon_reviews"
     own.mkdir(parents=True)

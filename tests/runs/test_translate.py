@@ -609,15 +609,19 @@ def write_lines(folder: Path, sources: Sequence[str], targets: Sequence[str], sp
 
 
 GOOD = (["a dog"] * 20, ["ein Hund"] * 20)
+ALSO_BELOW = pytest.mark.slow  # tests/data/ has the same message for either side, without the composition of a training
 
 
 @pytest.mark.parametrize(
     ("sources", "targets", "message"),
     [
         (["a dog"] * 21, GOOD[1], "train.en:21: "),
-        (GOOD[0], ["ein Hund"] * 23, "train.de:21: "),
+        pytest.param(GOOD[0], ["ein Hund"] * 23, "train.de:21: ", marks=ALSO_BELOW),
         (["a dog", " \t", *["a dog"] * 18], GOOD[1], "train.en:2: column en is empty; fill it in, or remove the pair"),
-        (GOOD[0], [*["ein Hund"] * 19, ""], "train.en:20: column de is empty; fill it in, or remove the pair"),
+        pytest.param(
+            *(GOOD[0], [*["ein Hund"] * 19, ""], "train.en:20: column de is empty; fill it in, or remove the pair"),
+            marks=ALSO_BELOW,
+        ),
     ],
     ids=["more sources", "more targets", "empty source", "empty target"],
 )
@@ -630,8 +634,15 @@ def test_lines_that_are_no_pairs_are_named(
     assert_one_line(done, f"pairs/{message}")
 
 
-@pytest.mark.parametrize("split", ["train", "validation", "test"])
-@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(
+    ("split", "side"),
+    [
+        *(("train", 0), ("validation", 1)),
+        # tests/data/test_pairs.py has every side and split, without the composition of a training
+        *(pytest.param(*which, marks=pytest.mark.slow) for which in (("train", 1), ("validation", 0))),
+        *(pytest.param("test", side, marks=pytest.mark.slow) for side in (0, 1)),
+    ],
+)
 def test_a_sentence_beyond_the_context_is_named_in_any_split(split: str, side: int, scripts: Scripts) -> None:
     (scripts.folder / "pairs").mkdir()
     for name in ("train", "validation", "test"):
@@ -648,10 +659,12 @@ def test_a_sentence_beyond_the_context_is_named_in_any_split(split: str, side: i
     ("rows", "options", "message"),
     [
         ([{"en": "a"}], [], "de"),
-        ([{"english": "a", "german": "b"}], [], "en"),
+        pytest.param([{"english": "a", "german": "b"}], [], "en", marks=ALSO_BELOW),
         ([{"en": "a", "de": "b"}], ["data.target_column=fr"], "fr"),
         ([{"en": "a", "de": 7}], [], "rows.jsonl:1: column de holds 7, not a text"),
-        ([{"en": "a", "de": None}], [], "rows.jsonl:1: column de holds None, not a text"),
+        pytest.param(
+            *([{"en": "a", "de": None}], [], "rows.jsonl:1: column de holds None, not a text"), marks=ALSO_BELOW
+        ),
     ],
 )
 def test_columns_that_are_not_there_are_named(
