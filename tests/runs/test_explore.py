@@ -95,6 +95,7 @@ def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts)
     assert drawn(generator) == sorted([*data, *own_figures, *inside])
 
 
+@pytest.mark.slow  # which figures fit it, test_traits_say_what_fits says; the other runs of this file draw each of them
 def test_a_generator_of_the_words_of_reviews_has_the_figures_of_both(scripts: Scripts, reviews_folder: Path) -> None:
     sizes = ["model=tiny", "context_length=13", "trainer.max_steps=5", "trainer.accelerator=cpu"]
     run = scripts.train("task=review_text", f"data.path={reviews_folder}", *sizes)
@@ -307,6 +308,9 @@ def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_mo
          {"classifier", "attention", "looks_back", "stars"}, {"encoded"}),
         ({"positions": "rotary", "causal": False}, {"preparation": "lines"},
          {"generator", "attention", "encoded", "characters"}, {"looks_back", "words", "classifier"}),
+        ({"positions": "sinusoidal", "causal": True}, {"preparation": "text", "labels": "stars"},
+         {"generator", "reviews", "stars", "words", "attention", "looks_back", "encoded", "embedding"},
+         {"characters", "classifier"}),
         ({"positions": "none", "causal": False, "num_decoder_layers": None}, {"source_column": "en"},
          {"translator", "pairs", "looks_back", "words"}, {"encoded", "generator"}),
     ],
