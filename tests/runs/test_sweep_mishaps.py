@@ -90,14 +90,14 @@ def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_goes_on
     scripts: Scripts, quick: list[str]
 ) -> None:
     pytest.importorskip("optuna")
-    search = [*quick, "hparams_search=optuna", "hydra.sweeper.n_trials=3", "model.num_heads=1,3"]
+    search = [*quick, "hparams_search=optuna", "hydra.sweeper.n_trials=2", "model.num_heads=1,3"]
     done = scripts.run("train", *search)
     assert done.returncode == 1
     assert "model.dim=16 is not divisible by model.num_heads=3" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stdout + done.stderr
     folder = scripts.folder / "logs" / "sweeps" / "mine"
     finished = {path.parent.name for path in folder.glob("*/metrics.json")}
-    assert len(finished) == done.stdout.count("The run is in") < 3
+    assert len(finished) == done.stdout.count("The run is in") == 1
     before = contents(folder)
     again = scripts.run("train", *search)
     assert again.returncode == 0, "no trial of this call failed"
