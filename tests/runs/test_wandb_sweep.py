@@ -121,6 +121,10 @@ def test_hyperband_asks_at_least_three_times_in_a_run() -> None:
     assert bands[-1] < trainer.max_epochs * an_epoch == 32
 
 
+# Its parts are tested in every run: the values of the command above, the group in
+# test_wandb.py::test_the_runs_of_a_sweep_of_wandbs_own_are_a_group, and what W&B is sent in test_loggers.py. The ids of
+# the run and the sweep are read by W&B itself.
+@pytest.mark.slow
 def test_a_job_of_an_agent_is_a_run_of_the_sweep(tmp_path: Path, reviews_folder: Path) -> None:
     """The command itself, with less to do; the agent's environment as wandb_agent.py sets it."""
     sweep = sweep_of("bayes_hyperband")
