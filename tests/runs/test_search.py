@@ -179,7 +179,12 @@ def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_train
 
 
 @pytest.mark.parametrize(
-    "changed", [["dropout=interval(0.0, 0.4)"], ["optimized_metric=val/accuracy"], ["model.num_layers=1"]]
+    "changed",
+    [
+        ["dropout=interval(0.0, 0.4)"],
+        ["optimized_metric=val/accuracy"],
+        pytest.param(["model.num_layers=1"], marks=pytest.mark.slow),  # another space, as the first
+    ],
 )
 def test_another_search_under_the_same_name_is_refused(changed: list[str], whole: Scripts, command: list[str]) -> None:
     key = changed[0].partition("=")[0]
