@@ -66,7 +66,8 @@ def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
 
 
 def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) -> None:
-    quick = ["task=mine", "model=logistic", "trainer.max_steps=2", "logger=none", "trainer.accelerator=cpu"]
+    quick = ["task=mine", "model=logistic", "trainer.max_steps=1", "logger=none", "trainer.accelerator=cpu"]
+    quick += ["test=false", "++callbacks.confusion_matrix=null"]
     done = own.run("train", "-m", *quick, "seed=1,2", "dry_run=true")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("waiting") == 2

@@ -32,7 +32,7 @@ def test_two_processes_measure_what_one_does_with_twice_the_batch(
     trainer: list[str], scripts: Scripts, as_one_and_two: list[str], by_one: Path
 ) -> None:
     two = ["data.batch_size=20", "hydra.run.dir=two", *trainer]
-    done = scripts.run_alone("train", *as_one_and_two, *two, fresh="trainer=ddp_sim" not in trainer)
+    done = scripts.run_alone("train", *as_one_and_two, *two, fresh=False)
     assert done.returncode == 0, done.stderr
     runs = (by_one, scripts.folder / "two")
     one, two = (json.loads((run / "metrics.json").read_text()) for run in runs)

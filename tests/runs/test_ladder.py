@@ -2,17 +2,27 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
-from tests_support import Scripts
+import pytest
+
+from tests_support import Done, Scripts
 
 QUICK = ["data.source=sample", "trainer.max_epochs=1", "trainer.limit_train_batches=3", "trainer.limit_val_batches=1"]
 
 
-def test_the_rungs_are_trained_one_after_the_other_and_shown_beside_the_post(scripts: Scripts) -> None:
+@pytest.fixture(scope="module")
+def climbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+    """What a ladder of three rungs showed, and the folder of its sweep."""
+    scripts = Scripts(tmp_path_factory.mktemp("ladder"))
     done = scripts.run("train", "experiment=post/names_ladder", "ladder=one_head,heads,pre_norm", *QUICK)
+    return done, scripts.folder / "logs" / "sweeps" / "names_ladder"
+
+
+def test_the_rungs_are_trained_one_after_the_other_and_shown_beside_the_post(climbed: tuple[Done, Path]) -> None:
+    done, folder = climbed
     assert done.returncode == 0, done.stderr
-    folder = scripts.folder / "logs" / "sweeps" / "names_ladder"
     with (folder / "ladder.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["rung"] for row in rows] == ["one_head", "heads", "pre_norm"]
@@ -24,15 +34,14 @@ def test_the_rungs_are_trained_one_after_the_other_and_shown_beside_the_post(scr
         assert rung in done.stdout
 
 
-def test_a_rung_that_was_not_finished_is_left_out(scripts: Scripts) -> None:
-    done = scripts.run("train", "experiment=post/names_ladder", "ladder=one_head,heads", *QUICK)
-    assert done.returncode == 0, done.stderr
-    folder = scripts.folder / "logs" / "sweeps" / "names_ladder"
+def test_a_rung_that_was_not_finished_is_left_out(climbed: tuple[Done, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "names_ladder"
+    shutil.copytree(climbed[1], folder)
     record = folder / "ladder-one_head" / "metrics.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "failed"}))
     show(folder)
     with (folder / "ladder.csv").open(encoding="utf-8", newline="") as file:
-        assert [row["rung"] for row in csv.DictReader(file)] == ["heads"]
+        assert [row["rung"] for row in csv.DictReader(file)] == ["heads", "pre_norm"]
 
 
 def show(folder: Path) -> None:

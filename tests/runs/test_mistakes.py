@@ -65,7 +65,12 @@ def test_an_impossible_combination_names_the_keys_and_the_remedy(scripts: Script
     )
 
 
-@pytest.mark.parametrize("argument", ["dropuot=0.2", "model.dim=50", "--help"])
+# `firstlight train`, which calls the same function as src/train.py, answers a wrong key and --help without torch in
+# test_main.py::test_an_answer_does_not_wait_for_what_it_does_not_need.
+@pytest.mark.parametrize(
+    "argument",
+    ["model.dim=50", *(pytest.param(argument, marks=pytest.mark.slow) for argument in ("dropuot=0.2", "--help"))],
+)
 def test_an_answer_does_not_wait_for_torch(argument: str, scripts: Scripts) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", str(ROOT / "src" / "train.py"), argument, "model.num_heads=3"],

@@ -13,16 +13,24 @@ from firstlight.errors import Interrupted
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.jobs import Job
 from firstlight.runs.sweep import Runner
-from tests_support import Scripts
+from tests_support import Scripts, contents
+
+NAME = "lr (new)"  # any name that a folder may have
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def quick(tiny_training: list[str]) -> list[str]:
     return [*tiny_training, "trainer.max_steps=2", "logger=none", "sweep.name=mine"]
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, quick: list[str]) -> tuple[Scripts, list[str]]:
+    """Where a sweep of two jobs has finished, and its command line."""
+    scripts = Scripts(tmp_path_factory.mktemp("finished"))
+    sweep = ["-m", *quick[:-1], f"sweep.name='{NAME}'", "seed=1,2"]
+    done = scripts.run("train", *sweep)
+    assert done.returncode == 0, done.stderr
+    return scripts, sweep
 
 
 @pytest.mark.parametrize(
@@ -34,15 +42,20 @@ def contents(folder: Path) -> dict[str, bytes]:
     ],
 )
 def test_a_finished_job_does_not_stand_in_for_one_that_would_be_measured_otherwise(
-    change: str, key: str, scripts: Scripts, quick: list[str]
+    change: str, key: str, finished: tuple[Scripts, list[str]]
 ) -> None:
-    assert scripts.run("train", "-m", *quick, "seed=1,2").returncode == 0
+    scripts, sweep = finished
     before = contents(scripts.folder / "logs" / "sweeps")
-    done = scripts.run("train", "-m", *quick, "seed=1,2", change)
+    done = scripts.run("train", *sweep, change)
     assert done.returncode == 2
     assert f"is a finished run of another {key}; give this sweep another sweep.name" in done.stderr
     assert contents(scripts.folder / "logs" / "sweeps") == before
-    assert scripts.run("train", "-m", *quick, "seed=1,2").returncode == 0  # what did not change is passed over
+
+
+def test_what_did_not_change_is_passed_over(finished: tuple[Scripts, list[str]]) -> None:
+    scripts, sweep = finished
+    before = contents(scripts.folder / "logs" / "sweeps")
+    assert scripts.run("train", *sweep).returncode == 0
     assert contents(scripts.folder / "logs" / "sweeps") == before
 
 
@@ -68,25 +81,23 @@ def test_several_processes_are_refused_where_lightning_would_choose_ddp_by_itsel
     assert "trainer.strategy=ddp would start the whole sweep again in each process" in done.stderr
 
 
-def test_a_sweep_may_have_any_name_that_a_folder_may_have(scripts: Scripts, tiny_training: list[str]) -> None:
-    quick = [*tiny_training, "trainer.max_steps=2", "logger=none", "sweep.name='lr (new)'"]
-    done = scripts.run("train", "-m", *quick, "seed=1,2")
-    assert done.returncode == 0, done.stderr
-    assert len(list((scripts.folder / "logs" / "sweeps" / "lr (new)").glob("*/metrics.json"))) == 2
+def test_a_sweep_may_have_any_name_that_a_folder_may_have(finished: tuple[Scripts, list[str]]) -> None:
+    scripts, _ = finished
+    assert len(list((scripts.folder / "logs" / "sweeps" / NAME).glob("*/metrics.json"))) == 2
 
 
 def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_goes_on(
     scripts: Scripts, quick: list[str]
 ) -> None:
     pytest.importorskip("optuna")
-    search = [*quick, "hparams_search=optuna", "hydra.sweeper.n_trials=3", "model.num_heads=1,3"]
+    search = [*quick, "hparams_search=optuna", "hydra.sweeper.n_trials=2", "model.num_heads=1,3"]
     done = scripts.run("train", *search)
     assert done.returncode == 1
     assert "model.dim=16 is not divisible by model.num_heads=3" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stdout + done.stderr
     folder = scripts.folder / "logs" / "sweeps" / "mine"
     finished = {path.parent.name for path in folder.glob("*/metrics.json")}
-    assert len(finished) == done.stdout.count("The run is in") < 3
+    assert len(finished) == done.stdout.count("The run is in") == 1
     before = contents(folder)
     again = scripts.run("train", *search)
     assert again.returncode == 0, "no trial of this call failed"
