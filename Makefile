@@ -23,7 +23,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 train: setup  ## The main job: train, validate and test the sentiment classifier
-	$(BIN)/python src/train.py task=sentiment model=small
+	$(BIN)/python src/train.py task=sentiment model=small threads=1
 
 results: setup  ## RESULTS.md, measured anew or gone on with: hours
 	$(BIN)/python benchmarks/results.py
