@@ -120,3 +120,10 @@ def test_a_trainer_with_metrics_predicts(bench: Any, tmp_path: Any) -> None:
     module = Classification.for_data(data, **SIZES)
     trainer = bench.trainer(Accuracy(), ConfusionMatrix(str(tmp_path)))
     assert len(trainer.predict(module, data.text_dataloader(["It broke."]))) == 1
+
+
+def test_the_accuracy_of_classes_is_refused_for_a_generator(writer_bench: Any, tmp_path: Any) -> None:
+    data = writer_bench.data()
+    for callback in (Accuracy(), ConfusionMatrix(str(tmp_path))):
+        with pytest.raises(UserError, match="require data with classes, such as ReviewData, not CharacterData"):
+            writer_bench.trainer(callback).fit(Generation.for_data(data, **SIZES), datamodule=data)

@@ -6,6 +6,7 @@ from lightning.pytorch import LightningModule, Trainer
 
 from firstlight.callbacks.publish import data_if_any
 from firstlight.data.options import Labels
+from firstlight.errors import UserError
 
 
 class Classes(NamedTuple):
@@ -19,6 +20,11 @@ class Classes(NamedTuple):
         """The classes that the data module or the module's card names; None where neither does."""
         data = data_if_any(trainer)
         if data is not None:
+            if not hasattr(data, "class_names"):
+                raise UserError(
+                    f"Accuracy and ConfusionMatrix require data with classes, such as ReviewData, not "
+                    f"{type(data).__name__}; remove the callback"
+                )
             return cls(list(data.class_names), data.has_ordered_classes)
         card = getattr(pl_module, "card", None) or {}
         if not card.get("class_names"):
