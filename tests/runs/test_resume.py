@@ -215,7 +215,8 @@ def test_any_moment_will_do(
     training: list[str],
     interrupt_at: Interrupt,
 ) -> None:
-    training = [*training, f"trainer.accumulate_grad_batches={accumulate}", "trainer.max_epochs=3"]
+    often = "callbacks.checkpoint.every_n_train_steps=2"  # enough of them in the 60 steps of accumulate=3
+    training = [*training, f"trainer.accumulate_grad_batches={accumulate}", "trainer.max_epochs=3", often]
     whole, killed = scripts.folder / "whole", scripts.folder / "killed"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
