@@ -2,7 +2,7 @@
 
     python benchmarks/plain_gpt.py train.bin --vocab-size 71 --record record.json
 
-The program is complete: it imports torch and numpy only, and nothing of firstlight. `against.py` runs it beside
+The program imports torch and numpy, and no part of firstlight. `against.py` runs it beside
 src/train.py, and `loop.py --against gpt` uses the same class. It trains as nanoGPT does on a CPU: batches are windows
 from random places of a memory-mapped file, stacked one by one; one matrix gives queries, keys and values; the output
 layer has the embedding's weights; AdamW is not fused, and decays matrices and embeddings only; gradients are clipped

@@ -17,7 +17,7 @@ PLATFORMS = {
     "Linux arm64": "aarch64-manylinux_2_28",
     "macOS 14 arm64": "aarch64-apple-darwin",
 }
-SOURCE_ONLY = "antlr4-python3-runtime"  # pure Python, of which there is no wheel of the version that OmegaConf needs
+SOURCE_ONLY = "antlr4-python3-runtime"  # OmegaConf requires a version of it that has no wheel; it is pure Python
 PINNED_BY_TORCH = re.compile(r"(nvidia|cuda)-|triton$")
 
 

@@ -266,7 +266,7 @@ class PairData(RowData):
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own sentences in their order, for `Trainer.predict(module, dataloaders=…)`.
 
-        The batches are of the type `PairBatch`; the target sentences are empty.
+        Each batch is a `PairBatch` whose target sentences are empty.
 
         Args:
             texts: Any number of sentences of the source language.

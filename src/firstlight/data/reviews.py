@@ -199,7 +199,7 @@ class ReviewData(RowData):
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
 
-        The batches are of the type `ReviewBatch`; all targets are 0.
+        Each batch is a `ReviewBatch` whose targets are all 0.
 
         Args:
             texts: Any number of texts. They are simplified and encoded as the training texts were.

@@ -213,7 +213,7 @@ class CharacterData(StreamData):
 
     The tokens are characters, or pieces of words from byte-pair encoding. The text comes from a local file, the web, or
     a generated sample. It is encoded once and kept in `cache_dir`. The training batches are windows at random places,
-    or consecutive windows of shuffled documents for `preparation="lines"`; they are of the type `TokenBatch`.
+    or consecutive windows of shuffled documents for `preparation="lines"`. Each batch is a `TokenBatch`.
     Validation and test read their split once, in windows that do not overlap.
 
     Args:

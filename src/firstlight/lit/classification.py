@@ -12,7 +12,7 @@ from firstlight.data.tables import ReviewBatch
 from firstlight.lit.losses import classification_loss, disagreement, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
-from firstlight.lit.training import Training
+from firstlight.lit.training import Training, pair_of_tensors
 from firstlight.networks.config import check_share
 from firstlight.text.tokenizers import PAD_ID
 
@@ -167,13 +167,9 @@ def review_batch(batch: Any) -> ReviewBatch:
     """
     if isinstance(batch, ReviewBatch):
         return batch
-    if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
-        token_ids, targets = batch
-        padding_mask = token_ids != PAD_ID
-        return ReviewBatch(token_ids, padding_mask, targets, torch.arange(len(targets)), int(padding_mask.sum()))
-    raise TypeError(
-        f"a batch must be a ReviewBatch or a pair of tensors, token ids and targets, not {type(batch).__name__}"
-    )
+    token_ids, targets = pair_of_tensors(batch, "ReviewBatch")
+    padding_mask = token_ids != PAD_ID
+    return ReviewBatch(token_ids, padding_mask, targets, torch.arange(len(targets)), int(padding_mask.sum()))
 
 
 def predictions(probabilities: Tensor, class_names: Sequence[str]) -> list[Prediction]:

@@ -9,9 +9,8 @@ from firstlight.data.streams import StreamData
 from firstlight.data.tables import PromptBatch, TokenBatch
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
-from firstlight.lit.training import Training
+from firstlight.lit.training import Training, pair_of_tensors
 from firstlight.lit.writing import Writer
-from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.text_tokenizers import writer_of
 
 
@@ -99,12 +98,11 @@ class Generation(Training):
 
         Raises ValueError if the module was not built by `for_data` and so has no tokenizer.
         """
-        if self.card is None:
-            raise ValueError("the module knows no tokenizer; build it by Generation.for_data(data)")
-        tokenizer: Any = tokenizer_of_json(self.card["tokenizer"])
+        tokenizer = writer_of(self.tokenizer)
+        assert self.card is not None, "it holds the tokenizer"
         is_of_plays = self.card["config"]["data"].get("preparation") == "plays"
         network: Any = self.network
-        return Writer(network, writer_of(tokenizer), self.card["separator_id"], is_of_plays)
+        return Writer(network, tokenizer, self.card["separator_id"], is_of_plays)
 
     def _evaluate(self, batch: TokenBatch, stage: str) -> dict[str, Tensor]:
         batch = token_batch(batch)
@@ -122,8 +120,4 @@ def token_batch(batch: Any) -> TokenBatch:
     """
     if isinstance(batch, TokenBatch):
         return batch
-    if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
-        return TokenBatch(*batch)
-    raise TypeError(
-        f"a batch must be a TokenBatch or a pair of tensors, token ids and targets, not {type(batch).__name__}"
-    )
+    return TokenBatch(*pair_of_tensors(batch, "TokenBatch"))

@@ -109,12 +109,17 @@ def num_outputs(num_classes: int) -> int:
     return 1 if num_classes == 2 else num_classes
 
 
+def kind_of(card: dict[str, Any]) -> str:
+    """What a checkpoint calls its kind of network."""
+    return card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
+
+
 def network_of_card(card: dict[str, Any]) -> nn.Module:
     """The network that a checkpoint's card describes, with weights that are still random.
 
     Raises UserError where the card names no network of ours, or one that this version cannot build.
     """
-    kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
+    kind = kind_of(card)
     described = card["config"].get("model")
     if described is None:
         raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")

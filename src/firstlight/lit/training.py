@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -19,10 +19,11 @@ from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
 from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
 from firstlight.lit.counted_evidence import count_evidence
-from firstlight.lit.networks import CONFIGS, build_network, network_of_card, plain
+from firstlight.lit.networks import CONFIGS, build_network, kind_of, load_weights, network_of_card, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
 from firstlight.lit.training_loss import TrainingLoss
+from firstlight.text.saved_tokenizers import tokenizer_of_json
 
 LONGEST_WARMUP = 100  # steps
 
@@ -63,7 +64,7 @@ class Training(LightningModule):
 
     Example:
         >>> import torch
-        >>> from functools import partial
+        >>> from functools import cached_property, partial
         >>> from firstlight.data import ReviewData
         >>> from firstlight.lit import Classification, Training, linear
         >>> data = ReviewData(path="reviews.csv", labels="binary")
@@ -187,13 +188,23 @@ class Training(LightningModule):
             raise ValueError("weights_only=False would run code from the file; checkpoints of firstlight never need it")
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         card = checkpoint[CARD]
-        if card.get("network", "classifier") != cls.kind:
-            raise ValueError(f"{checkpoint_path} holds a {card['network']}, and {cls.__name__} trains a {cls.kind}")
+        if kind_of(card) != cls.kind:
+            raise ValueError(f"{checkpoint_path} holds a {kind_of(card)}, and {cls.__name__} trains a {cls.kind}")
         module = cls(network_of_card(card) if network is None else network, **options)
-        weights = {name: weight for name, weight in checkpoint["state_dict"].items() if name.startswith("network.")}
-        module.load_state_dict(weights)
+        load_weights(module.network, checkpoint["state_dict"])
         module.card = {key: value for key, value in card.items() if key != "format"}
         return module.to(map_location) if map_location is not None else module
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """What the network's texts are written with, as the card has it.
+
+        Raises:
+            ValueError: If the module was not built by `for_data` or `load_from_checkpoint`.
+        """
+        if self.card is None:
+            raise ValueError(f"the module knows no tokenizer; build it by {type(self).__name__}.for_data(data)")
+        return tokenizer_of_json(self.card["tokenizer"])
 
     def configure_callbacks(self) -> list[Callback]:
         """Return a `TrainingLoss`, unless the trainer has one."""
@@ -265,6 +276,15 @@ class Training(LightningModule):
                 raise TypeError(f"{name} is an option of firstlight's network; your own network has its own")
         own = {name: value for name, value in options.items() if name in of_module}
         return {name: value for name, value in options.items() if name in of_network}, own
+
+
+def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
+    """A batch that is a pair of token ids and targets. Raises TypeError for anything else. expected: what it may be."""
+    if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
+        return batch[0], batch[1]
+    raise TypeError(
+        f"a batch must be a {expected} or a pair of tensors, token ids and targets, not {type(batch).__name__}"
+    )
 
 
 def network_for(config: Any, data: TableData) -> nn.Module:

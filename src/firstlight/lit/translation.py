@@ -11,7 +11,6 @@ from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Training
 from firstlight.networks.config import check_share
-from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 
 
@@ -115,17 +114,14 @@ class Translation(Training):
             >>> type(first), second
             (<class 'str'>, '')
         """
-        if self.card is None:
-            raise ValueError("the module knows no tokenizer; build it by Translation.for_data(data)")
-        tokenizer: Any = tokenizer_of_json(self.card["tokenizer"])
-        search = Search(BEGIN_ID, END_ID, self.beam_size, self.length_penalty, tuple(tokenizer.unwritten))
+        search = Search(BEGIN_ID, END_ID, self.beam_size, self.length_penalty, tuple(self.tokenizer.unwritten))
         texts = [""] * len(batch.source_ids)  # of an empty sentence, an empty translation
         rows = batch.source_mask.any(dim=1).nonzero().flatten()
         network: Any = self.network
         if len(rows):
             found = translate(network, batch.source_ids[rows], batch.source_mask[rows], search)
             for row, translations in zip(rows.tolist(), found, strict=True):
-                texts[row] = tokenizer.decode(translations[0].token_ids)
+                texts[row] = self.tokenizer.decode(translations[0].token_ids)
         return texts
 
     def _evaluate(self, batch: PairBatch, stage: str) -> dict[str, Tensor]:

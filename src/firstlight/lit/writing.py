@@ -111,9 +111,10 @@ class Writer:
         writing: Writing,
         watch: Callable[[Tensor, Tensor], object] | None = None,
     ) -> Iterator[list[str]]:
-        """What each sample goes on with, token after token, until all have ended. Raises UserError.
+        """Yield, for each token, the new piece of text of each sample; stop when all samples have ended.
 
-        watch: is told, for each token, the logits, (samples, vocabulary), and the ids that were drawn, (samples,).
+        watch: called for each token with the logits, (samples, vocabulary), and the ids that were drawn, (samples,).
+        Raises UserError for a value that is out of range.
         """
         sampling = writing.sampling(self.tokenizer.unwritten)
         random = torch.Generator()

@@ -7,7 +7,7 @@ from firstlight.data.sentence_pairs import PairTokenizers
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
 from firstlight.lit.checkpoint import CARD, read_checkpoint
-from firstlight.lit.networks import load_weights, network_of_card
+from firstlight.lit.networks import kind_of, load_weights, network_of_card
 from firstlight.runs.folder import RunFolder, find_run
 from firstlight.runs.loaded_classifier import LoadedClassifier
 from firstlight.runs.loaded_generator import LoadedGenerator
@@ -29,13 +29,12 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
         path = checkpoint_of(folder, checkpoint)
     content = read_checkpoint(path)
     card = content[CARD]
-    kind = card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
     reader: Any = SentenceTokenizer.from_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
     network: Any = network_of_card(card)
     load_weights(network, content["state_dict"])
     shared = (folder, path, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
-    match kind:
+    match kind_of(card):
         case "classifier":
             return LoadedClassifier(*shared, tokenizer, card["class_names"], card["label_names"])
         case "encoder_decoder":

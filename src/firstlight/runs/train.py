@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from lightning.pytorch import Trainer
+from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import MisconfigurationException, SIGTERMException
@@ -105,7 +105,8 @@ def _train(
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
-        record["seconds"]["fit_processor"] = processor_seconds(parts.trainer)
+        if throughput := throughput_of(parts.trainer):
+            record["seconds"]["fit_processor"] = round(throughput.processor_seconds, 2)
     evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
@@ -200,9 +201,9 @@ def recover_counts(trainer: Trainer) -> int:
     if last is None or not last.is_file():
         return 0
     checkpoint = read_checkpoint(last)
-    for callback in trainer.callbacks:  # type: ignore[attr-defined]
-        if isinstance(callback, Throughput) and callback.state_key in checkpoint["callbacks"]:
-            callback.load_state_dict(checkpoint["callbacks"][callback.state_key])
+    throughput = throughput_of(trainer)
+    if throughput is not None and throughput.state_key in checkpoint["callbacks"]:
+        throughput.load_state_dict(checkpoint["callbacks"][throughput.state_key])
     recover_columns(trainer)
     steps = int(checkpoint["global_step"])
     trainer.fit_loop.epoch_loop._batches_that_stepped = steps  # at which the test is logged
@@ -221,23 +222,21 @@ def recover_columns(trainer: Trainer) -> None:
 
 def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
     """How much was trained on and how fast, where the throughput callback has counted it."""
-    for callback in parts.trainer.callbacks:  # type: ignore[attr-defined]
-        if isinstance(callback, Throughput) and callback.tokens_per_second:
-            network: Any = OmegaConf.to_object(config.model)
-            return {
-                "tokens": callback.tokens,
-                "flops": training_flops(network, parts.data.network_sizes(), callback.tokens),
-                "tokens_per_second": round(callback.tokens_per_second, 1),
-            }
-    return {}
+    throughput = throughput_of(parts.trainer)
+    if throughput is None or not throughput.tokens_per_second:
+        return {}
+    network: Any = OmegaConf.to_object(config.model)
+    return {
+        "tokens": throughput.tokens,
+        "flops": training_flops(network, parts.data.network_sizes(), throughput.tokens),
+        "tokens_per_second": round(throughput.tokens_per_second, 1),
+    }
 
 
-def processor_seconds(trainer: Trainer) -> float | None:
-    """The processor time of the fit, where the throughput callback has measured it."""
-    for callback in trainer.callbacks:  # type: ignore[attr-defined]
-        if isinstance(callback, Throughput):
-            return round(callback.processor_seconds, 2)
-    return None
+def throughput_of(trainer: Trainer) -> Throughput | None:
+    """The callback that counts what was done, where the trainer has one."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    return next((callback for callback in callbacks if isinstance(callback, Throughput)), None)
 
 
 def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:
