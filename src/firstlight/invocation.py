@@ -1,6 +1,7 @@
 """How the user started this program, so that every message names the commands in the same way."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]  # of a checkout: src/
@@ -28,6 +29,19 @@ def _is_module_run() -> bool:
     """Whether Python was started with `-m firstlight`."""
     options = sys.orig_argv
     return "-m" in options and options[options.index("-m") + 1 :][:1] == ["firstlight"]
+
+
+def location(name: str) -> Path | None:
+    """Return the folder of the package, or the file of the module, that a dotted name begins with. Imports nothing.
+
+    It is None where there is no such module, and for the modules that are built into Python.
+    """
+    spec = find_spec(name.partition(".")[0])
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(spec.origin) if spec.has_location and spec.origin else None
 
 
 def is_installed(path: Path) -> bool:

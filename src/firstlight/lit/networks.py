@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from firstlight.errors import UserError, reason
-from firstlight.invocation import is_installed
+from firstlight.invocation import is_installed, location
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
@@ -92,12 +92,11 @@ def refuse_foreign(target: str) -> None:
     module, _, name = target.rpartition(".")
     if not all(part.isidentifier() for part in (*module.split("."), name)):
         raise UserError(f"the checkpoint names the network {target!r}, which is not the name of a class")
-    spec = find_spec(module.partition(".")[0])
-    if spec is None:
+    if find_spec(module.partition(".")[0]) is None:
         return  # own_network says that there is no such module
-    file = Path(spec.origin).resolve() if spec.has_location and spec.origin else None
-    is_here = file is not None and (file.is_relative_to(Path.cwd().resolve()) or module in sys.modules)
-    if file is None or is_installed(file) or not is_here:
+    path = location(module)
+    is_here = path is not None and (path.resolve().is_relative_to(Path.cwd().resolve()) or module in sys.modules)
+    if path is None or is_installed(path.resolve()) or not is_here:
         raise UserError(
             f"the checkpoint names the network {target}, which is not in the current folder, so its code is not run; "
             "start in the folder of its project, or import its module first"

@@ -10,7 +10,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 import firstlight
 from firstlight.errors import UserError
-from firstlight.invocation import is_installed
+from firstlight.invocation import is_installed, location
 
 TARGET = "_target_"
 PACKAGE = Path(firstlight.__file__).parent
@@ -36,7 +36,7 @@ def check_targets(config: DictConfig) -> None:
     for key, target in targets(config):
         if not target.isascii() or not all(part.isidentifier() for part in target.split(".")) or "." not in target:
             raise UserError(f"{key}={target} must be a class in a module, such as my_package.my_module.MyClass")
-        if _location(target) is None and not _is_built_in(target):
+        if location(target) is None and not _is_built_in(target):
             raise UserError(
                 f"{key}={target}: there is no package {_package(target)} in {Path.cwd()} or in this environment; "
                 f"correct the name, or start in the folder that has the package"
@@ -45,22 +45,12 @@ def check_targets(config: DictConfig) -> None:
 
 def own_sources(config: DictConfig) -> list[Path]:
     """The files and folders of the user's own modules and packages that config names: those that are not installed."""
-    found = {_location(target) for _, target in targets(config)}
+    found = {location(target) for _, target in targets(config)}
     return sorted(path for path in found if path is not None and _is_own(path))
 
 
 def _package(target: str) -> str:
     return target.partition(".")[0]
-
-
-def _location(target: str) -> Path | None:
-    """The folder of the package, or the file of the module, that a dotted name begins with."""
-    spec = find_spec(_package(target))
-    if spec is None:
-        return None
-    if spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations)))
-    return Path(spec.origin) if spec.has_location and spec.origin else None
 
 
 def _is_built_in(target: str) -> bool:
