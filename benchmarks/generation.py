@@ -13,9 +13,9 @@ import tyro
 from measure import by_turns, ratio, show, versions
 from torch import Tensor
 
+from firstlight.decoding.bare import bare
 from firstlight.decoding.generate import Window, generate
 from firstlight.decoding.sampling import Sampling
-from firstlight.networks.bare import bare
 from firstlight.networks.config import GeneratorConfig, Positions
 from firstlight.networks.generator import Generator
 

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from firstlight.networks import masks
-from firstlight.networks.attention import MultiHeadAttention, build_attention, masked_softmax
+from firstlight.networks.attention import MultiHeadAttention, build_attention
 from firstlight.networks.config import Positions, TransformerConfig
+from firstlight.networks.masks import masked_softmax
 
 Call = Callable[..., Tensor]
 

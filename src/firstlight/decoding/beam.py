@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.bare import bare
+from firstlight.decoding.bare import bare
 
 WIDEST_BEAM = 100
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.bare import bare
+from firstlight.decoding.bare import bare
 
 
 class Window(Enum):

@@ -93,14 +93,18 @@ class MultiHeadAttention(nn.Module):
         Returns:
             (batch, queries, dim) float.
         """
-        assert mask is None or not is_causal, "is_causal is instead of a mask"
-        query, key, value, bias = self._project(hidden, memory, cache)
-        if bias is not None:  # scores to be added, where a boolean mask can only allow
-            mask, is_causal = allowed(bias, mask, is_causal=is_causal), False
+        assert mask is None or not is_causal, "is_causal replaces a mask"
+        if cache is None:
+            query, key, value = self.project_qkv(hidden, hidden if memory is None else memory)
+        else:
+            query, key, value = self._project_cached(hidden, memory, cache)
+        if self.relative is not None:  # a boolean mask allows or forbids; these scores are added
+            scores = self._relative_scores(query, key)  # (batch, heads, queries, keys)
+            mask, is_causal = masks.added_to(scores, _explicit(mask, is_causal, query, key)), False
         attended = F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, is_causal=is_causal, scale=self.scale
         )  # (batch, heads, queries, head_dim)
-        return self._join(attended)
+        return self.output(merge_heads(attended))  # (batch, queries, dim)
 
     def forward_with_weights(
         self, hidden: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, *, is_causal: bool = False
@@ -109,73 +113,63 @@ class MultiHeadAttention(nn.Module):
 
         Each row of the weights sums to 1, or to 0 where the mask allows no key. The arguments are those of `forward`.
         """
-        query, key, value, bias = self._project(hidden, memory, None)
-        if is_causal:
-            mask = lower_triangle(query.shape[2], key.shape[2], query.device)
+        query, key, value = self.project_qkv(hidden, hidden if memory is None else memory)
         scores = query @ key.transpose(-2, -1) * self.scale  # (batch, heads, queries, keys)
-        weights = masked_softmax(scores if bias is None else scores + bias, mask)
-        return self._join(weights @ value), weights
+        if self.relative is not None:
+            scores = scores + self._relative_scores(query, key)
+        weights = masks.masked_softmax(scores, _explicit(mask, is_causal, query, key))
+        return self.output(merge_heads(weights @ value)), weights
 
-    def _project(
-        self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Return queries, keys and values, each (batch, heads, length, head_dim), and the scores' bias or None."""
-        start = 0
-        if isinstance(cache, LayerCache):
-            start = cache.length
-            query, key, value = self._read_on(hidden, cache)
-        else:
-            memory = hidden if memory is None else memory
-            query = self._heads(self._placed(self.query(hidden)))
-            if cache is None:
-                key, value = self._keys_and_values(memory)
-            else:
-                key, value = cache.get(lambda: self._keys_and_values(memory))
-        if self.relative is None:
-            return query, key, value, None
-        return query, key, value, self.relative(query, key.shape[2], start) * self.scale
+    def project_qkv(self, hidden: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the queries of `hidden` and the keys and values of `memory`, each (batch, heads, length, head_dim)."""
+        query = split_heads(self.apply_rotary(self.query(hidden)), self.num_heads)  # (batch, heads, queries, head_dim)
+        return query, *self._project_memory(memory)
 
-    def _read_on(self, hidden: Tensor, cache: LayerCache) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries of new tokens and the keys and values of all: (batch, heads, length, head_dim) each."""
-        projected = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))
-        parts = projected.unflatten(-1, (3, -1)).transpose(1, 2)  # (batch, 3, new, heads * head_dim)
-        query, key = self._heads(self._placed(parts[:, :2], cache.length)).unbind(1)
-        return query, *cache.append(key, self._heads(parts[:, 2]))
-
-    def _keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        return self._heads(self._placed(self.key(memory))), self._heads(self.value(memory))
-
-    def _placed(self, projected: Tensor, start: int = 0) -> Tensor:
-        """Apply rotary positions, if there are any, to (…, length, heads * head_dim)."""
+    def apply_rotary(self, projected: Tensor, start: int = 0) -> Tensor:
+        """Return queries or keys, (…, length, heads * head_dim), rotated by their positions, the first at `start`."""
         return projected if self.rotary is None else self.rotary(projected, start)
 
-    def _heads(self, projected: Tensor) -> Tensor:
-        """(…, length, heads * head_dim) -> (…, heads, length, head_dim)."""
-        return projected.unflatten(-1, (self.num_heads, -1)).transpose(-3, -2)
+    def _project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        key = split_heads(self.apply_rotary(self.key(memory)), self.num_heads)  # (batch, heads, keys, head_dim)
+        value = split_heads(self.value(memory), self.num_heads)  # (batch, heads, keys, head_dim)
+        return key, value
 
-    def _join(self, heads: Tensor) -> Tensor:
-        """(batch, heads, queries, head_dim) -> (batch, queries, dim)."""
-        return self.output(heads.transpose(1, 2).flatten(2))
+    def _project_cached(
+        self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what `project_qkv` returns; the keys and values of earlier tokens, or of the memory, are cached."""
+        if isinstance(cache, MemoryCache):
+            query = split_heads(self.apply_rotary(self.query(hidden)), self.num_heads)
+            return query, *cache.get(lambda: self._project_memory(hidden if memory is None else memory))
+        projected = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))
+        parts = projected.unflatten(-1, (3, -1)).transpose(1, 2)  # (batch, 3, new, heads * head_dim)
+        placed = self.apply_rotary(parts[:, :2], start=cache.length)  # (batch, 2, new, heads * head_dim)
+        query, key = split_heads(placed, self.num_heads).unbind(1)  # (batch, heads, new, head_dim) each
+        return query, *cache.append(key, split_heads(parts[:, 2], self.num_heads))
+
+    def _relative_scores(self, query: Tensor, key: Tensor) -> Tensor:
+        """Return what relative positions add to the scores; the last query has the position of the last key."""
+        assert self.relative is not None
+        num_keys = key.shape[2]
+        return self.relative(query, num_keys, start=num_keys - query.shape[2]) * self.scale
 
 
-def allowed(bias: Tensor, mask: Tensor | None, *, is_causal: bool) -> Tensor:
-    """Return what is added to the scores: the bias, or -inf where the mask forbids. (batch, heads, queries, keys)."""
-    if is_causal:
-        mask = lower_triangle(bias.shape[-2], bias.shape[-1], bias.device)
-    return bias if mask is None else bias.masked_fill(~mask, -math.inf)
+def split_heads(projected: Tensor, num_heads: int) -> Tensor:
+    """(…, length, heads * head_dim) -> (…, heads, length, head_dim)."""
+    return projected.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
 
-def lower_triangle(num_queries: int, num_keys: int, device: torch.device) -> Tensor:
-    """Return the mask that is_causal stands for: (1, 1, queries, keys)."""
-    return masks.causal(torch.arange(num_queries, device=device), torch.arange(num_keys, device=device))
+def merge_heads(heads: Tensor) -> Tensor:
+    """(batch, heads, length, head_dim) -> (batch, length, heads * head_dim)."""
+    return heads.transpose(1, 2).flatten(2)
 
 
-def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the softmax over the last axis of what the mask allows; a row with nothing allowed is all zeros."""
-    if mask is None:
-        return scores.softmax(dim=-1)
-    lowest = torch.finfo(scores.dtype).min  # not -inf, which would make the gradient of an empty row NaN on its way
-    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+def _explicit(mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
+    """Return the mask that `mask` and `is_causal` stand for: the lower triangle for the latter."""
+    if not is_causal:
+        return mask
+    queries, keys = (torch.arange(each.shape[2], device=each.device) for each in (query, key))
+    return masks.causal(queries, keys)  # (1, 1, queries, keys)
 
 
 def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiHeadAttention:

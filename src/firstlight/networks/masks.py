@@ -1,7 +1,9 @@
-"""Attention masks, which are made here only.
+"""Attention masks, which are made and applied here only.
 
 A mask is boolean, broadcastable to (batch, heads, queries, keys), and True where a query may attend to a key.
 """
+
+import math
 
 import torch
 from torch import Tensor
@@ -23,3 +25,19 @@ def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
 def both(first: Tensor, second: Tensor) -> Tensor:
     """Return what both masks allow."""
     return torch.logical_and(first, second)
+
+
+def added_to(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the scores with -inf where the mask forbids a key, as `scaled_dot_product_attention` adds them.
+
+    scores: (batch, heads, queries, keys) float; mask: broadcastable to the same shape, or None.
+    """
+    return scores if mask is None else scores.masked_fill(~mask, -math.inf)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the softmax over the last axis of what the mask allows; a row with nothing allowed is all zeros."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    lowest = torch.finfo(scores.dtype).min  # with -inf, the gradient of an empty row would be NaN
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)

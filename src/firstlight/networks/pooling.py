@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from firstlight.networks.attention import masked_softmax
+from firstlight.networks import masks
 from firstlight.networks.config import PoolingKind
 
 
@@ -96,7 +96,7 @@ class AttentionPool(nn.Module):
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
         """(batch, length, dim) -> (batch, dim)."""
-        weights = masked_softmax(self.score(hidden).squeeze(-1), padding_mask)  # (batch, length)
+        weights = masks.masked_softmax(self.score(hidden).squeeze(-1), padding_mask)  # (batch, length)
         return (weights[:, None, :] @ hidden).squeeze(1)
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.bare import bare
+from firstlight.decoding.bare import bare
 from firstlight.networks.config import Activation, EncoderDecoderConfig, GeneratorConfig, Norm, NormKind, Positions
 from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.networks.generator import Generator
