@@ -56,6 +56,14 @@ def test_a_task_beside_the_user_extends_one_of_firstlight(own: Scripts) -> None:
     assert "mine:\n    _target_: lightning.pytorch.callbacks.Timer" in done.stdout
 
 
+def test_a_size_of_the_users_own_replaces_that_of_firstlight_for_every_kind_of_task(scripts: Scripts) -> None:
+    write(scripts.folder, {"conf/model/small.yaml": "dim: 24\nnum_heads: 3\n", "conf/model/mine.yaml": "dim: 40\n"})
+    for task in ("stars", "names"):
+        for size, dim in (("small", 24), ("mine", 40)):
+            shown = scripts.run("train", f"task={task}", f"model={size}", "--cfg", "job", "--package", "model").stdout
+            assert f"\ndim: {dim}\n" in shown
+
+
 def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
     assert "task: mine, movies, names," in own.run("train", "--help").stdout
     assert "there are mine, movies, names," in own.run("train", "task=mien").stderr

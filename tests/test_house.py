@@ -68,3 +68,14 @@ def test_every_target_of_the_configuration_can_be_found() -> None:
             module, _, name = target.rpartition(".")
             assert importlib.util.find_spec(module) is not None, target
             assert hasattr(__import__(module, fromlist=[name]), name), target
+
+
+def test_the_numbers_of_a_size_are_in_one_file_for_each_kind_of_task() -> None:
+    sizes = {path.stem for path in (ROOT / "conf/size").rglob("*.yaml")}
+    assert sizes == {"tiny", "small", "medium", "large"}
+    for size in sizes:
+        assert not OmegaConf.load(ROOT / f"conf/model/{size}.yaml"), "it names the files that have the numbers"
+    for kind in (ROOT / "conf/size").iterdir():
+        for size in sizes:
+            numbers = OmegaConf.load(kind / f"{size}.yaml")
+            assert set(numbers) == {"dim", "num_heads", "num_layers"}, f"{kind.name}/{size}"

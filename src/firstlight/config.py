@@ -9,7 +9,7 @@ from omegaconf import II, MISSING
 
 from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions
 from firstlight.invocation import invocation
-from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
+from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig, TransformerConfig
 from firstlight.text.options import TokenizerOptions, VectorOptions
 
 
@@ -41,20 +41,22 @@ class VectorsNode(VectorOptions):
 class RootConfig:
     """What a training composes from the files of the configuration."""
 
-    dropout: float = 0.1
-    context_length: int = 50
+    # task, model and these two are what most sweeps vary; a task sets its own values in conf/task/.
+    dropout: float = TransformerConfig.dropout
+    context_length: int = TransformerConfig.context_length  # tokens
+
     seed: int = 1
     tags: list[str] = field(default_factory=list)
-    resume: str | None = None  # auto, or a run folder
-    init_from: str | None = None  # a run whose weights to start from
-    compile: bool = False  # the network by torch.compile
-    compile_mode: str | None = None  # of torch.compile; reduce-overhead records CUDA graphs
-    dry_run: bool = False  # say what would be run, and run nothing
+    resume: str | None = None  # auto: continue the newest unfinished run of this configuration; or a run folder
+    init_from: str | None = None  # a run whose weights the network starts from
+    compile: bool = False  # whether torch.compile compiles the network; requires a compiler and, at first, a minute
+    compile_mode: str | None = None  # of torch.compile, such as reduce-overhead (CUDA graphs) or max-autotune
+    dry_run: bool = False  # list the jobs of -m with their parameters, and run none
     train: bool = True
-    test: bool | None = None  # null: yes in a single run, no in a sweep (choices are made on validation)
-    threads: int | None = None  # CPU threads of torch; null: as many as torch finds cores
+    test: bool | None = None  # null: yes in a single run, no under -m, where choices are made on validation
+    threads: int | None = None  # CPU threads of torch; null: one for each core. 1 is often as fast for small models
     optimized_metric: str = "val/loss"
-    optimized_mode: str = "auto"  # min or max; auto reads it off the metric's name
+    optimized_mode: str = "auto"  # min or max; auto: by the metric's name
 
     model: Any = MISSING
     module: dict[str, Any] = field(default_factory=dict)
