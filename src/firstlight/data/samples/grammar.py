@@ -64,9 +64,9 @@ class Words(dict[str, str]):
 
 # Spelling
 
-# A pattern. Version 1 of the reviews says "a unimpressive", so this does as well.
-BEFORE_VOWEL = r"(?= (?:[aeio]|un(?!i[fm])|um|up|ug|us(?![eu])|hour|heir|hones|honor))"
-_ARTICLE = re.compile(r"\ba" + BEFORE_VOWEL, re.IGNORECASE)
+# How words begin that need "an": a pattern. Version 1 of the reviews says "a unimpressive", so this does as well.
+VOWEL = r"[aeio]|un(?!i[fm])|um|up|ug|us(?![eu])|hour|heir|hones|honor"
+_ARTICLE = re.compile(rf"\ba(?= (?:{VOWEL}))", re.IGNORECASE)
 
 
 def with_articles(text: str) -> str:
