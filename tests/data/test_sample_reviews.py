@@ -9,8 +9,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from firstlight.data.samples.review_patterns import PLAIN, TWISTED, VERDICTS
-from firstlight.data.samples.reviews import MAX_WORDS, MIN_WORDS, SPLITS, VERSION, Review, generate, splits
+from firstlight.data.samples.reviews import (
+    MAX_WORDS,
+    MIN_WORDS,
+    PLAIN,
+    SPLITS,
+    TWISTED,
+    VERDICTS,
+    VERSION,
+    Review,
+    generate,
+    splits,
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Sample plays in verse, generated from a grammar of our own.
+"""Sample plays in verse, generated from a grammar of our own: plays.toml.
 
 There is something to learn at every range: spelling and inflection, verbs that agree with their subjects, who is thou
 and who is you, brackets and quotes that close, answers that take up the question, speakers who are on the stage, the
@@ -10,9 +10,9 @@ import re
 import textwrap
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
 
-from firstlight.data.samples import play_lexicon as lexicon
+from firstlight.data.samples import english
+from firstlight.data.samples.grammar import VOWEL, Lexicon, Words, capitalized, front_first, load
 from firstlight.data.samples.names import LANGUAGES, coin
 
 VERSION = 1  # raised whenever the generated text changes: caches depend on it
@@ -30,9 +30,11 @@ CALL_SHARE = 0.2  # speeches that end with a name
 GESTURE_SHARE = 0.12
 SONG_SHARE = 0.02
 SENTENCE_COUNTS = (1, 1, 2, 2, 2, 3, 3, 4, 5, 7)  # in a speech, each as likely
+STEEPNESS = 1.7  # of the draws from a list
 
-
-Choice = TypeVar("Choice")
+_DATA = load("plays")
+_PARTS, _SENTENCES, _PEOPLE = _DATA["parts"], _DATA["sentences"], _DATA["people"]
+_THEMES = [{kind: words + _DATA["common"][kind] for kind, words in theme.items()} for theme in _DATA["themes"]]
 
 
 def text(seed: int = 0) -> str:
@@ -57,28 +59,18 @@ class Character:
         return self.name if self.calling else f"the {self.name.lower()}"
 
 
-class Words(dict[str, str]):
-    """The words of one speech: what is given is fixed, any other slot is drawn anew whenever it is read."""
+class SpeechWords(Words):
+    """The words of one speech, which remembers the nouns that were drawn."""
 
-    def __init__(self, rng: random.Random, choices: lexicon.Lexicon, given: dict[str, str]) -> None:
-        super().__init__(given)
-        self.rng = rng
-        self.choices = choices
+    def __init__(self, rng: random.Random, choices: Lexicon, given: dict[str, str]) -> None:
+        super().__init__(rng, choices, STEEPNESS, given)
         self.nouns: list[str] = []
 
     def __missing__(self, slot: str) -> str:
-        word = self.fill(_front_first(self.choices[slot], self.rng))
+        word = super().__missing__(slot)
         if slot in ("n", "m"):
             self.nouns.append(word)
         return word
-
-    def fill(self, pattern: str) -> str:
-        """Put a word into each {slot} of the pattern."""
-        return pattern.format_map(self) if "{" in pattern else pattern
-
-    def one_of(self, patterns: tuple[str, ...]) -> str:
-        """Fill one of the patterns."""
-        return self.fill(_front_first(patterns, self.rng))
 
 
 # A play and its scenes
@@ -94,20 +86,20 @@ class Play:
         self.used: set[str] = set()
         self.places = tuple(self._new_name(feminine=True) for _ in range(4))
         self.cast: list[Character] = []
-        for calling, address, rank in rng.sample(lexicon.CALLINGS, 11):
-            feminine = calling in lexicon.FEMININE
-            name = self._new_name(feminine=feminine)
-            self.cast.append(Character(name, calling, address, rank, feminine))
+        for person in rng.sample(_PEOPLE["callings"], 11):
+            calling, address, rank, *feminine = person.split(", ")
+            name = self._new_name(feminine=bool(feminine))
+            self.cast.append(Character(name, calling, address, int(rank), bool(feminine)))
         self.cast += [
             Character(name.capitalize(), "", f"good {name}", 5, feminine=False)
-            for name in rng.sample(lexicon.SERVANTS, 2)
+            for name in rng.sample(_PEOPLE["servants"], 2)
         ]
         self.names = tuple(person.name for person in self.cast if person.calling)
-        self.oaths = {person.name: self._chronicle().one_of(lexicon.OATHS) for person in self.cast}
+        self.oaths = {person.name: self._chronicle().one_of(_PARTS["oaths"]) for person in self.cast}
 
     def passages(self) -> list[str]:
         """Write the title, the persons and the acts."""
-        title = _tidy(self._chronicle().one_of(lexicon.TITLES)).upper()
+        title = _tidy(self._chronicle().one_of(_PARTS["titles"])).upper()
         passages = [title, "THE PERSONS OF THE PLAY", "\n".join(map(self._billing, self.cast))]
         for act in range(NUM_ACTS):
             passages += [f"ACT {NUMERALS[act]}.", *self._scenes(deadly=act >= NUM_ACTS - 2)]
@@ -122,16 +114,18 @@ class Play:
                 break
         return passages
 
-    def words(self, theme: int, speaker: Character | None, listener: Character | None, given: dict[str, str]) -> Words:
+    def words(
+        self, theme: int, speaker: Character | None, listener: Character | None, given: dict[str, str]
+    ) -> SpeechWords:
         """The words that a speaker has for a listener."""
         thou = _says_thou(speaker, listener)
         choices = _choices(theme, self.archaic, thou) | {"name": self.names, "place": self.places}
-        return Words(self.rng, choices, given)
+        return SpeechWords(self.rng, choices, given)
 
-    def _chronicle(self) -> Words:
+    def _chronicle(self) -> SpeechWords:
         """Words about somebody, to nobody."""
         given = {"who": self.rng.choice(self.names), "he": "he", "him": "him", "his": "his"}
-        return self.words(self.rng.randrange(len(lexicon.THEMES)), None, None, given)
+        return self.words(self.rng.randrange(len(_THEMES)), None, None, given)
 
     def _billing(self, person: Character) -> str:
         if not person.calling:
@@ -139,10 +133,9 @@ class Play:
         return _with_articles(f"{person.name.upper()}, a {person.calling} of {self.rng.choice(self.places)}")
 
     def _setting(self) -> str:
-        setting = self.rng.choice(lexicon.SETTINGS).format(
-            place=self.rng.choice(self.places), host=self.rng.choice(self.names)
-        )
-        return f"{setting[0].upper()}{setting[1:]}."
+        setting = self.rng.choice(_PARTS["settings"])
+        place, host = self.rng.choice(self.places), self.rng.choice(self.names)
+        return capitalized(setting.format(place=place, host=host)) + "."
 
     def _new_name(self, *, feminine: bool) -> str:
         name = coin(self.rng, self.language, feminine=feminine)
@@ -159,7 +152,7 @@ class Scene:
         self.play = play
         self.rng = play.rng
         self.deadly = deadly
-        self.theme = self.rng.randrange(len(lexicon.THEMES))
+        self.theme = self.rng.randrange(len(_THEMES))
         self.stage = self.rng.sample(play.cast, self.rng.choice((1, 2, 2, 3, 3, 4, 5)))
         self.written: list[str] = []
         self.heard = ""  # a word of the last speech
@@ -184,7 +177,7 @@ class Scene:
         if event < 0.06 and len(self.stage) < min(6, len(self.play.cast)):
             return self._enter(speaker), speaker
         if event < 0.12 and len(self.stage) > 2:
-            self._speak(speaker, listener, last=lexicon.FAREWELLS, after="Exit")
+            self._speak(speaker, listener, last=_PARTS["farewells"], after="Exit")
             self.stage.remove(speaker)
             return listener, self._other_than(listener)
         called = self._speak(speaker, listener)
@@ -197,27 +190,27 @@ class Scene:
         """Bring somebody on, announced by the speaker, if any."""
         comer = self.rng.choice([person for person in self.play.cast if person not in self.stage])
         if speaker:
-            self._speak(speaker, comer, last=lexicon.ARRIVALS)
+            self._speak(speaker, comer, last=_PARTS["arrivals"])
         self._direct(f"Enter {comer.name}")
         self.stage.append(comer)
-        self.due = _front_first(lexicon.GREETINGS, self.rng)
+        self.due = front_first(_PARTS["greetings"], self.rng, STEEPNESS)
         return comer
 
     def _end(self, speaker: Character, listener: Character) -> None:
         """Close with a death or with rhymes."""
         if self.deadly and len(self.play.cast) > 7 and self.rng.random() < 0.3:
-            self._speak(speaker, listener, last=lexicon.DEATHS, after="Dies")
+            self._speak(speaker, listener, last=_PARTS["deaths"], after="Dies")
             self.play.cast.remove(speaker)
             self._direct(f"Exeunt with the body of {speaker.name}")
             return
         words = self._words(speaker, listener)
-        self._say(speaker, [*_verse(words.one_of(lexicon.SENTENCES["says"])), *self._rhymes(words, 1)])
+        self._say(speaker, [*_verse(words.one_of(_SENTENCES["says"])), *self._rhymes(words, 1)])
         self._direct("Exeunt")
 
     def _other_than(self, person: Character) -> Character:
         return self.rng.choice([other for other in self.stage if other is not person])
 
-    def _words(self, speaker: Character, listener: Character | None) -> Words:
+    def _words(self, speaker: Character, listener: Character | None) -> SpeechWords:
         absent = [person for person in self.play.cast if person not in self.stage and person is not listener]
         who = self.rng.choice(absent or self.play.cast)
         he, him, his = ("she", "her", "her") if who.feminine else ("he", "him", "his")
@@ -250,69 +243,73 @@ class Scene:
         self.heard = self.rng.choice(words.nouns) if words.nouns else ""
         return bool(self.due) or bool(ending)
 
-    def _opening(self, speaker: Character, words: Words) -> list[str]:
+    def _opening(self, speaker: Character, words: SpeechWords) -> list[str]:
         if self.due:
             return [words.fill(self.due)]
         if self.heard and self.rng.random() < ECHO_SHARE:
-            return [words.one_of(lexicon.ECHOES)]
+            return [words.one_of(_PARTS["echoes"])]
         if self.rng.random() < OATH_SHARE:
             return [f"{self.play.oaths[speaker.name]}, {words['clause']}."]
         return []
 
-    def _sentence(self, words: Words) -> str:
+    def _sentence(self, words: SpeechWords) -> str:
         kind = self.rng.choices(("says", "asks", "bids"), (74, 12, 14))[0]
         if self.rng.random() < THEME_SHARE:
-            return words.one_of(lexicon.SENTENCES[kind])
-        usual, other = words.choices, self.rng.randrange(len(lexicon.THEMES))
+            return words.one_of(_SENTENCES[kind])
+        usual, other = words.choices, self.rng.randrange(len(_THEMES))
         words.choices = usual | _nouns(other)
-        sentence = words.one_of(lexicon.SENTENCES[kind])
+        sentence = words.one_of(_SENTENCES[kind])
         words.choices = usual
         return sentence
 
-    def _ending(self, words: Words, listener: Character | None, last: tuple[str, ...]) -> list[str]:
+    def _ending(self, words: SpeechWords, listener: Character | None, last: tuple[str, ...]) -> list[str]:
         if last:
             return [words.one_of(last)]
         if listener and self.rng.random() < QUESTION_SHARE:
-            question, self.due = _front_first(lexicon.EXCHANGES, self.rng)
+            question, self.due = front_first(_PARTS["exchanges"], self.rng, STEEPNESS).split(" => ")
             self.topic = self._new_topic(words)
             words.update(self.topic)
             return [words.fill(question)]
         if listener and self.rng.random() < CALL_SHARE:
-            return [words.one_of(lexicon.CALLS)]
+            return [words.one_of(_PARTS["calls"])]
         return []
 
-    def _new_topic(self, words: Words) -> dict[str, str]:
+    def _new_topic(self, words: SpeechWords) -> dict[str, str]:
         verb, thing = words["t"], words["n"]
-        before, done = lexicon.past(verb)
+        before, done = english.past(verb)
         return {
             "deed": verb,
             "deed_ed": before,
             "deed_en": done,
-            "deed_es": lexicon.ended(verb, "eth") if self.play.archaic else lexicon.third(verb),
+            "deed_es": _third(verb, self.play.archaic),
             "thing": thing,
-            "thing_s": lexicon.plural(thing),
+            "thing_s": english.plural(thing),
             "person": words["name"],
         }
 
-    def _gesture(self, lines: list[str], speaker: Character, listener: Character | None, words: Words) -> None:
+    def _gesture(self, lines: list[str], speaker: Character, listener: Character | None, words: SpeechWords) -> None:
         """Put a stage direction before one of the lines, at times."""
         if not listener or self.rng.random() >= GESTURE_SHARE:
             return
         own = {"He": "She" if speaker.feminine else "He", "his": "her" if speaker.feminine else "his"}
-        gesture = _front_first(lexicon.GESTURES, self.rng).format_map(Words(self.rng, words.choices, {**words, **own}))
+        gesture = front_first(_PARTS["gestures"], self.rng, STEEPNESS).format_map(
+            SpeechWords(self.rng, words.choices, {**words, **own})
+        )
         lines.insert(self.rng.randrange(len(lines)), f"[_{_with_articles(gesture)}._]")
 
-    def _rhymes(self, words: Words, num_couplets: int) -> list[str]:
+    def _rhymes(self, words: SpeechWords, num_couplets: int) -> list[str]:
         return [
             self._rhymed_line(words, rhyme) + mark
             for _ in range(num_couplets)
-            for rhyme, mark in zip(self.rng.sample(self.rng.choice(lexicon.RHYMES), 2), (",", "."), strict=True)
+            for rhyme, mark in zip(
+                self.rng.sample(self.rng.choice(_PARTS["rhymes"]).split(", "), 2), (",", "."), strict=True
+            )
         ]
 
-    def _rhymed_line(self, words: Words, rhyme: str) -> str:
+    def _rhymed_line(self, words: SpeechWords, rhyme: str) -> str:
         words["rhyme"] = rhyme
         while True:
-            line = _tidy(words.one_of(lexicon.COUPLETS))
+            line = _tidy(words.one_of(_PARTS["couplets"]))
             if len(line) < MAX_COLUMNS and 9 <= sum(map(_syllables, line.split())) <= 11:
                 return line
 
@@ -345,60 +342,52 @@ def _listed(people: list[Character]) -> str:
 # The words of a theme
 
 
-def _front_first(choices: tuple[Choice, ...], rng: random.Random) -> Choice:
-    """Choose one, the first most often, the last least."""
-    return choices[int(len(choices) * rng.random() ** 1.7)]
-
-
 @cache
-def _nouns(theme: int) -> lexicon.Lexicon:
-    nouns, masses, *_, adjectives = (
-        own + common for own, common in zip(lexicon.THEMES[theme], lexicon.COMMON, strict=True)
-    )
+def _nouns(theme: int) -> Lexicon:
+    nouns, masses, adjectives = (_THEMES[theme][kind] for kind in ("nouns", "masses", "adjectives"))
+    plurals = tuple(map(english.plural, nouns))
     return {
-        "n": nouns,
-        "n_": nouns,
-        "ns": tuple(map(lexicon.plural, nouns)),
-        "m": masses,
-        "m_": masses,
+        **dict.fromkeys(("n", "n_"), nouns),
+        **dict.fromkeys(("m", "m_"), masses),
+        "ns": plurals,
         "a": adjectives,
-        "N": tuple(map(str.title, nouns)),
-        "Ns": tuple(map(str.title, map(lexicon.plural, nouns))),
-        "A": tuple(map(str.title, adjectives)),
-        "manner": tuple(map(lexicon.manner, adjectives)),
+        "manner": tuple(map(english.adverb, adjectives)),
+        **{slot: tuple(map(str.title, words)) for slot, words in (("N", nouns), ("Ns", plurals), ("A", adjectives))},
     }
 
 
 @cache
-def _choices(theme: int, archaic: bool, thou: bool) -> lexicon.Lexicon:
+def _choices(theme: int, archaic: bool, thou: bool) -> Lexicon:
     """Every slot's words and patterns."""
-    _, _, deeds, acts, _ = (own + common for own, common in zip(lexicon.THEMES[theme], lexicon.COMMON, strict=True))
     return (
-        lexicon.PHRASES
-        | {"adv": lexicon.ADVERBS, "number": lexicon.NUMBERS}
-        | {slot: (forms[not thou],) for slot, forms in lexicon.SECOND_PERSON.items()}
-        | {slot: (forms[not archaic],) for slot, forms in lexicon.THIRD_PERSON.items()}
+        _DATA["phrases"]
+        | {slot: (forms.split(" => ")[not thou],) for slot, (forms,) in _DATA["second_person"].items()}
+        | {slot: (forms.split(" => ")[not archaic],) for slot, (forms,) in _DATA["third_person"].items()}
         | _nouns(theme)
-        | _verbs("t", deeds, archaic, thou)
-        | _verbs("i", acts, archaic, thou)
+        | _verbs("t", _THEMES[theme]["deeds"], archaic, thou)
+        | _verbs("i", _THEMES[theme]["acts"], archaic, thou)
     )
 
 
-def _verbs(slot: str, verbs: tuple[str, ...], archaic: bool, thou: bool) -> lexicon.Lexicon:
+def _verbs(slot: str, verbs: tuple[str, ...], archaic: bool, thou: bool) -> Lexicon:
     return {
         slot: verbs,
-        f"{slot}s": tuple(lexicon.ended(verb, "eth") if archaic else lexicon.third(verb) for verb in verbs),
-        f"{slot}st": tuple(lexicon.ended(verb, "est") for verb in verbs) if thou else verbs,
-        f"{slot}ed": tuple(lexicon.past(verb)[0] for verb in verbs),
-        f"{slot}en": tuple(lexicon.past(verb)[1] for verb in verbs),
-        f"{slot}ing": tuple(lexicon.ended(verb, "ing") for verb in verbs),
+        f"{slot}s": tuple(_third(verb, archaic) for verb in verbs),
+        f"{slot}st": tuple(english.ended(verb, "est") for verb in verbs) if thou else verbs,
+        f"{slot}ed": tuple(english.past(verb)[0] for verb in verbs),
+        f"{slot}en": tuple(english.past(verb)[1] for verb in verbs),
+        f"{slot}ing": tuple(english.ended(verb, "ing") for verb in verbs),
     }
+
+
+def _third(verb: str, archaic: bool) -> str:
+    return english.ended(verb, "eth") if archaic else english.third(verb)
 
 
 # How it is written down
 
 _START = re.compile(r"((?:^|[.!?]’? |\.” |, (?=‘))[“‘’]?)([a-z])")
-_BEFORE_VOWEL = re.compile(r"\b(a|my|thy)(?= (?:[aeio]|un|um|up|ug|us(?!u)|hour|heir|hon[eo]))")
+_BEFORE_VOWEL = re.compile(rf"\b(a|my|thy)(?= (?:{VOWEL}|honey))")
 _LETTER = re.compile("[a-z]")
 _VOWELS = re.compile("[aeiouy]+")
 _SILENT = re.compile(r"(?<=[^aeiou\W])(?:(?<!l)e|(?<![td])ed|(?<![sxzhcg])es)$")

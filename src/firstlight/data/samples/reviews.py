@@ -1,4 +1,4 @@
-"""Sample product reviews with one to five stars, generated from a grammar of our own.
+"""Sample product reviews with one to five stars, generated from a grammar of our own: reviews.toml.
 
 The stars are the mean grade of what a review states. Half of the statements are twisted (negated, overturned, set
 against another product), some grant the opposite first, and other people's opinions do not count: counting words goes
@@ -9,8 +9,7 @@ import random
 import re
 from collections.abc import Iterator
 
-from firstlight.data.samples.review_lexicon import COMMON, KINDS
-from firstlight.data.samples.review_patterns import ASIDES, CONTRASTS, HEARSAY, OPENINGS, PLAIN, TWISTED, VERDICTS
+from firstlight.data.samples.grammar import Words, capitalized, front_first, load, with_articles
 
 VERSION = 1  # raised whenever the generated text changes: caches depend on it
 SPLITS = {"train": 20_000, "validation": 2_000, "test": 2_000}
@@ -25,8 +24,16 @@ OPENING_SHARE = 0.7
 VERDICT_SHARE = 0.3
 STATEMENT_COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4)  # how many a review makes, each as likely
 ASIDE_COUNTS = (0, 0, 0, 1, 1, 2)
+STEEPNESS = 2  # of the draws from a list
 
 Review = dict[str, str | int]
+
+_DATA = load("reviews")
+PLAIN, TWISTED, VERDICTS = (  # by grade, from -2 to 2
+    {int(grade): patterns for grade, patterns in _DATA[kind].items()} for kind in ("plain", "twisted", "verdicts")
+)
+_AROUND = _DATA["around"]
+_LEXICONS = [_DATA["words"] | product for product in _DATA["products"]]
 
 
 def generate(num_reviews: int, seed: int) -> Iterator[Review]:
@@ -60,12 +67,12 @@ def _reviews(num_reviews: int, rng: random.Random, written: set[str]) -> Iterato
 def _review(label: int, rng: random.Random) -> str:
     """Write an opening, statements with asides between them, and a verdict; the first and the last not always."""
     grade = _meant_label(label, rng) - NUM_STARS // 2
-    words = Words(rng)
+    words = ReviewWords(rng)
     sentences = [sentence for each in _grades(grade, rng) for sentence in _statement(each, words, rng)]
-    for aside in rng.sample(ASIDES, rng.choice(ASIDE_COUNTS)):
+    for aside in rng.sample(_AROUND["asides"], rng.choice(ASIDE_COUNTS)):
         sentences.insert(rng.randrange(len(sentences) + 1), words.fill(aside))
     if rng.random() < OPENING_SHARE:
-        sentences.insert(0, words.fill(rng.choice(OPENINGS)))
+        sentences.insert(0, words.fill(rng.choice(_AROUND["openings"])))
     if rng.random() < VERDICT_SHARE:
         sentences.append(words.fill(rng.choice(VERDICTS[grade])))
     return _as_typed(" ".join(_punctuated(sentence, rng) for sentence in sentences), rng)
@@ -87,40 +94,32 @@ def _grades(mean: int, rng: random.Random) -> list[int]:
             return grades
 
 
-def _statement(grade: int, words: "Words", rng: random.Random) -> list[str]:
+def _statement(grade: int, words: "ReviewWords", rng: random.Random) -> list[str]:
     """State the grade about a new aspect: twisted, plain, or beside a concession; then, at times, quote somebody."""
     if rng.random() < TWISTED_SHARE:
-        sentences = [words.about_new_aspect(_front_first(TWISTED[grade], rng))]
+        sentences = [words.about_new_aspect(TWISTED[grade])]
     else:
-        sentences = [words.about_new_aspect(_front_first(PLAIN[grade], rng))]
+        sentences = [words.about_new_aspect(PLAIN[grade])]
         if grade and rng.random() < CONCESSION_SHARE:
-            concession = words.about_new_aspect(_front_first(PLAIN[-grade], rng))
-            sentences = [rng.choice(CONTRASTS).format(statement=sentences[0], concession=concession)]
+            concession = words.about_new_aspect(PLAIN[-grade])
+            sentences = [rng.choice(_AROUND["contrasts"]).format(statement=sentences[0], concession=concession)]
     if rng.random() < HEARSAY_SHARE:
-        quote = words.about_new_aspect(_front_first(PLAIN[rng.choice((-2, -1, 1, 2))], rng))
-        sentences.append(f'{words.fill(rng.choice(HEARSAY))} "{quote}"')
+        quote = words.about_new_aspect(PLAIN[rng.choice((-2, -1, 1, 2))])
+        sentences.append(f'{words.fill(rng.choice(_AROUND["hearsay"]))} "{quote}"')
     return sentences
 
 
-class Words(dict[str, str]):
-    """The words of one review: its product and brands are fixed, any other slot is drawn anew whenever it is read."""
+class ReviewWords(Words):
+    """The words of one review: its product and brands are fixed, any other slot is drawn anew."""
 
     def __init__(self, rng: random.Random) -> None:
-        super().__init__()
-        self.rng = rng
-        self.lexicon = rng.choice(_LEXICONS)
+        super().__init__(rng, rng.choice(_LEXICONS), STEEPNESS)
         self.mentioned: set[str] = set()
         self.update({slot: self[slot] for slot in ("product", "brand", "rival")})
 
-    def __missing__(self, slot: str) -> str:
-        return self.fill(_front_first(self.lexicon[slot], self.rng))
-
-    def fill(self, pattern: str) -> str:
-        """Put a word into each {slot} of the pattern."""
-        return pattern.format_map(self)
-
-    def about_new_aspect(self, pattern: str) -> str:
-        """Fill a pattern about an aspect that this review has not mentioned yet."""
+    def about_new_aspect(self, patterns: tuple[str, ...]) -> str:
+        """Fill one of the patterns, about an aspect that this review has not mentioned yet."""
+        pattern = front_first(patterns, self.rng, self.steepness)
         aspect = self["any_aspect"]
         while aspect in self.mentioned:
             aspect = self["any_aspect"]
@@ -129,26 +128,16 @@ class Words(dict[str, str]):
         return self.fill(pattern)
 
 
-_LEXICONS = [COMMON | kind for kind in KINDS]
-
-
-def _front_first(choices: tuple[str, ...], rng: random.Random) -> str:
-    """Choose one, the first most often, the last least."""
-    return choices[int(len(choices) * rng.random() ** 2)]
-
-
 # How it is written down
 
-_BEFORE_VOWEL = re.compile(r"\ba(?= (?:[aeio]|un(?!i)|um|up|ug))", re.IGNORECASE)
 _EMPHATIC = re.compile(r"\b(?:not|never|very|really|love|hate)\b")
 _LONG_WORD = re.compile(r"\b[a-z]{5,}\b")
 
 
 def _punctuated(sentence: str, rng: random.Random) -> str:
     """Start with a capital, end with a mark, and say "an" where it belongs."""
-    sentence = _BEFORE_VOWEL.sub(r"\g<0>n", sentence)
     end = rng.choices((".", "!", "...", "!!"), (90, 7, 2, 1))[0]
-    return sentence[0].upper() + sentence[1:] + end
+    return capitalized(with_articles(sentence)) + end
 
 
 def _as_typed(text: str, rng: random.Random) -> str:

@@ -1,0 +1,57 @@
+"""English spelling and inflection, for the samples; what breaks the rules is in english.toml."""
+
+import re
+from functools import cache
+
+from firstlight.data.samples.grammar import load
+
+_DATA = load("english")
+_IRREGULAR = {
+    base: (past, participle) for base, past, participle in (entry.split(", ") for entry in _DATA["irregular"])
+}
+_DOUBLING = frozenset(_DATA["doubling"])
+_PLURALS = dict(entry.split(", ") for entry in _DATA["plurals"])
+
+_HISSING = re.compile("(?:[sxz]|[cs]h|[^aeiou]o)$")
+_CONSONANT_Y = re.compile("(?<=[^aeiou])y$")
+
+
+@cache
+def plural(noun: str) -> str:
+    """Return the plural of a noun."""
+    if noun in _PLURALS:
+        return _PLURALS[noun]
+    if _CONSONANT_Y.search(noun):
+        return noun[:-1] + "ies"
+    return noun + ("es" if _HISSING.search(noun) else "s")
+
+
+third = plural  # the form after "he", as in "he breaks"
+
+
+@cache
+def ended(verb: str, ending: str) -> str:
+    """Put -eth, -est, -ed or -ing to a verb."""
+    if verb in _DOUBLING:
+        return verb + verb[-1] + ending
+    if ending == "ing":
+        if verb.endswith("ie"):
+            return verb[:-2] + "ying"
+        return re.sub("(?<!e)e$", "", verb) + ending
+    return _CONSONANT_Y.sub("i", verb) + (ending[1:] if verb[-1] == "e" else ending)
+
+
+def past(verb: str) -> tuple[str, str]:
+    """Return the past tense and the participle."""
+    return _IRREGULAR.get(verb) or (ended(verb, "ed"),) * 2
+
+
+def adverb(adjective: str) -> str:
+    """Return the adverb of an adjective."""
+    if adjective.endswith("ly"):
+        return f"in {adjective} wise"
+    if adjective.endswith("ll"):
+        return adjective + "y"
+    if adjective.endswith(("ble", "dle", "gle", "ple", "tle", "ckle")):
+        return adjective[:-1] + "y"
+    return _CONSONANT_Y.sub("i", adjective.removesuffix("e") if adjective.endswith("ue") else adjective) + "ly"

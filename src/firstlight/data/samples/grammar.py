@@ -1,0 +1,79 @@
+"""What the samples share: data files, draws that prefer the front of a list, slots in patterns, English spelling.
+
+A data file is TOML. Its texts are lists: one item a line, or several on a line with " / " between them. An item may
+hold slots, `{word}`, which name another list. The front of a list is used most, so the words have a long tail.
+"""
+
+import random
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+Lexicon = dict[str, tuple[str, ...]]
+
+_SEPARATOR = re.compile(r"\s*\n\s*|\s+/\s+")
+
+
+@cache
+def load(name: str) -> Any:
+    """Return the content of a data file in this folder, such as "names"; each text in it is a tuple of items."""
+    return _listed(tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")))
+
+
+def items(text: str) -> tuple[str, ...]:
+    """Split a text at its line breaks and at " / "."""
+    return tuple(_SEPARATOR.split(text.strip()))
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _listed(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_listed(inner) for inner in value]
+    return items(value) if isinstance(value, str) else value
+
+
+def front_first(choices: tuple[str, ...], rng: random.Random, steepness: float) -> str:
+    """Choose one, the first most often, the last least; a steepness of 1 prefers none."""
+    return choices[int(len(choices) * rng.random() ** steepness)]
+
+
+class Words(dict[str, str]):
+    """The words of one text: what is given is fixed, any other slot is drawn anew whenever it is read."""
+
+    def __init__(
+        self, rng: random.Random, choices: Lexicon, steepness: float, given: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(given or {})
+        self.rng, self.choices, self.steepness = rng, choices, steepness
+
+    def __missing__(self, slot: str) -> str:
+        return self.one_of(self.choices[slot])
+
+    def one_of(self, patterns: tuple[str, ...]) -> str:
+        """Choose one of the patterns and fill it."""
+        return self.fill(front_first(patterns, self.rng, self.steepness))
+
+    def fill(self, pattern: str) -> str:
+        """Put a word into each {slot} of the pattern."""
+        return pattern.format_map(self) if "{" in pattern else pattern
+
+
+# Spelling
+
+# How words begin that need "an": a pattern. Version 1 of the reviews says "a unimpressive", so this does as well.
+VOWEL = r"[aeio]|un(?!i[fm])|um|up|ug|us(?![eu])|hour|heir|hones|honor"
+_ARTICLE = re.compile(rf"\ba(?= (?:{VOWEL}))", re.IGNORECASE)
+
+
+def with_articles(text: str) -> str:
+    """Say "an" for "a" before a vowel."""
+    return _ARTICLE.sub(r"\g<0>n", text)
+
+
+def capitalized(text: str) -> str:
+    """Begin with a capital and leave the rest as it is."""
+    return text[0].upper() + text[1:]
