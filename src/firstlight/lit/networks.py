@@ -8,10 +8,19 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from firstlight.errors import UserError, reason
 from firstlight.invocation import is_installed, location
+from firstlight.lit.cards import (
+    TRAIN_AGAIN,
+    kind_of,
+    refuse_non_finite,
+    refuse_other_shapes,
+    refuse_weights_larger_than_the_file,
+)
+from firstlight.lit.checkpoint import CARD
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
@@ -40,6 +49,10 @@ CONFIGS: dict[str, type[TransformerConfig]] = {  # by what a checkpoint calls it
     "generator": GeneratorConfig,
     "encoder_decoder": EncoderDecoderConfig,
 }
+REPEATED = ("num_layers", "num_decoder_layers")  # each has a weight of its own
+LARGEST_SIZE = 10**7
+LARGEST_TABLES = 2**27  # bytes of a network's position tables, which no checkpoint holds
+NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionError, LookupError, AttributeError)
 WEIGHTS = "network."  # what the names of the network's weights begin with in a checkpoint
 
 
@@ -82,25 +95,43 @@ def own_network(target: str) -> type[nn.Module]:
     return found
 
 
-def refuse_foreign(target: str) -> None:
+def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
     """Raise UserError for a class that a checkpoint names, unless it is the user's own.
 
     Importing a module runs its code, and a checkpoint from a stranger can name any module. Those of the project in the
     current folder are the user's own, and those that the program has imported from a place without installed packages.
-    Nothing is imported here.
+    A module that lies with the checkpoint, in one folder below the current one, came with it. Nothing is imported here.
     """
-    module, _, name = target.rpartition(".")
-    if not all(part.isidentifier() for part in (*module.split("."), name)):
+    module, _, name = str(target).rpartition(".")
+    if not all(part.isidentifier() for part in (*module.split("."), name)) or module.startswith("__main__"):
         raise UserError(f"the checkpoint names the network {target!r}, which is not the name of a class")
     if find_spec(module.partition(".")[0]) is None:
         return  # own_network says that there is no such module
-    path = location(module)
-    is_here = path is not None and (path.resolve().is_relative_to(Path.cwd().resolve()) or module in sys.modules)
-    if path is None or is_installed(path.resolve()) or not is_here:
+    path, here, is_imported = location(module), Path.cwd().resolve(), module in sys.modules
+    is_here = path is not None and (is_imported or path.resolve().is_relative_to(here))
+    came_along = (
+        path is not None
+        and checkpoint is not None
+        and not is_imported
+        and _lie_together(path.resolve(), checkpoint.resolve(), here)
+    )
+    if path is None or is_installed(path.resolve()) or not is_here or came_along:
+        where = "lies beside the checkpoint" if came_along else "is not in the current folder"
         raise UserError(
-            f"the checkpoint names the network {target}, which is not in the current folder, so its code is not run; "
+            f"the checkpoint names the network {target}, which {where}, so its code is not run; "
             "start in the folder of its project, or import its module first"
         )
+
+
+def _lie_together(module: Path, checkpoint: Path, here: Path) -> bool:
+    """Whether a module lies in the run's folder, or in the folder below the current one that the run lies in."""
+    folder = checkpoint.parent
+    if folder == here:  # of a notebook, beside its own modules
+        return False
+    run = folder.parent if folder.name == "checkpoints" else folder
+    if run.is_relative_to(here) and run != here:
+        run = here / run.relative_to(here).parts[0]
+    return module.is_relative_to(run)
 
 
 def num_outputs(num_classes: int) -> int:
@@ -108,37 +139,77 @@ def num_outputs(num_classes: int) -> int:
     return 1 if num_classes == 2 else num_classes
 
 
-def kind_of(card: dict[str, Any]) -> str:
-    """What a checkpoint calls its kind of network."""
-    return card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
+def network_of_checkpoint(content: dict[str, Any], path: Path | str, network: nn.Module | None = None) -> nn.Module:
+    """Return the network of a checkpoint with its weights. Raises UserError where they do not belong together.
+
+    content: what `open_checkpoint` returns; path: where it was read; network: one of the user's own, to be filled.
+    """
+    weights = {
+        name.removeprefix(WEIGHTS): weight for name, weight in content["state_dict"].items() if name.startswith(WEIGHTS)
+    }
+    refuse_weights_larger_than_the_file(weights, path)
+    if network is None:
+        network = network_of_card(content[CARD], Path(path), weights)
+    refuse_non_finite(weights, (name for name, _ in network.named_parameters(remove_duplicate=False)), path)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(f"{path}: the weights do not fit the network ({' '.join(str(error).split())[:300]})") from error
+    return network
 
 
-def network_of_card(card: dict[str, Any]) -> nn.Module:
-    """The network that a checkpoint's card describes, with weights that are still random.
+def network_of_card(
+    card: dict[str, Any], path: Path | None = None, weights: dict[str, Tensor] | None = None
+) -> nn.Module:
+    """Return the network that a checkpoint's card describes, with weights that are still random.
 
-    Raises UserError where the card names no network of ours, or one that this version cannot build.
+    path: of the checkpoint. weights: those that it is to have; a network of ours is compared with them, without memory
+    of its own, before it is built. Raises UserError where the card names no network of ours, one that this version
+    cannot build, or one of other sizes.
     """
     kind = kind_of(card)
     described = card["config"].get("model")
     if described is None:
         raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
     try:
+        _refuse_sizes(described, weights)
         config = CONFIGS[kind](**described)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
     if config._target_ is not None:
-        refuse_foreign(config._target_)
+        refuse_foreign(config._target_, path)
     vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
     source = card.get("source_tokenizer")
     source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
-    return build_network(config, vocab_size, len(card.get("class_names", ())), source_vocab_size)
+    sizes = (vocab_size, len(card.get("class_names", ())), source_vocab_size)
+    if config._target_ is None and weights is not None and path is not None:
+        _compare(config, sizes, weights, path)
+    return build_network(config, *sizes)
 
 
-def load_weights(network: nn.Module, state: dict[str, Any]) -> None:
-    """Give a network the weights of a checkpoint's `state_dict`."""
-    network.load_state_dict(
-        {name.removeprefix(WEIGHTS): weight for name, weight in state.items() if name.startswith(WEIGHTS)}
-    )
+def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) -> None:
+    """Raise ValueError for sizes that would take minutes before the shapes can be compared."""
+    for name, value in described.items():
+        most = len(weights) if weights is not None and name in REPEATED else LARGEST_SIZE
+        if isinstance(value, int) and value > most:
+            raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
+
+
+def _compare(config: Any, sizes: tuple[int, int, int], weights: dict[str, Tensor], path: Path) -> None:
+    """Raise UserError unless the network would have these weights, and little memory besides."""
+    try:
+        with torch.device("meta"):
+            network = build_network(config, *sizes)
+    except UserError:
+        raise
+    except NOT_BUILT as error:
+        raise UserError(f"{path}: the checkpoint's network cannot be built ({' '.join(str(error).split())})") from error
+    refuse_other_shapes(network, weights, path)
+    tables = sum(buffer.nbytes for name, buffer in network.named_buffers() if name not in weights)
+    if tables > LARGEST_TABLES:
+        raise UserError(
+            f"{path}: model.context_length={config.context_length} needs {tables:,} bytes of tables; {TRAIN_AGAIN}"
+        )
 
 
 def plain(options: Any) -> Any:

@@ -17,9 +17,10 @@ from torch.optim.lr_scheduler import LRScheduler
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
-from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.lit.cards import kind_of, open_checkpoint
+from firstlight.lit.checkpoint import CARD, FORMAT
 from firstlight.lit.counted_evidence import count_evidence
-from firstlight.lit.networks import CONFIGS, build_network, kind_of, load_weights, network_of_card, plain
+from firstlight.lit.networks import CONFIGS, build_network, network_of_checkpoint, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
 from firstlight.lit.training_loss import TrainingLoss
@@ -186,12 +187,11 @@ class Training(LightningModule):
         """
         if not weights_only:
             raise ValueError("weights_only=False would run code from the file; checkpoints of firstlight never need it")
-        checkpoint = read_checkpoint(checkpoint_path, map_location)
+        checkpoint = open_checkpoint(checkpoint_path, map_location)
         card = checkpoint[CARD]
         if kind_of(card) != cls.kind:
             raise ValueError(f"{checkpoint_path} holds a {kind_of(card)}, and {cls.__name__} trains a {cls.kind}")
-        module = cls(network_of_card(card) if network is None else network, **options)
-        load_weights(module.network, checkpoint["state_dict"])
+        module = cls(network_of_checkpoint(checkpoint, checkpoint_path, network), **options)
         module.card = {key: value for key, value in card.items() if key != "format"}
         return module.to(map_location) if map_location is not None else module
 

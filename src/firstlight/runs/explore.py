@@ -20,6 +20,7 @@ from firstlight.runs.exploration.catalog import (
     traits_of,
 )
 from firstlight.runs.folder import RunFolder, find_run
+from firstlight.runs.plain_yaml import read_config
 
 if TYPE_CHECKING:
     from firstlight.runs.exploration.page import Page, Shown
@@ -78,7 +79,7 @@ def explore(options: ExploreOptions) -> Path:
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
-    config = read_config(folder)
+    config = config_of_network(folder)
     traits = traits_of(config, is_run=True)
     other = None if options.compare is None else find_run(options.compare, options.log_dir)
     if other is not None:
@@ -137,16 +138,10 @@ def _explore_task(options: ExploreOptions) -> Path:
     return finish(page)
 
 
-def read_config(folder: RunFolder) -> dict[str, Any]:
+def config_of_network(folder: RunFolder) -> dict[str, Any]:
     """The resolved config of a run, from its own file: what its checkpoint says too, but without torch."""
-    from omegaconf import OmegaConf
-    from yaml import YAMLError
-
-    try:
-        config: Any = OmegaConf.to_container(OmegaConf.load(folder.config_file))
-    except (OSError, ValueError, YAMLError):
-        raise UserError(f"{folder.config_file} is missing or broken; train the run again") from None
-    if not all(isinstance(config, dict) and isinstance(config.get(key), dict) for key in ("model", "data")):
+    config = read_config(folder.config_file)
+    if not all(isinstance(config.get(key), dict) for key in ("model", "data")):
         raise UserError(
             f"{folder.path} is no run of a network but a result of `{invocation('baseline')}`; name another"
         )

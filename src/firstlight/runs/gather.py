@@ -1,7 +1,6 @@
 """The runs below a folder as rows of a report, the damaged ones too. Imports nothing heavy."""
 
 import csv
-import importlib
 import io
 import json
 import logging
@@ -16,6 +15,7 @@ from typing import Any
 from firstlight.errors import UserError
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
 from firstlight.runs.folder import MOMENT, RunFolder
+from firstlight.runs.plain_yaml import read_yaml
 
 log = logging.getLogger(__name__)
 
@@ -249,15 +249,13 @@ class Configuration:
         return None if isinstance(value, dict | list) else plain_value(value)
 
     def _read(self, name: str, *path: str) -> Any:
-        yaml: Any = importlib.import_module("yaml")  # only where a key is asked for
         if name not in self.files:
             try:
-                text = (self.folder / name).read_text(encoding="utf-8")
-                self.files[name] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+                self.files[name] = read_yaml(self.folder / name)
             except FileNotFoundError:
                 self.files[name] = None
-            except (OSError, ValueError, yaml.YAMLError) as error:
-                log.warning("%s cannot be read (%s)", self.folder / name, " ".join(str(error).split()))
+            except UserError as error:
+                log.warning("%s", error)
                 self.files[name] = None
         node = self.files[name]
         for part in path:

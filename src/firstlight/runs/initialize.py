@@ -10,7 +10,8 @@ from torch import Tensor
 
 from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
-from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.cards import open_weights, refuse_non_finite
+from firstlight.lit.checkpoint import CARD
 from firstlight.networks.positions import stretch
 from firstlight.runs.folder import find_run
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -32,11 +33,12 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     """
     folder = find_run(run, log_dir)
     path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
-    checkpoint = read_checkpoint(path)
+    checkpoint = open_weights(path)
     card = checkpoint[CARD]
     other = tokenizer_of_json(card["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
     own = module.state_dict()
+    refuse_non_finite(given, (name for name, _ in module.named_parameters(remove_duplicate=False)), path)
     both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
     shared_words = dict.fromkeys(BY_WORD, both)
     if SOURCE_EMBEDDING in given and isinstance(data, PairData):

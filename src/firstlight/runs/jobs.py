@@ -13,13 +13,14 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.runs import resume
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.launch import check
+from firstlight.runs.plain_yaml import read_config
 
 LONGEST_NAME = 120  # characters of a job's folder
 SAYS_WHERE = (  # the options of data that a source depends on
@@ -161,8 +162,8 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
     if record.get("run_key") != resume.run_key(job.config):
         difference = "another configuration"
         if job.folder.config_file.is_file():
-            trained = OmegaConf.to_container(OmegaConf.load(job.folder.config_file))
-            difference = resume.first_difference(job.config, trained) or difference  # type: ignore[arg-type]
+            trained = read_config(job.folder.config_file)
+            difference = resume.first_difference(job.config, trained) or difference
         raise UserError(f"{where} holds a run of {difference}; give this sweep another sweep.name, or move that one")
     if record.get("status") == "finished":
         refuse_other_choices(job)
@@ -183,12 +184,13 @@ def refuse_other_choices(job: Job) -> None:
     """Raise UserError if a finished run was measured or watched otherwise than is asked for now."""
     if not job.folder.config_file.is_file():
         return
-    trained: Any = OmegaConf.to_container(OmegaConf.load(job.folder.config_file))
+    trained = read_config(job.folder.config_file)
     now = job.config.copy()
-    now.paths.output_dir = trained["paths"]["output_dir"]  # where callbacks write
+    paths = trained.get("paths")
+    now.paths.output_dir = _text(paths.get("output_dir") if isinstance(paths, dict) else None)  # where callbacks write
     now.test = bool(now.test)  # null is no, under -m
     if now.optimized_mode == "auto":
-        now.optimized_mode = trained["optimized_mode"]
+        now.optimized_mode = _text(trained.get("optimized_mode"))
     wanted = resume.plain(now)
     for key in MAY_NOT_CHANGE:
         if key in trained and wanted[key] != trained[key]:
@@ -196,6 +198,11 @@ def refuse_other_choices(job: Job) -> None:
                 f"{job.folder.path} is a finished run of another {key}; "
                 f"give this sweep another sweep.name, or move that one"
             )
+
+
+def _text(saved: Any) -> str:
+    """What a folder says, as text in which nothing is interpolated."""
+    return str(saved).replace("${", "\\${")
 
 
 class Sources:

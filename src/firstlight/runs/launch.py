@@ -33,6 +33,7 @@ from firstlight.runs import launchers, resume
 from firstlight.runs.command import STARTED_AT, USER_MISTAKE, fail, run
 from firstlight.runs.folder import RunFolder, find_run, lower_is_better
 from firstlight.runs.metric_names import check_metric
+from firstlight.runs.plain_yaml import read_config
 from firstlight.runs.targets import check_targets
 from firstlight.text.options import TokenizerKind, VectorsKind
 
@@ -199,7 +200,7 @@ def refuse_folder(config: DictConfig, path: Path) -> None:
     if folder.is_locked():
         raise UserError(f"{path}: another process is training this run; wait for it, or stop it")
     if folder.config_file.is_file():
-        resume.refuse_other_config(config, OmegaConf.to_container(OmegaConf.load(folder.config_file)))  # type: ignore[arg-type]
+        resume.refuse_other_config(config, read_config(folder.config_file))
 
 
 def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictConfig]]:

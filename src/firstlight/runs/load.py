@@ -6,17 +6,24 @@ from typing import Any
 from firstlight.data.sentence_pairs import PairTokenizers
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
-from firstlight.lit.checkpoint import CARD, read_checkpoint
-from firstlight.lit.networks import kind_of, load_weights, network_of_card
+from firstlight.lit.cards import TRAIN_AGAIN, kind_of, open_checkpoint
+from firstlight.lit.checkpoint import CARD
+from firstlight.lit.networks import network_of_checkpoint
 from firstlight.runs.folder import RunFolder, find_run
 from firstlight.runs.loaded_classifier import LoadedClassifier
 from firstlight.runs.loaded_generator import LoadedGenerator
 from firstlight.runs.loaded_translator import LoadedTranslator
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
-from firstlight.text.text_tokenizers import writer_of
+from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, writer_of
+from firstlight.text.tokenizers import Tokenizer
 
 Loaded = LoadedClassifier | LoadedGenerator | LoadedTranslator
+TOKENIZERS: dict[str, tuple[type, ...]] = {
+    "classifier": (Tokenizer,),
+    "generator": (CharacterTokenizer, BytePairTokenizer, Tokenizer),
+    "encoder_decoder": (SentenceTokenizer,),
+}
 
 
 def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> Loaded:
@@ -27,12 +34,14 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     else:
         folder = find_run(str(run), Path(log_dir))
         path = checkpoint_of(folder, checkpoint)
-    content = read_checkpoint(path)
+    content = open_checkpoint(path)
     card = content[CARD]
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
-    reader: Any = SentenceTokenizer.from_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
-    network: Any = network_of_card(card)
-    load_weights(network, content["state_dict"])
+    reader: Any = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
+    is_right = isinstance(tokenizer, TOKENIZERS[kind_of(card)]) and type(reader) is type(tokenizer)
+    if not is_right:
+        raise UserError(f"{path}: a {kind_of(card)} cannot read by a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
+    network: Any = network_of_checkpoint(content, path)
     shared = (folder, path, network.eval(), card["config"], card["data_source"], card["data_fingerprint"])
     match kind_of(card):
         case "classifier":

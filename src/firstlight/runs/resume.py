@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight import config_files
 from firstlight.errors import UserError
+from firstlight.runs import foreign
 from firstlight.runs.folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,8 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
         print(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
         sys.exit(0)
-    old = [argument for argument in saved_overrides(folder) if key_of(argument) not in WHERE_TO_RESUME]
+    foreign.refuse_links(folder.path)
+    old = saved_overrides(folder, typed)
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     sys.argv[1:] = [*options, *old, *new, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
@@ -69,10 +71,13 @@ def is_further_process() -> bool:
     return any(os.environ.get(name, "0") != "0" for name in ("LOCAL_RANK", "SLURM_PROCID"))
 
 
-def saved_overrides(folder: RunFolder) -> list[str]:
-    """The command line that a run was started with. Raises UserError where Hydra's record is missing."""
+def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
+    """The command line that a run was started with, without what it may not choose: runs/foreign.py.
+
+    typed: the command line of now. Raises UserError where Hydra's record is missing, or names code that is not allowed.
+    """
     try:
-        return [str(override) for override in OmegaConf.load(folder.overrides_file)]
+        return foreign.kept_overrides(folder.overrides_file, typed)
     except FileNotFoundError:
         raise UserError(f"{folder.path} cannot be resumed: it has no .hydra/overrides.yaml") from None
 
@@ -103,20 +108,20 @@ def key_of(argument: str) -> str:
 
 def run_key(config: DictConfig) -> str:
     """A name for everything that decides what a run computes: equal configs have equal keys."""
-    container = _comparable(config, NOT_PART_OF_A_RUN)
+    container = _comparable(plain(config), NOT_PART_OF_A_RUN)
     return "k" + hashlib.sha256(json.dumps(container, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:
     """`key=value` of the trained configuration where it first differs from config; None if they are the same run."""
-    now, then = (_flat(_comparable(each, NOT_PART_OF_A_RUN)) for each in (config, OmegaConf.create(trained)))
+    now, then = (_flat(_comparable(each, NOT_PART_OF_A_RUN)) for each in (plain(config), trained))
     keys = (key for key in sorted(now.keys() | then.keys()) if now.get(key) != then.get(key))
     return next((f"{key}={then.get(key)}, where it is {now.get(key)} here" for key in keys), None)
 
 
 def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
     """Raise UserError if a run was trained with another network, other data or another optimizer than config names."""
-    now, then = (_flat(_fixed(each)) for each in (config, OmegaConf.create(trained)))
+    now, then = (_flat(_fixed(each)) for each in (plain(config), trained))
     for key in sorted(then):  # a key that it does not have came after the version that trained it
         if now.get(key) != then[key]:
             raise UserError(
@@ -162,22 +167,23 @@ def _folder_name(metrics_file: Path) -> str:
     return metrics_file.parent.name  # begins with the time of the run's start
 
 
-def _fixed(config: DictConfig) -> dict[str, Any]:
-    """What must not change when a run goes on."""
-    container = _comparable(config, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME)
-    container["trainer"] = {key: container["trainer"].get(key) for key in FIXED_OF_TRAINER}
-    container["data"] = {key: value for key, value in container["data"].items() if key not in FREE_OF_DATA}
-    return container
+def _fixed(container: dict[str, Any]) -> dict[str, Any]:
+    """What must not change when a run goes on. container: the resolved config in plain types."""
+    kept = _comparable(container, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME)
+    if not all(isinstance(kept.get(part), dict) for part in ("trainer", "data")):
+        raise UserError("the run's saved configuration has no trainer or no data; the run must be trained again")
+    kept["trainer"] = {key: kept["trainer"].get(key) for key in FIXED_OF_TRAINER}
+    kept["data"] = {key: value for key, value in kept["data"].items() if key not in FREE_OF_DATA}
+    return kept
 
 
-def _comparable(config: DictConfig, leave_out: tuple[str, ...]) -> dict[str, Any]:
-    """The resolved config as plain types, without the named keys and without where caches lie."""
-    container = plain(config)
-    for key in leave_out:
-        container.pop(key, None)
-    container.get("data", {}).pop("cache_dir", None)
-    container.get("trainer", {}).pop("default_root_dir", None)
-    return container
+def _comparable(container: dict[str, Any], leave_out: tuple[str, ...]) -> dict[str, Any]:
+    """A resolved config without the named keys and without where caches lie."""
+    kept = {key: value for key, value in container.items() if key not in leave_out}
+    for part, place in (("data", "cache_dir"), ("trainer", "default_root_dir")):
+        if isinstance(kept.get(part), dict):
+            kept[part] = {key: value for key, value in kept[part].items() if key != place}
+    return kept
 
 
 def _flat(container: Any, prefix: str = "") -> dict[str, Any]:

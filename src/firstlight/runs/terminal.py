@@ -1,5 +1,6 @@
 """What a training run shows on the terminal: its configuration first, its metrics last."""
 
+import shlex
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from firstlight.invocation import invocation
+from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
 
 USES = {  # what a run of each kind of network is for: a command, and its options
@@ -75,7 +77,8 @@ def metrics_table(metrics: dict[str, float]) -> Table:
 
 def resume_command(folder: RunFolder) -> str:
     """What to type to go on with a run."""
-    return f"{invocation('train')} resume={as_typed(folder.path)}"
+    again = foreign.to_type_again(folder.overrides_file)  # what a folder alone may not choose
+    return f"{invocation('train')} {shlex.join([f'resume={as_typed(folder.path)}', *again])}"
 
 
 def as_typed(path: Path) -> Path:

@@ -23,6 +23,7 @@ from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, UserError
+from firstlight.lit.cards import open_checkpoint, refuse_other_state
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.networks.size import num_parameters
 from firstlight.runs import resume, terminal, weights_and_biases
@@ -241,7 +242,7 @@ def throughput_of(trainer: Trainer) -> Throughput | None:
 
 def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:
     """The step of a checkpoint to go on from. Raises UserError if the network or the data is another one."""
-    checkpoint = read_checkpoint(last)
+    checkpoint = open_checkpoint(last)
     card = checkpoint[CARD]
     resume.refuse_other_config(config, card["config"])
     trained_on, now = card["data_fingerprint"], parts.data.source.fingerprint
@@ -250,6 +251,7 @@ def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:
             f"{parts.data.source.where} has changed since the run began (fingerprint {now}, then {trained_on}); "
             f"start a new run, or restore the data"
         )
+    refuse_other_state(checkpoint, parts.module, last)
     return int(checkpoint["global_step"])
 
 

@@ -4,6 +4,7 @@ import json
 
 from tokenizers import Tokenizer as Backend
 
+from firstlight.errors import UserError
 from firstlight.text.sentence_tokenizers import SENTENCES, SentenceTokenizer
 from firstlight.text.text_tokenizers import BYTE_PAIRS, CHARACTERS, BytePairTokenizer, CharacterTokenizer
 from firstlight.text.tokenizers import Tokenizer
@@ -12,14 +13,31 @@ AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceToke
 
 
 def tokenizer_of_json(text: str) -> AnyTokenizer:
-    """Return the tokenizer whose `to_json` wrote the text."""
+    """Return the tokenizer whose `to_json` wrote the text. Raises UserError for a text that no tokenizer wrote."""
+    try:
+        tokenizer = _tokenizer_of(text)
+    except Exception as error:  # the library raises a plain Exception for whatever it cannot read
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise UserError(f"the saved tokenizer is broken ({reason}); use the run's other checkpoint") from error
+    return tokenizer
+
+
+def _tokenizer_of(text: str) -> AnyTokenizer:
     content = json.loads(text)
     match content.get("kind"):
         case kind if kind == CHARACTERS:
             return CharacterTokenizer(content["characters"], content["unknown_symbol"])
         case kind if kind == BYTE_PAIRS:
-            return BytePairTokenizer(Backend.from_str(json.dumps(content["backend"])))
+            return BytePairTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
         case kind if kind == SENTENCES:
-            return SentenceTokenizer.from_json(text)
+            return SentenceTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
         case _:
-            return Tokenizer.from_json(text)
+            return Tokenizer(_whole(Backend.from_str(text)))
+
+
+def _whole(backend: Backend) -> Backend:
+    """The same. Raises ValueError unless its ids are 0, 1, 2, …, since each is a row of a table of vectors."""
+    ids = sorted(backend.get_vocab().values())
+    if ids != list(range(len(ids))):
+        raise ValueError(f"its {len(ids)} ids are not 0 to {len(ids) - 1}")
+    return backend

@@ -1,0 +1,142 @@
+"""What a checkpoint must have before anything is built from it: a whole card, and weights that fit and are finite."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from firstlight.data.options import Truncation
+from firstlight.errors import UserError
+from firstlight.lit.checkpoint import CARD, read_checkpoint
+
+TRAIN_AGAIN = "the file is damaged or was changed; use the run's other checkpoint, or train again"
+OF_ALL: dict[str, tuple[type, ...]] = {
+    "config": (dict,),
+    "tokenizer": (str,),
+    "data_source": (str,),
+    "data_fingerprint": (str,),
+}
+OF_A_KIND: dict[str, dict[str, tuple[type, ...]]] = {
+    "classifier": {"class_names": (list,), "label_names": (list,)},
+    "generator": {"separator_id": (int, type(None))},
+    "encoder_decoder": {"source_tokenizer": (str, type(None))},
+}
+
+
+def kind_of(card: dict[str, Any]) -> str:
+    """What a checkpoint calls its kind of network."""
+    return card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
+
+
+def open_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, Any]:
+    """Return the content of a checkpoint whose card is complete. Raises UserError, as `read_checkpoint` does."""
+    content = read_checkpoint(path, map_location)
+    card, kind = content[CARD], kind_of(content[CARD])
+    if kind not in tuple(OF_A_KIND):
+        raise UserError(f"{path}: network={kind} is none of {', '.join(OF_A_KIND)}; use the version it came from")
+    _check_keys(path, card, OF_ALL | OF_A_KIND[kind])
+    _check_config(path, kind, card["config"])
+    for key in ("class_names", "label_names"):
+        if not all(isinstance(name, str) for name in card.get(key, ())):
+            raise UserError(f"{path}: {key} in the checkpoint's card are not names; {TRAIN_AGAIN}")
+    _check_tensors(path, content["state_dict"])
+    return content
+
+
+def open_weights(path: Path | str) -> dict[str, Any]:
+    """Return the content of a checkpoint of which the weights and the vocabulary are used, and nothing else."""
+    content = read_checkpoint(path)
+    _check_keys(path, content[CARD], {"tokenizer": (str,)})
+    _check_tensors(path, content["state_dict"])
+    refuse_weights_larger_than_the_file(content["state_dict"], path)
+    return content
+
+
+def _check_keys(path: Path | str, card: dict[str, Any], kinds_of: dict[str, tuple[type, ...]]) -> None:
+    for key, kinds in kinds_of.items():
+        if key not in card:
+            raise UserError(f"{path}: the checkpoint's card has no {key}; {TRAIN_AGAIN}")
+        if not isinstance(card[key], kinds):
+            raise UserError(f"{path}: {key} in the checkpoint's card is a {type(card[key]).__name__}; {TRAIN_AGAIN}")
+
+
+def _check_tensors(path: Path | str, state: Any) -> None:
+    if not isinstance(state, Mapping) or not all(isinstance(weight, Tensor) for weight in state.values()):
+        raise UserError(f"{path}: the checkpoint's state_dict holds more than tensors; {TRAIN_AGAIN}")
+
+
+def _check_config(path: Path | str, kind: str, config: dict[str, Any]) -> None:
+    """Raise UserError unless the configuration has what a run of this kind is read with."""
+    data, length = config.get("data"), config.get("context_length")
+    needed = {
+        "model": isinstance(config.get("model"), dict | None),
+        "data": isinstance(data, dict),
+        "context_length": isinstance(length, int) and length >= 1,
+    }
+    if isinstance(data, dict) and kind == "classifier":
+        needed["data.truncation"] = data.get("truncation") in Truncation.__members__
+    if isinstance(data, dict) and kind == "encoder_decoder":
+        needed |= {f"data.{name}": isinstance(data.get(name), str) for name in ("source_column", "target_column")}
+    for key, is_right in needed.items():
+        if not is_right:
+            raise UserError(f"{path}: {key} in the checkpoint's configuration is missing or broken; {TRAIN_AGAIN}")
+
+
+def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path: Path | str) -> None:
+    """Raise UserError where weights are not those of a network, which may be on the meta device."""
+    own = network.state_dict()
+    for name in [*own, *weights]:
+        if name not in weights or name not in own:
+            lacks = "the file" if name not in weights else "the network that its card describes"
+            raise UserError(f"{path}: {lacks} has no weight {name}; {TRAIN_AGAIN}")
+        given, expected = tuple(weights[name].shape), tuple(own[name].shape)
+        if given != expected:
+            raise UserError(
+                f"{path}: the weight {name} is {given} in the file, and {expected} in the network that its card "
+                f"describes; {TRAIN_AGAIN}"
+            )
+
+
+def refuse_weights_larger_than_the_file(weights: Mapping[str, Tensor], path: Path | str) -> None:
+    """Raise UserError for a tensor that repeats its numbers, so that a small file would fill the memory."""
+    for name, weight in weights.items():
+        if weight.layout is not torch.strided or weight.nbytes > weight.untyped_storage().nbytes():
+            raise UserError(f"{path}: the weight {name} has more numbers than the file; {TRAIN_AGAIN}")
+
+
+def refuse_non_finite(weights: Mapping[str, Tensor], names: Iterable[str], path: Path | str) -> None:
+    """Raise UserError for a named weight, of those that the file has, with NaN or infinity in it."""
+    for name in names:
+        if name in weights and not torch.isfinite(weights[name]).all():
+            raise UserError(
+                f"{path}: the weight {name} is not finite, so the training had diverged; use the run's other "
+                "checkpoint, or train again with a lower learning rate"
+            )
+
+
+def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path | str) -> None:
+    """Raise UserError unless a training of the module can go on from a checkpoint.
+
+    Its weights must fit and be finite, and what it holds for callbacks must name no path with `..`: Lightning's own
+    checkpoint callback deletes the files that are named there.
+    """
+    weights = checkpoint["state_dict"]
+    refuse_weights_larger_than_the_file(weights, path)
+    refuse_other_shapes(module, weights, path)
+    refuse_non_finite(weights, (name for name, _ in module.named_parameters(remove_duplicate=False)), path)
+    for text in _texts(checkpoint.get("callbacks")):
+        if ".." in Path(text).parts:
+            raise UserError(f"{path}: a callback's state names {text}, a path with ..; {TRAIN_AGAIN}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every string in plain values, the keys of dicts among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.keys(), *value.values()])
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)

@@ -1,0 +1,221 @@
+"""A malformed checkpoint is one line, before anything is allocated, and weights that are no numbers are not used."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import firstlight
+from firstlight.data import CharacterData, ReviewData
+from firstlight.errors import UserError
+from firstlight.lit import Classification, Generation
+from firstlight.lit.cards import open_checkpoint, refuse_other_state
+from firstlight.lit.checkpoint import CARD, FORMAT
+from firstlight.runs.initialize import initialize_from
+from firstlight.runs.resume import refuse_other_config
+
+Content = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cards")
+
+
+@pytest.fixture(scope="module")
+def reviews(folder: Path) -> ReviewData:
+    rows = [f"a good film number {i},{i % 5}" for i in range(60)]
+    (folder / "reviews.csv").write_text("\n".join(["text,label", *rows]))
+    return ReviewData(path=str(folder / "reviews.csv"), labels="stars", context_length=7, cache_dir=str(folder))
+
+
+@pytest.fixture(scope="module")
+def classifier(reviews: ReviewData) -> Classification:
+    return Classification.for_data(reviews, dim=6, num_heads=2, positions="sinusoidal", pooling="mean")
+
+
+@pytest.fixture(scope="module")
+def generator(folder: Path) -> Generation:
+    (folder / "text.txt").write_text("to be or not to be, " * 20)
+    data = CharacterData(path=str(folder / "text.txt"), context_length=5, cache_dir=str(folder))
+    return Generation.for_data(data, dim=6, num_heads=2)
+
+
+def content_of(module: Any) -> Content:
+    assert module.card is not None
+    card = {"format": FORMAT, **copy.deepcopy(module.card)}
+    return {CARD: card, "state_dict": dict(module.state_dict()), "global_step": 3, "callbacks": {}}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[Content], Path]:
+    def write(content: Content) -> Path:
+        path = tmp_path / "checkpoints" / "best.ckpt"
+        path.parent.mkdir(exist_ok=True)
+        torch.save(content, path)
+        return path
+
+    return write
+
+
+def without(key: str) -> Callable[[Content], object]:
+    return lambda content: content[CARD].pop(key)
+
+
+def card(**values: Any) -> Callable[[Content], object]:
+    return lambda content: content[CARD].update(values)
+
+
+def config(**values: Any) -> Callable[[Content], object]:
+    return lambda content: content[CARD]["config"].update(values)
+
+
+def data(**values: Any) -> Callable[[Content], object]:
+    return lambda content: content[CARD]["config"]["data"].update(values)
+
+
+def model(**values: Any) -> Callable[[Content], object]:
+    return lambda content: content[CARD]["config"]["model"].update(values)
+
+
+def weight(name: str, value: Any) -> Callable[[Content], object]:
+    return lambda content: content["state_dict"].__setitem__(name, value)
+
+
+BIAS = "network.head.outputs.bias"
+
+
+def renumbered(content: Content) -> None:
+    tokenizer = json.loads(content[CARD]["tokenizer"])
+    words = tokenizer["model"]["vocab"]
+    words[max(words, key=words.__getitem__)] = 10**6
+    content[CARD]["tokenizer"] = json.dumps(tokenizer)
+
+
+def diverged(content: Content) -> None:
+    content["state_dict"][BIAS] = torch.tensor([0.0, 1.0, float("nan"), 0.0, 0.0])
+
+
+BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
+    "no tokenizer": (without("tokenizer"), r"the checkpoint's card has no tokenizer"),
+    "no config": (without("config"), r"the checkpoint's card has no config"),
+    "no fingerprint": (without("data_fingerprint"), r"the checkpoint's card has no data_fingerprint"),
+    "no classes": (without("class_names"), r"the checkpoint's card has no class_names"),
+    "classes that are numbers": (card(class_names=[1, 2, 3, 4, 5]), r"class_names .* are not names"),
+    "config is a list": (card(config=[1]), r"config in the checkpoint's card is a list"),
+    "another network": (card(network="diffusion"), r"network=diffusion is none of classifier, generator"),
+    "network is a list": (card(network=["classifier"]), r"is none of classifier, generator"),
+    "no data": (config(data=None), r"data in the checkpoint's configuration is missing"),
+    "no context": (config(context_length="a"), r"context_length in the checkpoint's configuration is missing"),
+    "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint's configuration is missing"),
+    "tokenizer is no JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
+    "tokenizer is empty": (card(tokenizer="{}"), r"the saved tokenizer is broken"),
+    "tokenizer with a hole": (renumbered, r"the saved tokenizer is broken \(ValueError: its \d+ ids are not 0 to"),
+    "dim": (model(dim=10**6), r"is \(\d+, 6\) in the file, and \(\d+, 1000000\) in the network"),
+    "dim beyond all": (model(dim=10**12), r"model.dim=1000000000000 is more than the 10000000"),
+    "layers": (model(num_layers=10**6), r"model.num_layers=1000000 is more than the \d+ that its weights allow"),
+    "more layers": (model(num_layers=2), r"the file has no weight blocks\.1\."),
+    "context": (model(context_length=10**7 - 1), r"model.context_length=9999999 needs 239,\d+,\d+ bytes of tables"),
+    "heads": (model(num_heads=4), r"cannot be built by this version: model.dim=6 is not divisible"),
+    "unknown option": (model(width=3), r"cannot be built by this version: .*width"),
+    "a word for a number": (model(dim="six"), r"cannot be built"),
+    "a float for a number": (model(dim=6.0), r"cannot be built"),
+    "model is a list": (config(model=[1]), r"model in the checkpoint's configuration is missing or broken"),
+    "a weight less": (lambda content: content["state_dict"].pop(BIAS), r"file has no weight head\.outputs"),
+    "a weight more": (weight("network.more", torch.ones(3)), r"its card describes has no weight more"),
+    "another shape": (weight(BIAS, torch.ones(7)), r"head\.outputs\.bias is \(7,\) in the file, and \(5,\)"),
+    "no tensor": (weight(BIAS, [1.0]), r"state_dict holds more than tensors"),
+    "no weights": (lambda content: content.update(state_dict=[]), r"state_dict holds more than tensors"),
+    "NaN": (diverged, r"the weight head\.outputs\.bias is not finite, so the training had diverged"),
+    "infinity": (weight(BIAS, torch.full((5,), torch.inf)), r"head\.outputs\.bias is not finite"),
+    "one number for many": (
+        weight(BIAS, torch.zeros(1).expand(5)),
+        r"head\.outputs\.bias has more numbers than the file",
+    ),
+    "sparse": (weight(BIAS, torch.zeros(5).to_sparse()), r"head\.outputs\.bias has more numbers than the file"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_malformed_checkpoint_is_one_line(
+    name: str, classifier: Classification, written: Callable[[Content], Path]
+) -> None:
+    change, message = BROKEN[name]
+    content = content_of(classifier)
+    change(content)
+    path = written(content)
+    for load in (firstlight.load, Classification.load_from_checkpoint):
+        with pytest.raises(UserError, match=message) as error:
+            load(path)
+        assert "\n" not in str(error.value)
+
+
+def test_what_is_whole_is_loaded(
+    classifier: Classification, generator: Generation, written: Callable[[Content], Path]
+) -> None:
+    for module in (classifier, generator):
+        loaded = firstlight.load(written(content_of(module)))
+        for name, value in module.network.state_dict().items():
+            assert torch.equal(loaded.network.state_dict()[name], value)
+
+
+def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line(
+    classifier: Classification, generator: Generation, written: Callable[[Content], Path]
+) -> None:
+    content = content_of(generator)
+    content[CARD].pop("separator_id")
+    with pytest.raises(UserError, match="card has no separator_id"):
+        firstlight.load(written(content))
+    content = content_of(classifier)
+    content[CARD]["tokenizer"] = generator.card["tokenizer"]  # type: ignore[index]
+    with pytest.raises(UserError, match="a classifier cannot read by a CharacterTokenizer"):
+        firstlight.load(written(content))
+
+
+def test_init_from_takes_no_weights_that_are_not_finite(
+    classifier: Classification, reviews: ReviewData, written: Callable[[Content], Path], tmp_path: Path
+) -> None:
+    content = content_of(classifier)
+    diverged(content)
+    written(content)
+    (tmp_path / "metrics.json").write_text("{}")
+    with pytest.raises(UserError, match=r"best\.ckpt: the weight network\.head\.outputs\.bias is not finite"):
+        initialize_from(str(tmp_path), tmp_path, classifier, reviews)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (diverged, r"the weight network\.head\.outputs\.bias is not finite"),
+        (weight(BIAS, torch.ones(7)), r"network\.head\.outputs\.bias is \(7,\) in the file"),
+        (
+            lambda content: content.update(callbacks={"ModelCheckpoint": {"best_k_models": {"run/../../kept": 1.0}}}),
+            r"a callback's state names run/\.\./\.\./kept, a path with \.\.",
+        ),
+    ],
+)
+def test_a_training_does_not_go_on_from_a_state_that_is_not_its_own(
+    change: Callable[[Content], object], message: str, classifier: Classification, written: Callable[[Content], Path]
+) -> None:
+    content = content_of(classifier)
+    path = written(content)
+    refuse_other_state(open_checkpoint(path), classifier, path)
+    change(content)
+    path = written(content)
+    with pytest.raises(UserError, match=message):
+        refuse_other_state(open_checkpoint(path), classifier, path)
+
+
+def test_a_card_is_compared_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpolation in it is neither resolved nor shown resolved."""
+    from omegaconf import OmegaConf
+
+    monkeypatch.setenv("SECRET", "the secret")
+    now = {"seed": 1, "trainer": {}, "data": {}}
+    with pytest.raises(UserError, match="seed=1 differs from the") as error:
+        refuse_other_config(OmegaConf.create(now), {**now, "seed": "${oc.env:SECRET}"})
+    assert "the secret" not in str(error.value)

@@ -1,0 +1,243 @@
+"""What a run's folder from a stranger may decide when it is resumed: settings, but no code, place or address."""
+
+import json
+import pickle
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from firstlight.errors import UserError
+from firstlight.runs import foreign
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.terminal import resume_command
+from tests_support import Scripts
+
+HUBCONF = "import pathlib\npathlib.Path({canary!r}).touch()\ndef x(): return None\n"
+
+
+def run_folder(path: Path, *lines: str) -> RunFolder:
+    """A run's folder as a stranger may send it: a record, and a saved command line."""
+    (path / ".hydra").mkdir(parents=True)
+    (path / "metrics.json").write_text(json.dumps({"status": "interrupted", "task": "sentiment"}))
+    (path / ".hydra" / "overrides.yaml").write_text(yaml.safe_dump(list(lines)))
+    return RunFolder(path)
+
+
+class TouchesWhenUnpickled:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Path:
+    """A file that no attack makes; beside it what the attacks use."""
+    canary = tmp_path / "canary"
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "hubconf.py").write_text(HUBCONF.format(canary=str(canary)))
+    (tmp_path / "evil_module.py").write_text(HUBCONF.format(canary=str(canary)))
+    (tmp_path / "evil.pkl").write_bytes(pickle.dumps(TouchesWhenUnpickled(canary)))
+    (tmp_path / "kept.txt").write_text("kept")
+    return canary
+
+
+CODE = [
+    "+callbacks.x={_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}",
+    "+callbacks.x={_target_: torch.load, f: evil.pkl, weights_only: false}",
+    "+callbacks.x={_target_: logging.FileHandler, filename: kept.txt, mode: w}",
+    "+callbacks.x={_target_: numpy.savetxt, fname: kept.txt, X: [1]}",
+    "+callbacks.x={_target_: os.system, command: touch canary}",
+    "+callbacks.x={_target_: builtins.open, file: kept.txt, mode: w}",
+    "+callbacks.x={_target_: builtins.exec, _args_: [1]}",
+    "+callbacks.x._target_=evil_module.Callback",
+    "+callbacks.x={_target_: firstlight.runs.folder.write_atomically, path: kept.txt, text: a}",
+    "+callbacks.x={_target_: lightning.pytorch.callbacks.os.system, command: touch canary}",
+    "+callbacks.checkpoint.x={y: [{_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}]}",
+    "+trainer.plugins=[{_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}]",
+    "trainer.profiler={_target_: torch.hub.load, repo_or_dir: repo, source: local, model: x}",
+    "trainer._target_=torch.hub.load",
+    "module._target_=evil_module.x",
+    "model._target_=evil_module.Net",
+    "data._target_=evil_module.Data",
+    "optimizer._target_=evil_module.x",
+    "schedule._target_=firstlight.lit.schedules.linear",
+    "+tags=[{_target_: os.system, command: touch canary}]",
+    "+callbacks.x._target_='${oc.env:EVIL}'",
+    "+callbacks.x='${oc.create:evil}'",
+]
+PLACES = [
+    "callbacks.checkpoint.folder=elsewhere",
+    "callbacks.checkpoint.folder=${paths.output_dir}/../../../elsewhere",
+    "logger.csv.save_dir=elsewhere",
+    "logger.csv.name=../../../elsewhere",
+    "logger.csv.name=..",
+    "trainer.default_root_dir=elsewhere",
+    "+logger.x={_target_: lightning.pytorch.loggers.CSVLogger, save_dir: elsewhere}",
+    "+logger.x={_target_: lightning.pytorch.loggers.MLFlowLogger, tracking_uri: x}",
+    "+callbacks.x={_target_: lightning.pytorch.callbacks.ModelCheckpoint, dirpath: elsewhere}",
+    "+callbacks.x={_target_: lightning.pytorch.callbacks.ModelCheckpoint}",
+    "+trainer.profiler={_target_: lightning.pytorch.profilers.SimpleProfiler, dirpath: elsewhere, filename: x}",
+    "+logger.wandb.settings={base_url: other.example.org}",
+    "+logger.wandb.entity=other",
+    "data={cache_dir: elsewhere}",
+    "data.url=http://127.0.0.1:9/x",
+    "data.hub=owner/other",
+    "data.path=owner/other",
+    "task=../../elsewhere",
+    "model=/elsewhere",
+    "task@hydra.job_logging=stars",
+    "tags=['${oc.env:HOME}']",
+    "init_from=${oc.env:HOME}",
+    "+model.options.weights_only=false",
+]
+HARMLESS = [
+    "task=stars",
+    "experiment=post/stars",
+    "logger=[csv,tensorboard]",
+    "callbacks=none",
+    "optimizer.lr=0.1",
+    "data.text_column=a/b",
+    "tags=[a/b,'it is']",
+    "~callbacks.progress",
+    "callbacks.early_stopping.monitor=val/accuracy",
+    "trainer.strategy=ddp_spawn",
+    "trainer.profiler=simple",
+    "trainer.max_time=00:01:00:00",
+    "trainer.strategy={_target_: lightning.pytorch.strategies.SingleDeviceStrategy, device: cpu}",
+    "optimizer._target_=torch.optim.SGD",
+    "optimizer._target_=firstlight.lit.muon.MuonAdamW",
+    "module._target_=firstlight.lit.classification.Classification",
+    "data._target_=firstlight.data.streams.ReviewTextData",
+    "+callbacks.x={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss, patience: 3}",
+    "+callbacks.x._target_=firstlight.callbacks.NonFiniteGuard",
+    "+logger.x={_target_: lightning.pytorch.loggers.CSVLogger, save_dir: '${paths.output_dir}', name: more}",
+    "callbacks.checkpoint.folder=${paths.output_dir}/checkpoints",
+]
+WHERE = [
+    "hydra.job_logging.handlers.file.filename=kept.txt",
+    "+hydra.callbacks.x={_target_: os.system, command: touch canary}",
+    "hydra/launcher=joblib",
+    "hydra.run.dir=elsewhere",
+    "paths.log_dir=elsewhere",
+    "paths.cache_dir=elsewhere",
+    "data.cache_dir=elsewhere",
+    "hparams_search=optuna",
+]
+
+
+@pytest.mark.parametrize("line", CODE)
+def test_a_strangers_run_starts_no_code(line: str, canary: Path, scripts: Scripts) -> None:
+    folder = run_folder(scripts.folder / "theirs", "task=sentiment", "data.source=sample", line)
+    before = set(scripts.folder.rglob("*"))
+    done = scripts.run("train", f"resume={folder.path}", "trainer.max_steps=1")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.rstrip().endswith(f"type it again: {shlex.quote(line)}")
+    assert set(scripts.folder.rglob("*")) == before
+    assert (scripts.folder / "kept.txt").read_text() == "kept"
+    assert not any(name.startswith("evil") for name in sys.modules)
+
+
+def test_the_refusal_names_the_key_and_the_target(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "+callbacks.x={_target_: torch.hub.load, repo_or_dir: repo}", "trainer._target_=a.B")
+    message = (
+        r"overrides\.yaml: callbacks\.x\._target_=torch\.hub\.load is not a callback class of firstlight or Lightning; "
+        r"a run's folder may not choose that\. If it is your own, type it again: "
+        r"'\+callbacks\.x={_target_: torch\.hub\.load, repo_or_dir: repo}' trainer\._target_=a\.B$"
+    )
+    with pytest.raises(UserError, match=message):
+        foreign.kept_overrides(folder.overrides_file, [])
+
+
+@pytest.mark.parametrize("line", PLACES)
+def test_a_strangers_run_chooses_no_place_and_no_address(line: str, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, line)
+    with pytest.raises(UserError, match="a run's folder may not choose that"):
+        foreign.kept_overrides(folder.overrides_file, [])
+    assert foreign.kept_overrides(folder.overrides_file, [line]) == []  # what is typed is the user's own
+    assert foreign.to_type_again(folder.overrides_file) == [line]
+
+
+def test_what_a_strangers_run_says_of_hydra_and_of_places_is_left_out(tmp_path: Path) -> None:
+    assert foreign.kept_overrides(run_folder(tmp_path, *WHERE, "seed=3").overrides_file, []) == ["seed=3"]
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_settings_and_classes_of_firstlight_and_lightning_are_taken(line: str, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, line)
+    assert foreign.kept_overrides(folder.overrides_file, []) == [line]
+    assert foreign.to_type_again(folder.overrides_file) == []
+
+
+@pytest.mark.parametrize("line", ["--config-dir=elsewhere", "-m", "", "seed", "seed=1,2", "a=1\nb=2"])
+def test_a_line_that_is_no_override_of_one_run_is_named(line: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is not an override.*; delete the line"):
+        foreign.kept_overrides(run_folder(tmp_path, line).overrides_file, [])
+
+
+@pytest.mark.parametrize("content", ["a: 1", "[1, 2]", "a: &a [x]\nb: [*a]", "[" * 100_000, "\x00", "'"])
+def test_a_broken_command_line_is_one_line(content: str, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path)
+    folder.overrides_file.write_text(content)
+    with pytest.raises(UserError, match=r"overrides\.yaml"):
+        foreign.kept_overrides(folder.overrides_file, [])
+
+
+def test_a_setting_that_is_added_or_removed_again_is_not_added_twice(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, "+trainer.a=1", "~callbacks.progress", "+trainer.b=1", "seed=1")
+    typed = ["+trainer.a=2", "~callbacks.progress", "trainer.b=2"]
+    assert foreign.kept_overrides(folder.overrides_file, typed) == ["+trainer.b=1", "seed=1"]
+
+
+def test_a_refusal_of_code_needs_no_torch(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path, CODE[0], "task=stars", "optimizer.lr=0.1")
+    code = f"""
+import sys
+from pathlib import Path
+from firstlight.runs import foreign
+assert foreign.to_type_again(Path({str(folder.overrides_file)!r}))
+assert not {{"torch", "lightning"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_link_out_of_the_run_is_refused_before_anything_is_written(scripts: Scripts) -> None:
+    folder = run_folder(scripts.folder / "theirs", "task=sentiment", "data.source=sample")
+    kept = scripts.folder / "kept.txt"
+    kept.write_text("kept")
+    (folder.path / "inner").symlink_to("metrics.json")
+    foreign.refuse_links(folder.path)
+    (folder.path / "train.log").symlink_to(kept)
+    done = scripts.run("train", f"resume={folder.path}")
+    assert done.returncode == 2
+    assert "train.log is a link to" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert kept.read_text() == "kept"
+
+
+def test_a_run_with_a_callback_of_ones_own_goes_on_by_the_line_that_it_prints(
+    scripts: Scripts, tiny_training: list[str]
+) -> None:
+    module = f"{scripts.folder.name}_callback"
+    (scripts.folder / f"{module}.py").write_text(
+        "from lightning.pytorch import Callback\n"
+        "class Mine(Callback):\n"
+        "    def on_train_end(self, trainer, module):\n"
+        "        print('mine at step', trainer.global_step)\n"
+    )
+    own = f"+callbacks.mine={{_target_: {module}.Mine}}"
+    run = scripts.train("task=sentiment", *tiny_training, "logger=none", "test=false", "trainer.max_steps=2", own)
+    command = shlex.split(resume_command(RunFolder(run)))
+    assert command[-1] == own
+    done = scripts.run("train", command[-2], "trainer.max_steps=3")
+    assert done.returncode == 2
+    assert f"callbacks.mine._target_={module}.Mine is not a callback class" in done.stderr
+    done = scripts.run("train", *command[-2:], "trainer.max_steps=3")
+    assert done.returncode == 0, done.stderr
+    assert "mine at step 3" in done.stdout
