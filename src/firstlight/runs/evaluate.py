@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -39,8 +40,11 @@ class DataChanges:
     """For a translator: the column of what is translated, or the ending of its file."""
     target_column: str | None = None
     """For a translator: likewise of the translations."""
+    labels: Literal["binary", "stars", "classes"] | None = None
+    """How the labels are read. A run that predicts negative or positive finds out by itself whether they are stars or
+    two classes; stars or classes say which they are."""
     lowest_label: int | None = None
-    """The label of one star."""
+    """The label of one star, or of negative where the labels are two numbers."""
     preparation: Literal["text", "plays", "lines"] | None = None
     """For a generator: the text as it is, the plays in it, or a document of each line."""
     separator: str | None = None
@@ -103,12 +107,16 @@ def changed_options(saved: dict[str, Any], node: type, changes: DataChanges) -> 
     """The run's own data options, of a schema of config.py, with what the command line changes."""
     from omegaconf import OmegaConf
 
-    from firstlight.data.options import Preparation, SourceKind
+    from firstlight.data.options import Labels, Preparation, SourceKind
 
     options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(node), saved))
     given = {name: value for name, value in vars(changes).items() if value is not None}
     for name in given.keys() - vars(options).keys():
         raise UserError(f"--data.{name.replace('_', '-')} means nothing to this kind of run; leave it out")
+    if changes.labels is not None:
+        given["labels"] = Labels[changes.labels]
+        if options.labels not in (Labels.binary, given["labels"]):
+            raise UserError(f"--data.labels {changes.labels}: the run predicts {options.labels.value}; leave it out")
     if changes.preparation is not None:
         given["preparation"] = Preparation[changes.preparation]
     if changes.source is not None:
@@ -153,7 +161,7 @@ def write_metrics(
     loaded: "Loaded",
     source: "AnySource",
     split: str,
-    size: dict[str, float],
+    size: dict[str, Any],
     metrics: dict[str, float],
     options: EvaluateOptions,
 ) -> None:
@@ -170,9 +178,15 @@ def write_metrics(
 
 
 def print_results(
-    folder: Path, loaded: "Loaded", source: "AnySource", split: str, metrics: dict[str, float], contents: str
+    folder: Path,
+    loaded: "Loaded",
+    source: "AnySource",
+    split: str,
+    metrics: dict[str, float],
+    contents: str,
+    notes: Sequence[str] = (),
 ) -> None:
-    """The metrics, and where everything is. contents: what else lies there."""
+    """The metrics, and where everything is. contents: what else lies there; notes: how the data was read."""
     from rich.console import Console
     from rich.table import Table
 
@@ -185,6 +199,8 @@ def print_results(
         table.add_row(name, f"{value:.4f}")
     console = Console()
     console.print(f"{loaded.folder.path} on {source.where}, {split}:", soft_wrap=True)
+    for note in notes:
+        console.print(note, soft_wrap=True, markup=False, highlight=False)
     console.print(table)
     if source.kind is SourceKind.sample:
         console.print(SAMPLE_NOTE, style="bold")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import EvaluationBatches, Rows
-from firstlight.data.options import Truncation
+from firstlight.data.options import Labels, Truncation
 from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.lit.classification import Prediction, predictions
 from firstlight.lit.losses import probabilities
@@ -109,6 +109,14 @@ class LoadedClassifier(LoadedRun):
         context_length = self.config["context_length"]
         table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
         return table, Rows(ids.lengths.clip(max=context_length))
+
+    @property
+    def labels(self) -> Labels:
+        """What is predicted of the labels: binary (negative or positive), stars, or classes.
+
+        >>> run.labels.name
+        """
+        return Labels[self.config["data"]["labels"]]
 
     @property
     def truncation(self) -> Truncation:
