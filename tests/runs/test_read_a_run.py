@@ -115,6 +115,9 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(trained: Trained, scripts:
             assert (run / "evaluate" / "test" / name).stat().st_size > 0
         rows = list(csv.DictReader((run / "evaluate" / "test" / "predictions.csv").open(encoding="utf-8")))
         assert len(rows) == 100
+        record = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())
+        num_left_out = sum(row["label"] == "3 stars" for row in rows) if task == "sentiment" else 0
+        assert (record["rows"], record["left_out"]) == (100 - num_left_out, num_left_out)
         assert {row["label"] for row in rows} == {"1 star", "2 stars", "3 stars", "4 stars", "5 stars"}
 
 
@@ -150,6 +153,7 @@ def test_labels_0_and_1_of_other_data_are_negative_and_positive(trained: Trained
         assert f"labels {low}, {high} → negative, positive\n" in done.stdout
         found.append(judged(run)["metrics"])
         assert judged(run)["labels"] == {low: "negative", high: "positive"}
+        assert (judged(run)["rows"], judged(run)["left_out"]) == (len(reviews), 0)
     assert found[0] == found[1]
 
 
