@@ -103,7 +103,22 @@ def test_a_mistake_in_predict_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_an_evaluation_repeats_the_numbers_of_the_run(trained: Trained, scripts: Scripts) -> None:
+def test_texts_beyond_the_context_are_cut_and_counted(trained: Trained, caplog: pytest.LogCaptureFixture) -> None:
+    run = firstlight.load(trained("sentiment"))
+    long = " ".join(["good"] * 23)
+    expected = run.predict(long)
+    assert caplog.messages == []
+    assert run.predict(f"{long} bad").probabilities == expected.probabilities
+    assert len(list(run.predict_many(iter([long, f"{long} bad", "good", f"{long} good"])))) == 4
+    assert caplog.messages == [
+        "1 of 1 texts is longer than the context of 23 tokens and was cut",
+        "2 of 4 texts are longer than the context of 23 tokens and were cut",
+    ]
+
+
+def test_an_evaluation_repeats_the_numbers_of_the_run(
+    trained: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
     for task in ("sentiment", "stars"):
         run = trained(task)
         expected = json.loads((run / "metrics.json").read_text())["metrics"]
@@ -118,6 +133,10 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(trained: Trained, scripts:
         record = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())
         num_left_out = sum(row["label"] == "3 stars" for row in rows) if task == "sentiment" else 0
         assert (record["rows"], record["left_out"]) == (100 - num_left_out, num_left_out)
+        run_of_it = firstlight.load(run)
+        num_cut = int((run_of_it.tokenizer.encode_batch([row["text"] for row in rows]).lengths > 23).sum())
+        assert record["cut"] == num_cut > 1
+        assert f"{num_cut} of 100 texts are longer than the context of 23 tokens and were cut" in caplog.messages
         assert {row["label"] for row in rows} == {"1 star", "2 stars", "3 stars", "4 stars", "5 stars"}
 
 

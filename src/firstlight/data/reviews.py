@@ -20,6 +20,7 @@ from firstlight.data.batches import (
     TrainingBatches,
     several,
 )
+from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
 from firstlight.data.labels import LEFT_OUT, LabelReading, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
@@ -207,6 +208,8 @@ class ReviewData(RowData):
 
         Each batch is a `ReviewBatch` whose targets are all 0.
 
+        A text of more than `context_length` tokens is cut, with a warning.
+
         Args:
             texts: Any number of texts. They are simplified and encoded as the training texts were.
 
@@ -219,6 +222,9 @@ class ReviewData(RowData):
         self.ensure_setup()
         ids = self.tokenizer.encode_batch(several(texts))
         options = self.options
+        cuts = Cuts(options.context_length)
+        cuts.count(ids.lengths)
+        cuts.warn()
         table = TokenTable(ids, np.zeros(len(ids), np.int64), options.context_length, options.truncation)
         batches = EvaluationBatches(np.arange(len(ids)), options.evaluation_batch_size)
         return self.signed(TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table))

@@ -226,8 +226,8 @@ def print_results(
     for note in notes:
         console.print(note, soft_wrap=True, markup=False, highlight=False)
     console.print(table)
-    if note := sample_note(loaded, source):
-        console.print(note, style="bold")
+    if warning := sample_note(loaded, source):
+        console.print(warning, style="bold")
     console.print(f"{contents} are in {folder}", soft_wrap=True)
 
 

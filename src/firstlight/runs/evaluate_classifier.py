@@ -12,6 +12,7 @@ from torchmetrics.functional import mean_absolute_error
 from torchmetrics.functional.classification import multiclass_accuracy, multiclass_f1_score
 
 from firstlight.config import ReviewDataNode
+from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.files import write_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, targets_of
@@ -68,9 +69,17 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     judged = judge(classifier, encoded, split)
     if sentence := reading.missing(judged.targets):
         log.warning("%s, %s split: %s", source.where, split, sentence)
+    cuts = Cuts(classifier.config["context_length"])
+    cuts.count(encoded.ids.lengths[judged.rows])
+    cuts.warn()
     folder = results_folder(classifier, source, split, options)
-    is_measured = judged.targets != LEFT_OUT
-    size = {"rows": int(is_measured.sum()), "left_out": int((~is_measured).sum()), "labels": reading.record()}
+    num_measured = int((judged.targets != LEFT_OUT).sum())
+    size = {
+        "rows": num_measured,
+        "left_out": len(judged.rows) - num_measured,
+        "cut": cuts.num_cut,
+        "labels": reading.record(),
+    }
     write_metrics(folder, classifier, source, split, size, judged.metrics, options)
     texts = source.texts(data_options.text_column, judged.rows.tolist())
     write_rows(folder / "predictions.csv", prediction_rows(classifier, encoded, judged, texts))
