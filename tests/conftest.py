@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from firstlight import spelling
 from firstlight.data.samples import movies, reviews
 from firstlight.data.samples.reviews import generate
 from tests_support import NO_NETWORK, TRUE_PROCESSES, Process, Scripts, end_fork_server, wait_until
@@ -81,6 +82,14 @@ def small_sample(made_once: Callable[[str, Callable[[Path], None]], Path], monke
     for sample, (training, rest) in {reviews: (1_000, 100), movies: (300, 30)}.items():
         monkeypatch.setattr(sample, "SPLITS", {"train": training, "validation": rest, "test": rest})
     return f"paths.cache_dir={made_once('small-sample', lambda folder: None)}"
+
+
+@pytest.fixture(autouse=True)
+def options_are_spelled_as_in_the_code() -> Iterator[None]:
+    """Compare messages as the code writes them, such as `data.path`; test_spelling.py tests what a user sees."""
+    spelling.use(spelling.as_override)
+    yield
+    spelling.use(spelling.as_keyword)
 
 
 @pytest.fixture

@@ -3,16 +3,28 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from firstlight.spelling import spelled
+
 
 class UserError(ValueError):
     """What the user asked for cannot be done; exit code 2.
 
-    The message names the key, or the file and line, then the value, then the remedy.
+    The message names the key, or the file and line, then the value, then the remedy. Options are written as for a
+    training, such as `data.path=…`, and shown as the user would type them.
     """
+
+    def __str__(self) -> str:
+        return spelled(super().__str__())
 
 
 class RunError(RuntimeError):
-    """A run could not go on, for no mistake in what was asked: a full disk, a loss that is no number; exit code 1."""
+    """A run could not go on, for no mistake in what was asked: a full disk, a loss that is no number; exit code 1.
+
+    Options in the message are shown as the user would type them.
+    """
+
+    def __str__(self) -> str:
+        return spelled(super().__str__())
 
 
 class Interrupted(BaseException):

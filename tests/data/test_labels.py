@@ -1,7 +1,18 @@
+import re
+
 import numpy as np
 import pytest
 
-from firstlight.data.labels import LEFT_OUT, MOST_CLASSES, LabelReader, canonical, class_names_of, targets_of
+from firstlight.data.labels import (
+    LEFT_OUT,
+    MOST_CLASSES,
+    SENTIMENTS,
+    LabelReader,
+    LabelReading,
+    canonical,
+    class_names_of,
+    targets_of,
+)
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
 
@@ -128,3 +139,72 @@ def test_classes_may_be_given_other_names():
 def test_as_many_names_as_classes_must_be_given():
     with pytest.raises(UserError, match=r"data.class_names has 3 names, but the data has 2 classes: 0, 1"):
         class_names_of(Labels.classes, ["0", "1"], ["world", "sports", "business"])
+
+
+# --- two labels of a run that predicts negative or positive ---
+
+
+def read(values: list[object], lowest: int = 0, kind: Labels = Labels.binary) -> LabelReading:
+    """How a task with the classes negative and positive reads the labels of a file."""
+    reader = LabelReader(kind, "label", lowest, SENTIMENTS)
+    reader = reader.learn_sentiments(values) if kind is Labels.classes else reader.learn(values)
+    meanings = {canonical(value): reader.read(value, PLACE) for value in values}
+    return LabelReading.of(meanings, Labels.binary, reader.names, SENTIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("values", "lowest", "line"),
+    [
+        ([0, 1], 0, "labels 0, 1 → negative, positive"),
+        (["1", "0.0"], 1, "labels 0, 1 → negative, positive"),
+        ([1, -1], 0, "labels -1, 1 → negative, positive"),
+        ([2, 1], 1, "labels 1, 2 → negative, positive"),
+        (["pos", "Negative"], 0, "labels Negative, pos → negative, positive"),
+        (["pos"], 0, "labels pos → positive"),
+        ([4, 0], 0, "labels 0, 4 → negative, positive"),
+        ([0, 1, 2, 3, 4], 0, "labels 0, 1, 3, 4 → negative, negative, positive, positive (2 left out)"),
+        ([1, 2, 4, 5, 3], 1, "labels 1, 2, 4, 5 → negative, negative, positive, positive (3 left out)"),
+    ],
+)
+def test_two_labels_are_read_as_what_they_say_and_others_as_stars(values, lowest, line):
+    reading = read(values, lowest)
+    assert str(reading) == line
+    assert reading.doubt(lowest) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "lowest", "message"),
+    [
+        ([1, 2], 0, r"labels 1 → negative \(2 left out\), if they are stars from 0 to 4; set data.lowest_label=1 if 1"),
+        ([3, 4], 0, "labels 3, 4 → positive, positive, .*; write negative and positive .*, or data.labels=stars if"),
+        ([1], 0, "labels 1 → negative, .*; set data.labels=stars if they are stars, or data.labels=classes if they"),
+        ([2], 1, "labels 2 → negative, if they are stars from 1 to 5; set data.labels=stars"),
+    ],
+)
+def test_labels_that_may_be_stars_or_sentiments_are_in_doubt(values, lowest, message):
+    assert re.match(message, read(values, lowest).doubt(lowest) or "")
+
+
+def test_labels_that_are_said_to_be_two_classes_need_not_both_occur():
+    assert str(read([1], kind=Labels.classes)) == "labels 1 → positive"
+    assert str(read([2], 1, kind=Labels.classes)) == "labels 2 → positive"
+    with pytest.raises(UserError, match="label good is not one of the classes of training: negative, positive"):
+        read(["good", "poor"], kind=Labels.classes)
+
+
+def test_words_are_no_stars():
+    with pytest.raises(UserError, match="label good is not a whole number of stars"):
+        read(["good", "poor"])
+
+
+def test_a_class_without_a_row_is_named():
+    reading = LabelReading.of({"1": 0, "3": 2}, Labels.stars, ["1 star", "2 stars", "3 stars"], ["a", "b", "c"])
+    assert reading.missing(np.array([0, 2, 0])) == "no row is b"
+    assert reading.missing(np.array([1])) == "no row is a or c"
+    assert reading.missing(np.array([0, 1, 2])) is None
+
+
+def test_of_many_labels_the_first_are_named():
+    names = [f"class {i}" for i in range(11)]
+    line = str(LabelReading.of({str(i): i for i in range(11)}, Labels.classes, names, names))
+    assert line.startswith("labels 0, 1, 2, 3, 4, 5, 6, 7 and 3 more → class 0, ")

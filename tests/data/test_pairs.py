@@ -286,6 +286,35 @@ def test_a_pair_taken_out_of_training_is_named_by_the_line_it_was_read_from(tmp_
         open_data(tmp_path, {"train": pairs}, skip_too_long=True)
 
 
+@pytest.mark.parametrize("pair", [(SHORT, LONG), (f"{LONG} aa", SHORT)], ids=["target and its end", "source"])
+def test_an_evaluation_cuts_and_counts_what_is_beyond_the_context(tmp_path, caplog, pair):
+    caplog.set_level(logging.WARNING)
+    data = open_data(tmp_path, with_long("test", pair), stage="test")
+    rows = data.rows("test").tolist()
+    assert data.rows("test").tolist() == rows
+    assert caplog.messages == [f"2 of 13 texts are longer than the context of {CONTEXT} tokens and were cut"]
+    assert max(batch.source_ids.shape[1] for batch in data.test_dataloader()) <= CONTEXT
+    batch = data.table(data.lookup()[np.array(rows[2:6])])
+    source, target = read(data, batch)[1]
+    assert source == " ".join(pair[0].split()[:CONTEXT])
+    assert target == " ".join(pair[1].split()[:CONTEXT])  # what is predicted in the end is what follows
+    assert (END_ID in batch.targets[1].tolist()) is (pair[1] == SHORT)
+    assert batch.num_tokens == int(batch.target_mask.sum()) == int((batch.targets != IGNORED).sum())
+
+
+def test_a_training_after_an_evaluation_cuts_nothing(tmp_path):
+    data = open_data(tmp_path, with_long("train", (SHORT, LONG)), stage="test")
+    assert len(data.rows("train")) == 101
+    with pytest.raises(UserError, match=rf"train.jsonl:4: a sentence of {CONTEXT + 1} tokens"):
+        with_trainer(data).train_dataloader()
+
+
+def test_texts_of_the_user_are_cut_with_a_warning(tmp_path, caplog):
+    (batch,) = open_data(tmp_path).text_dataloader([SHORT, f"{LONG} aa"])
+    assert batch.source_ids.shape == (2, CONTEXT)
+    assert caplog.messages == [f"1 of 2 texts is longer than the context of {CONTEXT} tokens and was cut"]
+
+
 # --- fewer pairs ---
 
 

@@ -321,13 +321,44 @@ def test_balanced_sampling_shows_every_class_as_often(folder):
 
 
 @pytest.mark.parametrize(
-    ("labels", "class_name", "values"), [(Labels.binary, "negative", (0, 1)), (Labels.stars, "4 stars", (3, 3))]
+    ("labels", "class_name", "values"), [(Labels.binary, "negative", (0, 0)), (Labels.stars, "4 stars", (3, 3))]
 )
 def test_data_of_one_class_is_refused(tmp_path, labels, class_name, values):
     write_rows(tmp_path / "r.csv", [{"text": "some text", "label": values[n % 2]} for n in range(53)])
     message = rf"r.csv: every training row is {class_name} with data.labels={labels.value}; .* set data.labels=classes"
     with pytest.raises(UserError, match=message):
         open_reviews(tmp_path / "r.csv", labels=labels)
+
+
+# --- how the labels are read ---
+
+
+def test_labels_0_and_1_are_negative_and_positive(tmp_path, caplog):
+    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n % 2} for n in range(53)])
+    with caplog.at_level("INFO", "firstlight.data.reviews"):
+        data = open_reviews(tmp_path / "r.csv", labels=Labels.binary)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path / 'r.csv'}: labels 0, 1 → negative, positive"
+    ]
+    rows = data.rows("train")
+    assert data.targets[rows].tolist() == data.encoded.labels[rows].tolist()
+    assert set(data.targets.tolist()) == {0, 1}
+
+
+def test_labels_that_may_be_no_stars_are_refused_with_a_remedy(tmp_path):
+    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": 1 + n % 2} for n in range(53)])
+    with pytest.raises(UserError, match=r"labels 1 → negative \(2 left out\).*; set data.lowest_label=1 if 1 is"):
+        open_reviews(tmp_path / "r.csv", labels=Labels.binary)
+    data = open_reviews(tmp_path / "r.csv", labels=Labels.binary, lowest_label=1)
+    assert str(data.label_reading) == "labels 1, 2 → negative, positive"
+
+
+def test_a_class_without_a_row_is_a_warning(folder, caplog):
+    write_rows(folder / "validation.jsonl", [{"text": "some text", "label": label} for label in (0, 1, 3)])
+    open_reviews(folder)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{folder}, validation split: no row is 3 stars or 5 stars"
+    ]
 
 
 @pytest.mark.parametrize(("split", "rows"), [("train", 3), ("validation", 2)])

@@ -5,6 +5,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,22 @@ def test_a_mistake_in_predict_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_an_evaluation_repeats_the_numbers_of_the_run(trained: Trained, scripts: Scripts) -> None:
+def test_texts_beyond_the_context_are_cut_and_counted(trained: Trained, caplog: pytest.LogCaptureFixture) -> None:
+    run = firstlight.load(trained("sentiment"))
+    long = " ".join(["good"] * 23)
+    expected = run.predict(long)
+    assert caplog.messages == []
+    assert run.predict(f"{long} good").probabilities == expected.probabilities
+    assert len(list(run.predict_many(iter([long, f"{long} bad", "good", f"{long} good"])))) == 4
+    assert caplog.messages == [
+        "1 of 1 texts is longer than the context of 23 tokens and was cut",
+        "2 of 4 texts are longer than the context of 23 tokens and were cut",
+    ]
+
+
+def test_an_evaluation_repeats_the_numbers_of_the_run(
+    trained: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
     for task in ("sentiment", "stars"):
         run = trained(task)
         expected = json.loads((run / "metrics.json").read_text())["metrics"]
@@ -114,6 +130,13 @@ def test_an_evaluation_repeats_the_numbers_of_the_run(trained: Trained, scripts:
             assert (run / "evaluate" / "test" / name).stat().st_size > 0
         rows = list(csv.DictReader((run / "evaluate" / "test" / "predictions.csv").open(encoding="utf-8")))
         assert len(rows) == 100
+        record = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())
+        num_left_out = sum(row["label"] == "3 stars" for row in rows) if task == "sentiment" else 0
+        assert (record["rows"], record["left_out"]) == (100 - num_left_out, num_left_out)
+        run_of_it = firstlight.load(run)
+        num_cut = int((run_of_it.tokenizer.encode_batch([row["text"] for row in rows]).lengths > 23).sum())
+        assert record["cut"] == num_cut > 1
+        assert f"{num_cut} of 100 texts are longer than the context of 23 tokens and were cut" in caplog.messages
         assert {row["label"] for row in rows} == {"1 star", "2 stars", "3 stars", "4 stars", "5 stars"}
 
 
@@ -124,10 +147,61 @@ def test_other_data_can_be_evaluated(trained: Trained, scripts: Scripts) -> None
     run = str(trained("stars"))
     done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns)
     assert done.returncode == 2
-    assert "label 5 is outside 0 to 4; set data.lowest_label=1" in done.stderr
+    assert "label 5 is outside 0 to 4; set --data.lowest-label 1" in done.stderr
     done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns, "--data.lowest-label", "1")
     assert done.returncode == 0, done.stderr
     assert json.loads(next((Path(run) / "evaluate").glob("mine-*-test/metrics.json")).read_text())["rows"] == 20
+
+
+def judged(run: Path) -> dict[str, Any]:
+    """The record of the only evaluation of other data."""
+    (file,) = (run / "evaluate").glob("mine-*/metrics.json")
+    return json.loads(file.read_text())
+
+
+def test_labels_0_and_1_of_other_data_are_negative_and_positive(trained: Trained, scripts: Scripts) -> None:
+    run = tmp_copy(trained("sentiment"), scripts.folder)
+    reviews = [review for review in plain_reviews(40) if int(review["label"]) != 2]
+    found = []
+    for low, high in (("0", "4"), ("0", "1")):
+        shutil.rmtree(run / "evaluate", ignore_errors=True)
+        lines = [f'"{review["text"]}",{low if int(review["label"]) < 2 else high}' for review in reviews]
+        (scripts.folder / "mine.csv").write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
+        done = scripts.run("evaluate", str(run), "--data.path", "mine.csv")
+        assert done.returncode == 0, done.stderr
+        assert f"labels {low}, {high} → negative, positive\n" in done.stdout
+        found.append(judged(run)["metrics"])
+        assert judged(run)["labels"] == {low: "negative", high: "positive"}
+        assert (judged(run)["rows"], judged(run)["left_out"]) == (len(reviews), 0)
+    assert found[0] == found[1]
+
+
+def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
+    trained: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_copy(trained("sentiment"), scripts.folder)
+    (scripts.folder / "mine.csv").write_text("text,label\nbad,1\ngood,2\n")
+    asked = ["evaluate", str(run), "--data.path", "mine.csv"]
+    done = scripts.run(*asked)
+    assert done.returncode == 2
+    assert "lowest" in done.stderr
+    assert not (run / "evaluate").exists()
+    for option, value, line in (
+        ("lowest-label", "1", "labels 1, 2 → negative, positive"),
+        ("labels", "stars", "labels 1 → negative (2 left out)"),
+    ):
+        done = scripts.run(*asked, f"--data.{option}", value)
+        assert done.returncode == 0, done.stderr
+        assert line in done.stdout
+    assert "mine.csv, test split: no row is positive" in caplog.text
+    done = scripts.run("evaluate", str(trained("stars")), "--data.path", "mine.csv", "--data.labels", "classes")
+    assert done.returncode == 2
+    assert "--data.labels classes: the run predicts stars; leave it out" in done.stderr
+
+
+def tmp_copy(run: Path, folder: Path) -> Path:
+    """A run of a test's own, without evaluations."""
+    return Path(shutil.copytree(run, folder / "run", ignore=shutil.ignore_patterns("evaluate")))
 
 
 def plain_reviews(count: int) -> list[dict[str, str | int]]:

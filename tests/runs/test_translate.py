@@ -259,18 +259,19 @@ def test_many_sentences_are_translated_as_each_alone_and_in_their_order(translat
     assert list(loaded.translate_many([])) == []
 
 
-def test_a_sentence_beyond_the_context_is_named_by_its_place(translator: Trained) -> None:
+def test_sentences_beyond_the_context_are_cut_and_counted(
+    translator: Trained, caplog: pytest.LogCaptureFixture
+) -> None:
     loaded = translator.load()
-    texts = [TEXT, "", TOO_LONG, TEXT]
-    with pytest.raises(UserError, match=r"^sentence 3 has \d\d tokens, .* context_length=31; cut it in two$"):
-        list(loaded.translate_many(texts))
-    with pytest.raises(UserError, match=r"^line 30 has"):
-        list(loaded.translate_many(texts, place=lambda number: f"line {10 * number}"))
-    with pytest.raises(UserError, match="sentence 1 has"):
-        loaded.translate(TOO_LONG)
-    longest = " ".join(["."] * CONTEXT)
-    assert len(loaded.tokenizers.source.encode_batch([longest])[0]) == CONTEXT
-    loaded.translate(longest)
+    ids = loaded.tokenizers.source.encode_batch([TOO_LONG])[0]
+    beginning = loaded.tokenizers.source.decode(ids[:CONTEXT].tolist())
+    assert len(loaded.tokenizers.source.encode_batch([beginning])[0]) == CONTEXT
+    fitting = list(loaded.translate_many([TEXT, "", beginning, TEXT]))
+    assert caplog.messages == []
+    assert list(loaded.translate_many([TEXT, "", TOO_LONG, TEXT])) == fitting
+    assert loaded.translate(TOO_LONG) == fitting[2]
+    assert [message.partition(" longer")[0] for message in caplog.messages] == ["1 of 4 texts is", "1 of 1 texts is"]
+    assert caplog.messages[0].endswith("longer than the context of 31 tokens and was cut")
 
 
 @pytest.mark.parametrize(
@@ -364,12 +365,28 @@ def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: 
     assert len({tuple(translations) for translations in seen}) == 4
 
 
-def test_a_row_beyond_the_context_is_one_line_and_leaves_no_output(translator: Trained, scripts: Scripts) -> None:
-    write_rows(scripts.folder / "in.csv", [{"text": TEXT}, {"text": ""}, {"text": TOO_LONG}, {"text": TEXT}])
+def test_rows_beyond_the_context_are_counted_in_one_line_and_translated(
+    translator: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_rows(scripts.folder / "in.csv", [{"text": TEXT}, {"text": ""}, {"text": TOO_LONG}, {"text": TOO_LONG}])
     done = scripts.run("predict", str(translator.run), "--input", "in.csv", "--output", "out.csv")
-    assert_one_line(done, "in.csv:4: has ")
-    assert "context_length=31; cut it in two" in done.stderr
-    assert [path.name for path in scripts.folder.iterdir()] == ["in.csv"]
+    assert done.returncode == 0, done.stderr
+    assert caplog.messages == ["2 of 4 texts are longer than the context of 31 tokens and were cut"]
+    assert len(rows_of(scripts.folder / "out.csv")) == 4
+
+
+def test_a_pair_beyond_the_context_does_not_end_an_evaluation(
+    translator: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [{"en": TEXT, "de": "das"}, {"en": TEXT, "de": TOO_LONG}, {"en": TOO_LONG, "de": "das"}]
+    write_rows(scripts.folder / "long.csv", pairs)
+    done = scripts.run("evaluate", str(translator.run), "--data.path", "long.csv", "--beam-size", "1")
+    assert done.returncode == 0, done.stderr
+    assert caplog.messages == ["2 of 3 texts are longer than the context of 31 tokens and were cut"]
+    [folder] = (translator.run / "evaluate").glob("long-*-test-beam1")
+    record = json.loads((folder / "metrics.json").read_text())
+    assert (record["rows"], record["cut"]) == (3, 2)
+    assert [row["reference"] for row in rows_of(folder / "translations.csv")] == [pair["de"] for pair in pairs]
 
 
 def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: Scripts) -> None:
@@ -387,7 +404,6 @@ def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: S
         (["--text", TEXT, "--length-penalty", "-1"], "length_penalty=-1 must be at least 0"),
         (["--input", "in.csv", "--beam-size", "0"], "beam_size=0 must be at least 1"),
         (["--text", TEXT, " "], "sentence 2 of --text is empty; write one, or leave it out"),
-        (["--text", TEXT, TOO_LONG], "sentence 2 has"),
         (["--text", TEXT, TEXT, "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--input", "in.csv", "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: end the name in one of .png, .svg, .pdf"),
@@ -482,14 +498,12 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
             "one.csv has no validation pairs; choose another --split",
         ),
         (["--data.path", "one.csv", "--data.target-column", "fr"], "one.csv"),
-        (["--data.path", "long.csv"], "long.csv:2: a sentence of"),
     ],
 )
 def test_a_mistake_in_evaluate_is_one_line(
     arguments: list[str], message: str, translator: Trained, scripts: Scripts
 ) -> None:
     write_rows(scripts.folder / "one.csv", [{"en": TEXT, "de": "das"}])
-    write_rows(scripts.folder / "long.csv", [{"en": TEXT, "de": TOO_LONG}])
     before = sorted((translator.run / "evaluate").glob("*"))
     assert_one_line(scripts.run("evaluate", str(translator.run), *arguments), message)
     assert sorted((translator.run / "evaluate").glob("*")) == before

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.data.files import write_rows
-from firstlight.data.options import Labels
+from firstlight.data.labels import STARS
 
 LONGEST_TEXT = 2000  # characters shown
 
@@ -67,7 +67,7 @@ class ReviewTable(Callback):
             return
         data = data_of(trainer, self)
         names, texts = data.class_names, data.texts("test", self.num_reviews)
-        given = "label" if data.options.labels is Labels.classes else "stars"
+        given = "stars" if tuple(data.encoded.label_names) == STARS else "label"
         rows = [
             {
                 "text": text[:LONGEST_TEXT],

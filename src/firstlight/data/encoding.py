@@ -7,15 +7,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.labels import LabelReader
-from firstlight.data.options import PairOptions, ReviewOptions
+from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
+from firstlight.data.options import Labels, PairOptions, ReviewOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind
@@ -24,7 +24,7 @@ from firstlight.text.tokenizers import Tokenizer, load_word_list, train_subword_
 
 log = logging.getLogger(__name__)
 
-VERSION = 1  # raise it whenever the same input would be encoded otherwise
+VERSION = 2  # raise it whenever the same input would be encoded otherwise
 SPLITS = ("train", "validation", "test")
 
 
@@ -32,7 +32,9 @@ SPLITS = ("train", "validation", "test")
 class EncodedTexts:
     """All rows of a source, split after split, in the order in which they were read.
 
-    ids: the tokens of every row; labels: (rows,) int; splits: (rows,) int, an index into SPLITS.
+    ids: the tokens of every row; labels: (rows,) int, an index into label_names; splits: (rows,) int, an index into
+    SPLITS; first_lines: the different labels of the source as text, each with its first line in every split; meanings:
+    the number of each of them.
     """
 
     ids: RaggedIds
@@ -40,6 +42,8 @@ class EncodedTexts:
     splits: NDArray[np.int64]
     tokenizer: Tokenizer
     label_names: list[str]
+    first_lines: dict[str, dict[str, int]] = field(default_factory=dict)
+    meanings: dict[str, int] = field(default_factory=dict)
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
         """The row numbers of a split: (n,)."""
@@ -59,17 +63,44 @@ def encode(
         log.info("Encoding %s", source.where)
         encoded = _encode(source, options, tokenizer, label_names)
         write_folder(folder, lambda temporary: _save(encoded, temporary))
-    return _load(folder)
+    return _with_labels(_load(folder), source, options, label_names)
+
+
+def _with_labels(
+    encoded: EncodedTexts, source: Source, options: ReviewOptions, label_names: list[str] | None
+) -> EncodedTexts:
+    """Encoded texts with their labels as the options say that they are read."""
+    names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
+    numbers = np.array(list(meanings.values()), dtype=np.int64)
+    return replace(encoded, labels=numbers[encoded.labels], label_names=names, meanings=meanings)
+
+
+def _read_labels(
+    first_lines: dict[str, dict[str, int]], source: Source, options: ReviewOptions, label_names: list[str] | None
+) -> tuple[list[str], dict[str, int]]:
+    """The names of the labels, and the number of each label that occurs. Raises UserError naming file and line."""
+    reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
+    if options.labels is not Labels.classes:
+        reader = reader.learn(first_lines)
+    elif label_names is None:
+        reader = reader.learn(label for label, lines in first_lines.items() if "train" in lines)
+    elif tuple(label_names) == SENTIMENTS:
+        reader = reader.learn_sentiments(first_lines)
+    meanings = {
+        label: reader.read(label, source.place(*next(iter(lines.items())))) for label, lines in first_lines.items()
+    }
+    return list(reader.names), meanings
 
 
 def _encode(
     source: Source, options: ReviewOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
 ) -> EncodedTexts:
+    """The texts and labels of a source; a label is the number of its text in first_lines."""
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     texts: list[str] = []
-    raw_labels: list[object] = []
-    places: list[tuple[str, int]] = []
+    labels: list[str] = []
+    first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []
     for split in source.splits:
         for line, values in source.rows(split, [options.text_column, options.label_column]):
@@ -77,20 +108,19 @@ def _encode(
             if not isinstance(text, str):
                 raise UserError(f"{source.place(split, line)}: column {options.text_column} holds {text!r}, not a text")
             texts.append(text)
-            raw_labels.append(values[options.label_column])
-            places.append((split, line))
+            labels.append(canonical(values[options.label_column]))
+            first_lines.setdefault(labels[-1], {}).setdefault(split, line)
             splits.append(SPLITS.index(split))
-    reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
-    if label_names is None:
-        reader = reader.learn(raw for raw, (split, _) in zip(raw_labels, places, strict=True) if split == "train")
-    labels = np.array([reader.read(raw, source.place(*place)) for raw, place in zip(raw_labels, places, strict=True)])
+    _, meanings = _read_labels(first_lines, source, options, label_names)
     split_array = np.array(splits)
-    carve_out(split_array, labels, options)
+    carve_out(split_array, np.array([meanings[label] for label in labels]), options)
     if tokenizer is None:
         tokenizer = _train_tokenizer(
             [text for text, split in zip(texts, split_array, strict=True) if split == 0], options
         )
-    return EncodedTexts(tokenizer.encode_batch(texts), labels, split_array, tokenizer, list(reader.names))
+    number_of = {label: number for number, label in enumerate(first_lines)}
+    numbers = np.array([number_of[label] for label in labels])
+    return EncodedTexts(tokenizer.encode_batch(texts), numbers, split_array, tokenizer, [], first_lines)
 
 
 def _train_tokenizer(texts: list[str], options: ReviewOptions) -> Tokenizer:
@@ -165,7 +195,7 @@ def _save(encoded: EncodedTexts, folder: Path) -> None:
     np.save(folder / "labels.npy", encoded.labels)
     np.save(folder / "splits.npy", encoded.splits)
     (folder / "tokenizer.json").write_text(encoded.tokenizer.to_json(), encoding="utf-8")
-    (folder / "labels.json").write_text(json.dumps(encoded.label_names), encoding="utf-8")
+    (folder / "labels.json").write_text(json.dumps(encoded.first_lines), encoding="utf-8")
 
 
 def _load(folder: Path) -> EncodedTexts:
@@ -175,6 +205,7 @@ def _load(folder: Path) -> EncodedTexts:
         np.load(folder / "labels.npy"),
         np.load(folder / "splits.npy"),
         Tokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8")),
+        [],
         json.loads((folder / "labels.json").read_text(encoding="utf-8")),
     )
 

@@ -7,6 +7,7 @@ from inspect import Parameter, Signature
 from typing import Any, Literal, TypeVar
 
 from firstlight.choices import accept_names, refuse_unknown
+from firstlight.spelling import declare, spelled
 from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
 
 
@@ -217,6 +218,9 @@ class PairOptions:
             raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
 
 
+for _options in (ReviewOptions, CharacterOptions, PairOptions):
+    declare("data", _options)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 Options = TypeVar("Options", bound="ReviewOptions | CharacterOptions | PairOptions")
 
@@ -224,7 +228,10 @@ Options = TypeVar("Options", bound="ReviewOptions | CharacterOptions | PairOptio
 def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Options:
     """The options of a data module. Raises TypeError for one that it does not have. owner: what takes them."""
     refuse_unknown(given, [each.name for each in fields(kind)], owner)
-    return kind(**given)
+    try:
+        return kind(**given)
+    except ValueError as error:
+        raise ValueError(spelled(str(error))) from None
 
 
 def takes(kind: type[ReviewOptions | CharacterOptions | PairOptions]) -> Callable[[Function], Function]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
+from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, drawn
 from firstlight.data.options import PairOptions, options_from, takes
 from firstlight.data.parallel import find_pairs
@@ -82,7 +83,10 @@ class Pairs(Dataset[PairRows]):
 
 
 class PairTable(nn.Module):
-    """All pairs on one device, padded and marked when a batch asks for them."""
+    """All pairs on one device, cut to the context, padded and marked when a batch asks for them.
+
+    Of a target that is cut, the last token to predict is the next one of the target, not the end.
+    """
 
     flat: Tensor
     starts: Tensor
@@ -90,12 +94,22 @@ class PairTable(nn.Module):
     flat_targets: Tensor
     target_starts: Tensor
     target_lengths: Tensor
+    endings: Tensor | None
 
-    def __init__(self, source: RaggedIds, target: RaggedIds) -> None:
+    def __init__(self, source: RaggedIds, target: RaggedIds, context_length: int | None = None) -> None:
         super().__init__()
-        for prefix, ids in (("", source), ("target_", target)):
-            self.register_buffer(f"{prefix}starts", torch.from_numpy(ids.offsets[:-1].copy()), persistent=False)
-            self.register_buffer(f"{prefix}lengths", torch.from_numpy(ids.lengths), persistent=False)
+        lengths, target_lengths, endings = source.lengths, target.lengths, None
+        if context_length is not None:
+            is_cut = target_lengths >= context_length  # the end is a token too
+            lengths, target_lengths = lengths.clip(max=context_length), target_lengths.clip(max=context_length - 1)
+            if is_cut.any():
+                next_tokens = target.ids[(target.offsets[:-1] + target_lengths).clip(max=len(target.ids) - 1)]
+                endings = torch.from_numpy(np.where(is_cut, next_tokens, END_ID))
+        self.register_buffer("starts", torch.from_numpy(source.offsets[:-1].copy()), persistent=False)
+        self.register_buffer("lengths", torch.from_numpy(lengths), persistent=False)
+        self.register_buffer("target_starts", torch.from_numpy(target.offsets[:-1].copy()), persistent=False)
+        self.register_buffer("target_lengths", torch.from_numpy(target_lengths), persistent=False)
+        self.register_buffer("endings", endings, persistent=False)
         self.register_buffer("flat", torch.from_numpy(source.ids), persistent=False)
         self.register_buffer("flat_targets", torch.from_numpy(target.ids), persistent=False)
 
@@ -107,7 +121,8 @@ class PairTable(nn.Module):
         lengths = is_written.sum(dim=1, keepdim=True)  # (batch, 1)
         is_end = torch.arange(longest, device=lengths.device) == lengths
         target_mask = is_written | is_end
-        targets = written.masked_fill(is_end, END_ID).masked_fill(~target_mask, IGNORED)
+        endings = END_ID if self.endings is None else self.endings[rows][:, None].to(written)
+        targets = torch.where(is_end, endings, written).masked_fill(~target_mask, IGNORED)
         begins = torch.full_like(written[:, :1], BEGIN_ID)
         token_ids = torch.cat((begins, written[:, :-1]), dim=1)
         return PairBatch(source_ids, source_mask, token_ids, targets, target_mask, rows, batch.num_tokens)
@@ -146,7 +161,8 @@ class PairData(RowData):
         skip_too_long: Leave out training pairs that exceed `context_length`. Otherwise they raise a UserError.
         tokenizer: `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         shared_vocabulary: Use one vocabulary for both languages. Otherwise each language has its own.
-        context_length: The largest number of tokens in a sentence, counting [END] in a translation.
+        context_length: The largest number of tokens in a sentence, counting [END] in a translation. A longer sentence
+            is an error for a training. It is cut, with a warning, by `Trainer.test`, `validate` and `predict`.
         batch_tokens: The size of a training batch: the number of pairs times the length of the longest sentence.
         evaluation_batch_size: The number of pairs in a validation, test or prediction batch.
         num_workers: The number of processes that load batches. 0 loads them in the main process.
@@ -192,12 +208,16 @@ class PairData(RowData):
         encode_pairs(self.source, self.options, self.reader)
 
     def setup(self, stage: str = "fit") -> None:
-        """Open the encoded pairs. For `fit` the training and validation splits must have pairs."""
+        """Open the encoded pairs. For `fit` the training and validation splits must have pairs.
+
+        For another stage, sentences beyond the context are cut.
+        """
         if hasattr(self, "table"):
             return
         self.encoded = encode_pairs(self.source, self.options, self.reader)
         self.source_tokenizer, self.tokenizer = self.encoded.tokenizers
-        self.table = PairTable(self.encoded.source, self.encoded.target)
+        self.is_cut = stage != "fit"
+        self.table = PairTable(self.encoded.source, self.encoded.target, self.options.context_length)
         self._rows: dict[str, NDArray[np.int64]] = {}
         for split in SPLITS if stage == "fit" else ():  # what cannot be measured is said before the training
             if not len(self.rows(split)) and split != "test":
@@ -206,9 +226,11 @@ class PairData(RowData):
                 raise UserError(f"{self.source.where} has no {split} pairs; {remedy}")
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """Return the row numbers of a split, (n,). Raises UserError if a sentence exceeds the context."""
+        """Return the row numbers of a split, (n,). Raises UserError in a training if a sentence exceeds the context."""
         if split not in self._rows:
             self._rows[split] = self._used_rows(split)
+            if self.is_cut:
+                self.cuts(split).warn()
         return self._rows[split]
 
     def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
@@ -260,6 +282,8 @@ class PairData(RowData):
         """
         self.ensure_setup()
         rows = self.rows("train")
+        if self.is_cut:  # by an evaluation before this training
+            self._refuse_too_long("train", rows)
         batches = LengthBatches(rows, self.lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
         return self.training_loader(self.lookup(), batches)
 
@@ -271,8 +295,7 @@ class PairData(RowData):
         Args:
             texts: Any number of sentences of the source language.
 
-        Raises:
-            UserError: If a sentence has more than `context_length` tokens.
+        A sentence of more than `context_length` tokens is cut, with a warning.
 
         Example:
             >>> data = PairData(path="pairs.csv")
@@ -282,12 +305,10 @@ class PairData(RowData):
         """
         self.ensure_setup()
         ids = self.source_tokenizer.encode_batch(several(texts))
-        if len(ids) and ids.lengths.max() > self.options.context_length:
-            row = int(ids.lengths.argmax())
-            raise UserError(
-                f"sentence {row + 1} has {ids.lengths[row]} tokens, more than context_length="
-                f"{self.options.context_length}; shorten it"
-            )
+        cuts = Cuts(self.options.context_length)
+        cuts.count(ids.lengths)
+        cuts.warn()
+        ids = ids.cut(self.options.context_length)
         nothing = RaggedIds(np.array([PAD_ID], ids.ids.dtype), np.zeros(len(ids) + 1, np.int64))
         batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
         return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing)))
@@ -298,26 +319,39 @@ class PairData(RowData):
         self.reader = PairTokenizers(SentenceTokenizer.from_json(source) if source else target, target)
 
     def lookup(self) -> Pairs:
-        return Pairs(self.encoded.source.lengths, self.encoded.target.lengths)
+        longest = self.options.context_length
+        return Pairs(self.encoded.source.lengths.clip(max=longest), self.encoded.target.lengths.clip(max=longest - 1))
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the length of the longer side of each pair, (rows,), counting [END] in the target."""
+        return self._whole_lengths(rows).clip(max=self.options.context_length)
+
+    def cuts(self, split: str) -> Cuts:
+        """Return how many pairs of a split have a sentence beyond the context."""
+        cuts = Cuts(self.options.context_length)
+        cuts.count(self._whole_lengths(self.rows(split)))
+        return cuts
+
+    def _whole_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
-        """The rows of a split. Raises UserError for a sentence beyond the context, unless it may be left out."""
+        """The rows of a split. Raises UserError for a sentence beyond the context, unless it is left out or cut."""
         rows, options = self.encoded.rows_of(split), self.options
-        is_too_long = self.lengths(rows) > options.context_length
+        is_too_long = self._whole_lengths(rows) > options.context_length
         if is_too_long.any() and split == "train" and options.skip_too_long:
             log.info("%d of %d training pairs exceed the context; left out", is_too_long.sum(), len(rows))
             rows = rows[~is_too_long]
-        elif is_too_long.any():
-            self._refuse(split, rows, is_too_long)
+        elif not self.is_cut:
+            self._refuse_too_long(split, rows)
         return drawn(rows, options.max_train_rows if split == "train" else None, options.split_seed)
 
-    def _refuse(self, split: str, rows: NDArray[np.int64], is_too_long: NDArray[np.bool_]) -> None:
+    def _refuse_too_long(self, split: str, rows: NDArray[np.int64]) -> None:
         """Raise UserError naming the first sentence beyond the context, and what would be long enough for all."""
-        lengths = self.lengths(rows)
+        lengths = self._whole_lengths(rows)
+        is_too_long = lengths > self.options.context_length
+        if not is_too_long.any():
+            return
         first = int(is_too_long.argmax())
         file_split, line = self.encoded.places[rows[first]].tolist()
         remedy = f"set context_length={lengths.max()}, which is enough for all"

@@ -1,5 +1,6 @@
 """Reviews and their labels as batches."""
 
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -19,15 +20,18 @@ from firstlight.data.batches import (
     TrainingBatches,
     several,
 )
+from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
-from firstlight.data.labels import LEFT_OUT, class_names_of, targets_of
-from firstlight.data.options import Balance, ReviewOptions, options_from, takes
+from firstlight.data.labels import LEFT_OUT, LabelReading, class_names_of, targets_of
+from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
 
 
 class ReviewData(RowData):
@@ -111,8 +115,11 @@ class ReviewData(RowData):
             return
         self.encoded = encode(self.source, self.options, *self.reader)
         self.tokenizer = self.encoded.tokenizer
-        self.targets = targets_of(self.encoded.labels, self.options.labels)
-        self.class_names = class_names_of(self.options.labels, self.encoded.label_names, self.options.class_names)
+        kind, label_names = self.options.labels, self.encoded.label_names
+        self.targets = targets_of(self.encoded.labels, kind, label_names)
+        self.class_names = class_names_of(kind, label_names, self.options.class_names)
+        self.label_reading = LabelReading.of(self.encoded.meanings, kind, label_names, self.class_names)
+        log.info("%s: %s", self.source.where, self.label_reading)
         self.table = TokenTable(self.encoded.ids, self.targets, self.options.context_length, self.options.truncation)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         self._check_classes()
@@ -201,6 +208,8 @@ class ReviewData(RowData):
 
         Each batch is a `ReviewBatch` whose targets are all 0.
 
+        A text of more than `context_length` tokens is cut, with a warning.
+
         Args:
             texts: Any number of texts. They are simplified and encoded as the training texts were.
 
@@ -213,6 +222,9 @@ class ReviewData(RowData):
         self.ensure_setup()
         ids = self.tokenizer.encode_batch(several(texts))
         options = self.options
+        cuts = Cuts(options.context_length)
+        cuts.count(ids.lengths)
+        cuts.warn()
         table = TokenTable(ids, np.zeros(len(ids), np.int64), options.context_length, options.truncation)
         batches = EvaluationBatches(np.arange(len(ids)), options.evaluation_batch_size)
         return self.signed(TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table))
@@ -237,10 +249,15 @@ class ReviewData(RowData):
         present = np.unique(self.targets[self.rows("train")])
         if len(present) < 2:
             only = self.class_names[int(present[0])]
+            if self.options.labels is Labels.binary and (doubt := self.label_reading.doubt(self.options.lowest_label)):
+                raise UserError(f"{self.source.where}: every training row is {only}: {doubt}")
             raise UserError(
                 f"{self.source.where}: every training row is {only} with data.labels={self.options.labels.value}; "
                 f"for labels that are not stars, set data.labels=classes"
             )
+        for split in SPLITS:
+            if len(rows := self.rows(split)) and (sentence := self.label_reading.missing(self.targets[rows])):
+                log.warning("%s, %s split: %s", self.source.where, split, sentence)
 
     def _inverse_frequency(self) -> NDArray[np.float64]:
         counts = np.bincount(self.targets[self.rows("train")], minlength=self.num_classes)

@@ -2,15 +2,13 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import hydra
-import tyro
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
@@ -19,7 +17,7 @@ from firstlight import config_files
 from firstlight.config import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import Interrupted, UserError
-from firstlight.invocation import invocation
+from firstlight.invocation import parse
 from firstlight.runs.command import STARTED_AT
 from firstlight.runs.evaluate import DataChanges
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, lower_is_better, write_atomically
@@ -84,8 +82,7 @@ class Fitted:
 
 def main() -> None:
     """Parse the command line and measure."""
-    with spelled_as_options():
-        measure_baseline(tyro.cli(BaselineOptions, prog=invocation("baseline")))
+    measure_baseline(parse(BaselineOptions, "baseline"))
 
 
 def measure_baseline(options: BaselineOptions) -> Path:
@@ -168,7 +165,7 @@ def _change(node: DictConfig, options: BaselineOptions) -> list[str]:
     given = {name: value for name, value in vars(options.data).items() if value is not None}
     for name in given:
         if name not in node:
-            raise UserError(f"{_option(name)} means nothing to --task {options.task}; leave it out")
+            raise UserError(f"data.{name} means nothing to --task {options.task}; leave it out")
     if "source" in given:
         given = {"path": None} | given  # a path of the task's own is not what was asked for
     elif "path" in given:
@@ -202,24 +199,6 @@ def _chosen(task: str, group: str) -> str | None:
     own = [entry[group] for entry in entries if OmegaConf.is_dict(entry) and group in entry]
     inherited = [_chosen(entry, group) for entry in entries if isinstance(entry, str) and entry != "_self_"]
     return next((choice for choice in (*own, *inherited) if choice), None)
-
-
-@contextmanager
-def spelled_as_options() -> Iterator[None]:
-    """Name a key of the data as it is typed here, where a message says how it is typed in a training."""
-    known = {each.name for each in fields(TaskData)}
-
-    def as_option(found: re.Match[str]) -> str:
-        return _option(found[1]) + (" " if found[2] else "") if found[1] in known else found[0]
-
-    try:
-        yield
-    except UserError as error:
-        raise UserError(re.sub(r"(?<![\w/.-])data\.(\w+)(=?)", as_option, str(error))) from error
-
-
-def _option(name: str) -> str:
-    return f"--data.{name.replace('_', '-')}"
 
 
 def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[str, Any]:

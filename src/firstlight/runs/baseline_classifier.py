@@ -38,6 +38,7 @@ def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
         sublinear_tf=True,
         max_features=min(MOST_FEATURES, MOST_WEIGHTS // data.num_classes),
     )
+    print(data.label_reading, flush=True)
     texts = _texts(data, "train")
     if not any(map(words, texts)):
         raise UserError(NO_WORDS)

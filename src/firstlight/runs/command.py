@@ -5,10 +5,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from firstlight.errors import Interrupted, RunError, UserError
+from firstlight.spelling import option
 
 STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
@@ -25,6 +27,10 @@ def run(main: Callable[[], Result]) -> Result:
     The modules of the current folder can be imported, so that settings can name the user's own classes.
     """
     make_importable(Path.cwd())
+    return copy_context().run(_run, main)  # in which messages spell options as this command does
+
+
+def _run(main: Callable[[], Result]) -> Result:
     try:
         return main()
     except UserError as error:
@@ -40,13 +46,13 @@ def run(main: Callable[[], Result]) -> Result:
         sys.exit(0)
     except (PermissionError, NotADirectoryError) as error:
         fail(
-            f"{error.filename}: {error.strerror}; name another place, such as paths.log_dir=… or --output …",
+            f"{error.filename}: {error.strerror}; name another place, such as {option('paths.log_dir', '…')}",
             USER_MISTAKE,
         )
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        fail(f"the disk is full: {error}; free some space, or set paths.log_dir to another disk", CRASH)
+        fail(f"the disk is full: {error}; free some space, or set {option('paths.log_dir')} to another disk", CRASH)
 
 
 def make_importable(folder: Path) -> None:

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from firstlight.errors import RunError, UserError
-from firstlight.invocation import install_command, invocation
+from firstlight.invocation import install_command, parse
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.weights_and_biases import has_key
 
@@ -36,7 +34,7 @@ class DashboardOptions:
 
 def main() -> None:
     """Parse the command line, write the workspace and, if asked, push it."""
-    options = tyro.cli(DashboardOptions, prog=invocation("dashboard"))
+    options = parse(DashboardOptions, "dashboard")
     if not options.project.strip():
         raise UserError("--project is empty; name the project that the runs are logged to")
     workspace = build(options.project, options.entity or "")

@@ -1,7 +1,9 @@
 """A trained run on any split, or on other data."""
 
+import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight.errors import UserError
-from firstlight.invocation import invocation
+from firstlight.invocation import parse
 from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
 
 if TYPE_CHECKING:
@@ -39,8 +41,11 @@ class DataChanges:
     """For a translator: the column of what is translated, or the ending of its file."""
     target_column: str | None = None
     """For a translator: likewise of the translations."""
+    labels: Literal["binary", "stars", "classes"] | None = None
+    """How the labels are read. A run that predicts negative or positive finds out by itself whether they are stars or
+    two classes; stars or classes say which they are."""
     lowest_label: int | None = None
-    """The label of one star."""
+    """The label of one star, or of negative where the labels are two numbers."""
     preparation: Literal["text", "plays", "lines"] | None = None
     """For a generator: the text as it is, the plays in it, or a document of each line."""
     separator: str | None = None
@@ -69,9 +74,14 @@ class EvaluateOptions:
     """Where `latest` and `best:<metric>` are looked for."""
 
 
+TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE and is measured on real data here."
+LONGEST_NAME = 60  # characters of a data file's name in the name of a folder
+RECORDED = ("split", "checkpoint", "context_length", "beam_size", "length_penalty")  # in metrics.json
+
+
 def main() -> None:
     """Parse the command line and evaluate."""
-    evaluate(tyro.cli(EvaluateOptions, prog=invocation("evaluate")))
+    evaluate(parse(EvaluateOptions, "evaluate"))
 
 
 def evaluate(options: EvaluateOptions) -> Path:
@@ -103,49 +113,71 @@ def changed_options(saved: dict[str, Any], node: type, changes: DataChanges) -> 
     """The run's own data options, of a schema of config.py, with what the command line changes."""
     from omegaconf import OmegaConf
 
-    from firstlight.data.options import Preparation, SourceKind
+    from firstlight.data.options import Labels, Preparation, SourceKind
 
     options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(node), saved))
-    given = {name: value for name, value in vars(changes).items() if value is not None}
-    for name in given.keys() - vars(options).keys():
-        raise UserError(f"--data.{name.replace('_', '-')} means nothing to this kind of run; leave it out")
+    changed = given(changes)
+    for name in changed.keys() - vars(options).keys():
+        raise UserError(f"data.{name} means nothing to this kind of run; leave it out")
+    if changes.labels is not None:
+        changed["labels"] = Labels[changes.labels]
+        if options.labels not in (Labels.binary, changed["labels"]):
+            raise UserError(f"data.labels={changes.labels}: the run predicts {options.labels.value}; leave it out")
     if changes.preparation is not None:
-        given["preparation"] = Preparation[changes.preparation]
+        changed["preparation"] = Preparation[changes.preparation]
     if changes.source is not None:
-        given = {"path": None} | given | {"source": SourceKind[changes.source]}
+        changed = {"path": None} | changed | {"source": SourceKind[changes.source]}
     elif changes.path is not None:
-        given["source"] = SourceKind.auto
+        changed["source"] = SourceKind.auto
     try:
-        return replace(options, **given)
+        return replace(options, **changed)
     except ValueError as error:
         raise UserError(str(error)) from error
 
 
 def refuse_other_data(loaded: "Loaded", source: "AnySource", changes: DataChanges) -> None:
     """Raise UserError if the run's own data was meant and something else was found, such as the sample."""
-    meant_own = all(value is None for value in vars(changes).values())
-    if meant_own and source.fingerprint != loaded.data_fingerprint:
+    if not given(changes) and source.fingerprint != loaded.data_fingerprint:
         raise UserError(
             f"the run was trained on other data than {source.where}, which is what was found here; "
-            f"set FIRSTLIGHT_DATA as in training, or name the data by --data.path or --data.source"
+            f"set FIRSTLIGHT_DATA as in training, or name the data by data.path or data.source"
         )
 
 
 def results_folder(loaded: "Loaded", source: "AnySource", split: str, options: EvaluateOptions) -> Path:
-    """`test`; for other data its name and fingerprint before it, for another checkpoint than the best that after it."""
+    """Make and return the folder below the run for one evaluation, which no other options share.
+
+    Its name is the split, such as `test`, with what else is given for the run after it. For other data, the name of the
+    data and a hash of its content and of all its options stand before it.
+    """
     name = split if options.checkpoint == "best" else f"{split}-{options.checkpoint}"
     if options.context_length is not None:
         name = f"{name}-context{options.context_length}"
     if options.beam_size is not None:
         name = f"{name}-beam{options.beam_size}"
     if options.length_penalty is not None:
-        name = f"{name}-penalty{options.length_penalty:g}"
-    if any(value is not None for value in vars(options.data).values()):
+        name = f"{name}-penalty{str(options.length_penalty).removesuffix('.0')}"
+    if changes := given(options.data):
         other = options.data.path or options.data.source or "changed"
-        name = f"{re.sub(r'[^A-Za-z0-9.-]+', '_', Path(other).stem)}-{source.fingerprint[:6]}-{name}"
+        readable = re.sub(r"[^A-Za-z0-9.-]+", "_", Path(other).stem)[:LONGEST_NAME]
+        name = f"{readable}-{_digest(source, changes)}-{name}"
     folder = loaded.folder.path / "evaluate" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def given(changes: DataChanges) -> dict[str, Any]:
+    """Return the options of other data that were given, by name."""
+    return {name: value for name, value in vars(changes).items() if value is not None}
+
+
+def _digest(source: "AnySource", changes: dict[str, Any]) -> str:
+    """A short hash of some data and of how it is read."""
+    path = changes.get("path")
+    if path is not None and Path(path).exists():
+        changes = changes | {"path": str(Path(path).resolve())}
+    content = json.dumps({"fingerprint": source.fingerprint, **changes}, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
 def write_metrics(
@@ -153,15 +185,17 @@ def write_metrics(
     loaded: "Loaded",
     source: "AnySource",
     split: str,
-    size: dict[str, float],
+    size: dict[str, Any],
     metrics: dict[str, float],
     options: EvaluateOptions,
 ) -> None:
-    """metrics.json: what was judged, and how well."""
+    """Write metrics.json: what was judged, with which options, and how well."""
     record = {
         "run": str(loaded.folder.path),
         "checkpoint": options.checkpoint,
         "split": split,
+        "options": {name: getattr(options, name) for name in RECORDED} | {"data": given(options.data)},
+        "trained_on": {"source": loaded.data_source, "fingerprint": loaded.data_fingerprint},
         "data": {"source": source.kind.value, "path": source.where, "fingerprint": source.fingerprint},
         **size,
         "metrics": {f"{split}/{name}": value for name, value in metrics.items()},
@@ -170,13 +204,17 @@ def write_metrics(
 
 
 def print_results(
-    folder: Path, loaded: "Loaded", source: "AnySource", split: str, metrics: dict[str, float], contents: str
+    folder: Path,
+    loaded: "Loaded",
+    source: "AnySource",
+    split: str,
+    metrics: dict[str, float],
+    contents: str,
+    notes: Sequence[str] = (),
 ) -> None:
-    """The metrics, and where everything is. contents: what else lies there."""
+    """The metrics, and where everything is. contents: what else lies there; notes: how the data was read."""
     from rich.console import Console
     from rich.table import Table
-
-    from firstlight.data.options import SourceKind
 
     table = Table()
     table.add_column("metric")
@@ -185,7 +223,19 @@ def print_results(
         table.add_row(name, f"{value:.4f}")
     console = Console()
     console.print(f"{loaded.folder.path} on {source.where}, {split}:", soft_wrap=True)
+    for note in notes:
+        console.print(note, soft_wrap=True, markup=False, highlight=False)
     console.print(table)
-    if source.kind is SourceKind.sample:
-        console.print(SAMPLE_NOTE, style="bold")
+    if warning := sample_note(loaded, source):
+        console.print(warning, style="bold")
     console.print(f"{contents} are in {folder}", soft_wrap=True)
+
+
+def sample_note(loaded: "Loaded", source: "AnySource") -> str | None:
+    """Return what to say if the run was trained or measured on generated data."""
+    from firstlight.data.options import SourceKind
+
+    is_trained_on_sample = loaded.data_source == SourceKind.sample.value
+    if source.kind is SourceKind.sample:
+        return SAMPLE_NOTE if is_trained_on_sample else f"{SAMPLE_NOTE} The run was trained on real data."
+    return TRAINED_ON_SAMPLE_NOTE if is_trained_on_sample else None

@@ -1,5 +1,6 @@
 """A trained classifier on any split: metrics, predictions, and the figures of post 1."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from torchmetrics.functional import mean_absolute_error
 from torchmetrics.functional.classification import multiclass_accuracy, multiclass_f1_score
 
 from firstlight.config import ReviewDataNode
+from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.files import write_rows
-from firstlight.data.labels import LEFT_OUT, targets_of
+from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, targets_of
 from firstlight.data.options import Labels, ReviewOptions
-from firstlight.data.sources import find_source
+from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.figures import (
     confusion_table,
@@ -34,6 +36,8 @@ from firstlight.runs.evaluate import (
     write_metrics,
 )
 from firstlight.runs.loaded_classifier import LoadedClassifier
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +61,55 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     only_split = "train" if options.data.path is None else "test"
     source = find_source(data_options, sample=data_options.sample.value, only_split=only_split)
     refuse_other_data(classifier, source, options.data)
-    encoded = encode(source, data_options, classifier.tokenizer, classifier.label_names)
+    encoded = encode_for(classifier, source, data_options)
+    reading = LabelReading.of(encoded.meanings, classifier.labels, encoded.label_names, classifier.class_names)
+    if data_options.labels is Labels.binary and (doubt := reading.doubt(data_options.lowest_label)):
+        raise UserError(f"{source.where}: {doubt}")
     split = options.split or ("test" if len(encoded.rows_of("test")) else "validation")
-    judged = judge(classifier, encoded, data_options, split)
+    judged = judge(classifier, encoded, split)
+    if sentence := reading.missing(judged.targets):
+        log.warning("%s, %s split: %s", source.where, split, sentence)
+    cuts = Cuts(classifier.config["context_length"])
+    cuts.count(encoded.ids.lengths[judged.rows])
+    cuts.warn()
     folder = results_folder(classifier, source, split, options)
-    write_metrics(folder, classifier, source, split, {"rows": len(judged.rows)}, judged.metrics, options)
+    num_measured = int((judged.targets != LEFT_OUT).sum())
+    size = {
+        "rows": num_measured,
+        "left_out": len(judged.rows) - num_measured,
+        "cut": cuts.num_cut,
+        "labels": reading.record(),
+    }
+    write_metrics(folder, classifier, source, split, size, judged.metrics, options)
     texts = source.texts(data_options.text_column, judged.rows.tolist())
-    write_rows(folder / "predictions.csv", prediction_rows(classifier, judged, texts))
-    draw_figures(folder, classifier, judged, data_options, split)
-    print_results(folder, classifier, source, split, judged.metrics, "Figures, predictions and metrics")
+    write_rows(folder / "predictions.csv", prediction_rows(classifier, encoded, judged, texts))
+    draw_figures(folder, classifier, encoded, judged, split)
+    contents = "Figures, predictions and metrics"
+    print_results(folder, classifier, source, split, judged.metrics, contents, [str(reading)])
     return folder
 
 
-def judge(classifier: LoadedClassifier, encoded: EncodedTexts, options: ReviewOptions, split: str) -> Judged:
+def encode_for(classifier: LoadedClassifier, source: Source, options: ReviewOptions) -> EncodedTexts:
+    """Encode data in the vocabulary of a classifier. Raises UserError for labels that its classes do not have."""
+    is_of_sentiments = classifier.labels is Labels.binary and options.labels is Labels.classes
+    label_names = list(SENTIMENTS) if is_of_sentiments else classifier.label_names
+    return encode(source, options, classifier.tokenizer, label_names)
+
+
+def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str) -> Judged:
     """Logits and metrics of all rows of a split. Raises UserError if it has none."""
     rows = encoded.rows_of(split)
     labels = encoded.labels[rows]
-    targets = targets_of(labels, options.labels)
+    kind = classifier.labels
+    targets = targets_of(labels, kind, encoded.label_names)
     used = torch.from_numpy(targets != LEFT_OUT)
     if not used.any():
-        raise UserError(f"the {split} split has no rows for data.labels={options.labels.value}; choose another --split")
+        raise UserError(f"the {split} split has no rows for data.labels={kind.value}; choose another --split")
     logits = classifier.logits(encoded.ids, rows)
     shares = probabilities(logits)
     known = torch.from_numpy(targets)[used]
     metrics = {"loss": float(classification_loss(logits[used], known))}
-    metrics |= classification_metrics(shares[used], known, ordered=options.has_ordered_classes)
+    metrics |= classification_metrics(shares[used], known, ordered=kind is Labels.stars)
     return Judged(rows, labels, targets, shares.numpy(), metrics)
 
 
@@ -97,25 +125,25 @@ def classification_metrics(shares: Any, targets: Any, *, ordered: bool) -> dict[
     return {name: float(value) for name, value in metrics.items()}
 
 
-def prediction_rows(classifier: LoadedClassifier, judged: Judged, texts: list[str]) -> list[dict[str, Any]]:
+def prediction_rows(
+    classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, texts: list[str]
+) -> list[dict[str, Any]]:
     """One row for each text: what it is labelled, what is predicted, and every probability."""
     names = classifier.class_names
     return [
-        {"text": text, "label": classifier.label_names[label], "prediction": names[shares.argmax()]}
+        {"text": text, "label": encoded.label_names[label], "prediction": names[shares.argmax()]}
         | {f"probability_{name}": round(float(share), 6) for name, share in zip(names, shares, strict=True)}
         for text, label, shares in zip(texts, judged.labels, judged.probabilities, strict=True)
     ]
 
 
-def draw_figures(
-    folder: Path, classifier: LoadedClassifier, judged: Judged, options: ReviewOptions, split: str
-) -> None:
+def draw_figures(folder: Path, classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, split: str) -> None:
     """The confusion matrix, as picture and table, and for stars the post's figures."""
     used = judged.targets != LEFT_OUT
     predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
     write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, split)
-    if options.labels is not Labels.classes:
-        is_binary = options.labels is Labels.binary
+    if tuple(encoded.label_names) == STARS:
+        is_binary = classifier.labels is Labels.binary
         event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
         share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
         figure = plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)

@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from firstlight.config import PairDataNode
+from firstlight.data.cuts import Cuts
 from firstlight.data.files import write_rows
 from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
@@ -36,11 +37,13 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     sources, references = data.texts(rows)
     columns = {"source": sources, "reference": references}
     for beams in sorted({1, beam_size}):
-        translations = list(translator.translate_many(sources, beam_size=beams, length_penalty=length_penalty))
+        search = translator.search(beams, length_penalty)
+        translations = list(translator.stream(sources, search, Cuts(translator.network.context_length)))
         scores = score(translations, references)
         metrics |= scores.metrics(beams)
         columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
-    size = {"rows": len(rows), "beam_size": beam_size, "length_penalty": length_penalty}
+    cut = data.cuts(split).num_cut
+    size = {"rows": len(rows), "cut": cut, "beam_size": beam_size, "length_penalty": length_penalty}
     folder = results_folder(translator, data.source, split, options)
     write_metrics(folder, translator, data.source, split, size, metrics, options)
     rows_of_csv = zip(*columns.values(), strict=True)

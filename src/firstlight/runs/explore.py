@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight.errors import UserError
-from firstlight.invocation import invocation
+from firstlight.invocation import invocation, parse
 from firstlight.runs.evaluate import DataChanges
 from firstlight.runs.exploration.catalog import (
     NAMES,
@@ -62,7 +62,7 @@ class ExploreOptions:
 
 def main() -> None:
     """Parse the command line and draw."""
-    explore(tyro.cli(ExploreOptions, prog=invocation("explore")))
+    explore(parse(ExploreOptions, "explore"))
 
 
 def explore(options: ExploreOptions) -> Path:

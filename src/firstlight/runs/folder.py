@@ -170,7 +170,7 @@ def find_run(name: str, log_dir: Path) -> RunFolder:
     if name == "latest":
         runs = [run for run in all_runs(log_dir) if run.best_checkpoint.is_file() or run.last_checkpoint.is_file()]
         if not runs:
-            raise UserError(f"latest: there is no trained run below {log_dir}; train one, or name another --log-dir")
+            raise UserError(f"latest: there is no trained run below {log_dir}; train one, or set paths.log_dir")
         return runs[0]
     if name.startswith("best:"):
         return _best_run(name.removeprefix("best:"), log_dir)

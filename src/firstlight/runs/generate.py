@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from firstlight.errors import UserError
-from firstlight.invocation import invocation
+from firstlight.invocation import parse
 from firstlight.runs.chunks import chunks
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class GenerateOptions:
 
 def main() -> None:
     """Parse the command line and write."""
-    options = tyro.cli(GenerateOptions, prog=invocation("generate"))
+    options = parse(GenerateOptions, "generate")
     if options.num_samples < 1:
         raise UserError(f"num_samples={options.num_samples} must be at least 1")
     from firstlight.lit.writing import Writing

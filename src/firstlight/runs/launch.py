@@ -21,7 +21,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from firstlight import config_files
+from firstlight import config_files, spelling
 from firstlight.config import CharacterDataNode, PairDataNode, ReviewDataNode, register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.data.parallel import check_pair_path
@@ -45,6 +45,7 @@ WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_ever
 def main() -> None:
     """Compose, check and run one job, or under `-m` several."""
     register_schemas()
+    spelling.use(spelling.as_override)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, so that a mistake is one line of ours
     with explained():
         resume.rewrite_command_line(CONFIG_DIR, CONFIG_NAME)
@@ -60,6 +61,7 @@ def _job(config: DictConfig) -> float | None:
 
 
 def _checked_job(config: DictConfig) -> float | None:
+    spelling.use(spelling.as_override)  # in a process of its own too
     hydra_config = HydraConfig.get()
     is_alone = hydra_config.mode is RunMode.RUN
     started_at = STARTED_AT if is_alone else time.perf_counter()  # a sweep's start-up is no job's own

@@ -13,6 +13,7 @@ from firstlight.runs.folder import RunFolder, find_run
 from firstlight.runs.loaded_classifier import LoadedClassifier
 from firstlight.runs.loaded_generator import LoadedGenerator
 from firstlight.runs.loaded_translator import LoadedTranslator
+from firstlight.spelling import option
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, writer_of
@@ -80,5 +81,6 @@ def checkpoint_of(folder: RunFolder, which: str) -> Path:
     if folder.best_checkpoint.is_file():
         return folder.best_checkpoint
     if str(folder.read().get("checkpoint")).endswith(folder.best_checkpoint.name):
-        raise UserError(f"{folder.best_checkpoint} is missing; take the last one by --checkpoint last, or train again")
+        last = option("checkpoint", "last")
+        raise UserError(f"{folder.best_checkpoint} is missing; take the last one by {last}, or train again")
     return folder.last_checkpoint

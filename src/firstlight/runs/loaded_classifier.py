@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import EvaluationBatches, Rows
-from firstlight.data.options import Truncation
+from firstlight.data.cuts import Cuts
+from firstlight.data.options import Labels, Truncation
 from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.lit.classification import Prediction, predictions
 from firstlight.lit.losses import probabilities
@@ -50,22 +51,30 @@ class LoadedClassifier(LoadedRun):
     def predict(self, text: str) -> Prediction:
         """Return the predicted class of one text, and the probability of every class.
 
-        A text that is longer than the context is cut as in training. Raises TypeError for anything but a string.
+        A text that is longer than the context is cut as in training, with a warning. Raises TypeError for anything but
+        a string.
 
         >>> prediction = run.predict("It broke after a week.")
         >>> prediction.label, prediction.probabilities[prediction.label]
         """
         if not isinstance(text, str):
             raise TypeError(f"predict takes one text, not a {type(text).__name__}; predict_many takes many")
-        return next(self.predict_many([text]))
+        (prediction,) = self.predict_many([text])
+        return prediction
 
     def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
         """Yield the prediction for each of many texts, in their order; a few thousand are read at a time.
 
+        Texts that are longer than the context are cut as in training. A warning at the end says how many.
+
         >>> [prediction.label for prediction in run.predict_many(["It works.", "It broke."])]
         """
+        cuts = Cuts(self.config["context_length"])
         for chunk in chunks(texts, TEXTS_AT_ONCE):
-            yield from predictions(torch.from_numpy(self.probabilities(chunk)), self.class_names)
+            ids = self.tokenizer.encode_batch(chunk)
+            cuts.count(ids.lengths)
+            yield from predictions(probabilities(self.logits(ids, np.arange(len(ids)))), self.class_names)
+        cuts.warn()
 
     def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
         """Return the probability of every class for some texts: (texts, classes), float32, each row summing to 1.
@@ -109,6 +118,14 @@ class LoadedClassifier(LoadedRun):
         context_length = self.config["context_length"]
         table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
         return table, Rows(ids.lengths.clip(max=context_length))
+
+    @property
+    def labels(self) -> Labels:
+        """What is predicted of the labels: binary (negative or positive), stars, or classes.
+
+        >>> run.labels.name
+        """
+        return Labels[self.config["data"]["labels"]]
 
     @property
     def truncation(self) -> Truncation:

@@ -1,6 +1,6 @@
 """A trained translator of sentences, without its data set."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from firstlight.data.batches import EvaluationBatches
+from firstlight.data.cuts import Cuts
 from firstlight.data.pairs import look_up
 from firstlight.data.sentence_pairs import PairTokenizers
 from firstlight.decoding.beam import Search, Translation, translate
@@ -63,34 +64,36 @@ class LoadedTranslator(LoadedRun):
         """Return the translation of one sentence; an empty sentence gives an empty one.
 
         beam_size: the number of translations that the search keeps; 1 is greedy. length_penalty: the alpha of Wu et al.
-        (2016); 0 prefers short translations. Raises UserError if the sentence exceeds the context length, TypeError for
-        anything but a string.
+        (2016); 0 prefers short translations. A sentence that is longer than the context is cut, with a warning. Raises
+        TypeError for anything but a string.
 
         >>> run.translate("A man rides a bike.", beam_size=4)
         """
         if not isinstance(text, str):
             raise TypeError(f"translate takes one sentence, not a {type(text).__name__}; translate_many takes many")
-        return next(self.translate_many([text], beam_size=beam_size, length_penalty=length_penalty))
+        (translation,) = self.translate_many([text], beam_size=beam_size, length_penalty=length_penalty)
+        return translation
 
-    def translate_many(
-        self,
-        texts: Iterable[str],
-        *,
-        beam_size: int = 4,
-        length_penalty: float = 1.0,
-        place: Callable[[int], str] = "sentence {}".format,
-    ) -> Iterator[str]:
+    def translate_many(self, texts: Iterable[str], *, beam_size: int = 4, length_penalty: float = 1.0) -> Iterator[str]:
         """Yield the translation of each of many sentences, in their order; a few thousand are read at a time.
 
-        beam_size, length_penalty: as in `translate`; place: the name of sentence 1, 2, … in an error. Raises UserError
-        if a sentence exceeds the context length.
+        beam_size, length_penalty: as in `translate`. Sentences that are longer than the context are cut. A warning at
+        the end says how many.
 
         >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
         """
-        search, first = self.search(beam_size, length_penalty), 1
+        cuts = Cuts(self.network.context_length)
+        yield from self.stream(texts, self.search(beam_size, length_penalty), cuts)
+        cuts.warn()
+
+    def stream(self, texts: Iterable[str], search: Search, cuts: Cuts) -> Iterator[str]:
+        """Yield the translations as `translate_many` does, and count the sentences that are cut instead of warning.
+
+        >>> from firstlight.data.cuts import Cuts
+        >>> list(run.stream(["A man rides a bike."], run.search(4, 1.0), Cuts(run.network.context_length)))
+        """
         for chunk in chunks(texts, TEXTS_AT_ONCE):
-            yield from self._translate(self.read(chunk, [place(first + i) for i in range(len(chunk))]), search)
-            first += len(chunk)
+            yield from self._translate(self.read(chunk, cuts), search)
 
     @property
     def length_penalty(self) -> float:
@@ -104,11 +107,13 @@ class LoadedTranslator(LoadedRun):
     def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
         """Return the ids of the translation of one sentence, without the marks of its beginning and end.
 
-        Raises UserError for a sentence that is empty or exceeds the context length.
+        A sentence that is longer than the context is cut, with a warning. Raises UserError for one that is empty.
 
         >>> run.write("A man rides a bike.")
         """
-        ids = self.read([text], ["the sentence"])
+        cuts = Cuts(self.network.context_length)
+        ids = self.read([text], cuts)
+        cuts.warn()
         if not ids.lengths[0]:
             raise UserError("the sentence is empty; write one")
         return self._search(ids, np.array([0]), self.search(beam_size, length_penalty))[0][0].token_ids
@@ -123,33 +128,26 @@ class LoadedTranslator(LoadedRun):
         except ValueError as error:
             raise UserError(str(error)) from error
 
-    def read(self, texts: list[str], places: list[str]) -> RaggedIds:
-        """Return the ids of some sentences.
+    def read(self, texts: list[str], cuts: Cuts | None = None) -> RaggedIds:
+        """Return the ids of some sentences, cut to the context. cuts: counts the sentences that are longer.
 
-        places: the name of each sentence in an error. Raises UserError for one that exceeds the context length.
-
-        >>> run.read(["A man rides a bike."], ["the sentence"])[0]
+        >>> run.read(["A man rides a bike."])[0]
         """
         ids = self.tokenizers.source.encode_batch(texts)
-        is_too_long = ids.lengths > self.network.context_length
-        if is_too_long.any():
-            row = int(is_too_long.argmax())
-            raise UserError(
-                f"{places[row]} has {ids.lengths[row]} tokens, and the run was trained with "
-                f"context_length={self.network.context_length}; cut it in two"
-            )
-        return ids
+        if cuts is not None:
+            cuts.count(ids.lengths)
+        return ids.cut(self.network.context_length)
 
     def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
         """Return the attention of the decoder to the source sentence, for each token of a translation.
 
-        written: the ids of the translation, as `write` returns them; by default those of the greedy one. Raises
-        UserError for a sentence that is empty or exceeds the context length.
+        written: the ids of the translation, as `write` returns them; by default those of the greedy one. A sentence
+        that is longer than the context is cut. Raises UserError for one that is empty.
 
         >>> run.cross_attention("A man rides a bike.").weights.shape
         """
         written = self.write(text, beam_size=1) if written is None else written
-        source = torch.from_numpy(self.read([text], ["the sentence"])[0].astype(np.int64))[None]  # (1, sources)
+        source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
         with torch.inference_mode(), attention_weights(self.network) as weights:
             self.network(source, torch.tensor([[BEGIN_ID, *written]]))
         layers = [weight[0] for name, weight in weights.items() if ".cross_attention." in name]

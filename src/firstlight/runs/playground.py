@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from firstlight.errors import UserError
-from firstlight.invocation import install_command, invocation
+from firstlight.invocation import install_command, parse
 from firstlight.runs.folder import find_run
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class PlaygroundOptions:
 
 def main() -> None:
     """Parse the command line and serve the page until Ctrl-C."""
-    options = tyro.cli(PlaygroundOptions, prog=invocation("playground"))
+    options = parse(PlaygroundOptions, "playground")
     if not options.runs:
         raise UserError("name a run: its folder, `latest` or `best:<metric>`; several are shown side by side")
     if any(find_spec(name) is None for name in NEEDED):

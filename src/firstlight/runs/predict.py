@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,8 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
 from firstlight.data.files import Row, RowWriter, read_rows
 from firstlight.errors import UserError
-from firstlight.invocation import invocation
-from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
+from firstlight.invocation import parse
 
 if TYPE_CHECKING:
     from firstlight.runs.loaded_classifier import LoadedClassifier
@@ -53,7 +52,7 @@ class PredictOptions:
 
 def main() -> None:
     """Parse the command line and predict."""
-    options = tyro.cli(PredictOptions, prog=invocation("predict"))
+    options = parse(PredictOptions, "predict")
     if bool(options.text) == (options.input is not None):
         raise UserError("give either --text or --input, a file of texts")
     if options.text and options.output is not None:
@@ -81,7 +80,7 @@ def main() -> None:
     predict_file(list(first.values), ours, predict, chain([first], rows), options)
 
 
-Predictor = Callable[[list[str], list[str]], Iterable[list[Any]]]  # of some texts, and where they stand, our columns
+Predictor = Callable[[Iterable[str]], Iterator[list[Any]]]  # of many texts, our columns
 
 
 def load_run(options: PredictOptions) -> "LoadedClassifier | LoadedTranslator":
@@ -140,14 +139,9 @@ def predictor(reader: "LoadedClassifier | LoadedTranslator", options: PredictOpt
     if isinstance(reader, LoadedClassifier):
         columns = ["label", *(f"probability_{name}" for name in reader.class_names)]
         classifier = reader
-        return columns, lambda texts, _: ([p.label, *p.probabilities.values()] for p in classifier.predict_many(texts))
+        return columns, lambda texts: ([p.label, *p.probabilities.values()] for p in classifier.predict_many(texts))
     search = search_of(options)
-
-    def translations(texts: list[str], places: list[str]) -> Iterator[list[str]]:
-        for text in reader.translate_many(texts, **search, place=lambda number: places[number - 1]):
-            yield [text]
-
-    return ["translation"], translations
+    return ["translation"], lambda texts: ([text] for text in reader.translate_many(texts, **search))
 
 
 def note_sample(reader: "LoadedClassifier | LoadedTranslator") -> None:
@@ -158,8 +152,7 @@ def note_sample(reader: "LoadedClassifier | LoadedTranslator") -> None:
 
 def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:
     """One line for each text: the label, then the probability of every class."""
-    for text in texts:
-        prediction = classifier.predict(text)
+    for text, prediction in zip(texts, classifier.predict_many(texts), strict=True):
         if not classifier.tokenizer.encode(text):
             print("note: no word; this is what the network says of an empty text", file=sys.stderr)
         shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
@@ -177,13 +170,12 @@ def predict_file(
     if len(set(columns)) < len(columns):
         raise UserError(f"{options.input} has predictions of predictions: rename its columns that begin with given_")
     with _writer(options.output, columns) as write, _bar(options) as advance:
-        for chunk in chunks(rows, TEXTS_AT_ONCE):
-            places = [f"{options.input}:{row.line}:" for row in chunk]
-            predictions = predict([_text_of(row, options) for row in chunk], places)
-            for row, prediction in zip(chunk, predictions, strict=True):
-                values = [row.values.get(name) for name in given]
-                write(dict(zip(columns, [*values, *prediction], strict=True)))
-            advance(len(chunk))
+        to_read, to_write = tee(rows)  # they are never further apart than what a run reads at once
+        predictions = predict(_text_of(row, options) for row in to_read)
+        for prediction, row in zip(predictions, to_write, strict=True):
+            values = [row.values.get(name) for name in given]
+            write(dict(zip(columns, [*values, *prediction], strict=True)))
+            advance(1)
     if options.output is not None:
         print(f"wrote {options.output}", file=sys.stderr)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from firstlight.errors import UserError
-from firstlight.invocation import invocation
+from firstlight.invocation import parse
 from firstlight.reports import text
 from firstlight.reports.rows import Run
 from firstlight.reports.table import Board, boards, not_counted, short_name
@@ -35,7 +35,7 @@ class ReportOptions:
 
 def main() -> None:
     """Parse the command line and report."""
-    report(tyro.cli(ReportOptions, prog=invocation("report")))
+    report(parse(ReportOptions, "report"))
 
 
 def report(options: ReportOptions) -> Path:

@@ -27,6 +27,8 @@ class RaggedIds:
         array([5, 3], dtype=int32)
         >>> rows.select(np.array([2, 0])).ids
         array([7, 5, 3], dtype=int32)
+        >>> rows.cut(1).ids
+        array([5, 7], dtype=int32)
     """
 
     ids: NDArray[np.integer]
@@ -51,6 +53,13 @@ class RaggedIds:
         lengths = self.lengths[rows]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return type(self)(self.ids[places], offsets)
+
+    def cut(self, most: int) -> Self:
+        """Return the texts without what follows the first `most` ids of each."""
+        lengths = self.lengths.clip(max=most)
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
         return type(self)(self.ids[places], offsets)
 
     def followed_by(self, others: Self) -> Self:

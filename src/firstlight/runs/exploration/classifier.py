@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from firstlight.data.labels import LEFT_OUT
+from firstlight.data.labels import LEFT_OUT, STARS
 from firstlight.data.options import Labels
 from firstlight.figures import (
     Mistake,
@@ -34,7 +34,9 @@ def confusion_matrix(subject: Subject) -> Drawn:
 def probability_per_star(subject: Subject) -> Drawn:
     """The probability of positive for each number of stars, those that were left out included."""
     judged = subject.judged
-    is_binary = subject.reviews.options.labels is Labels.binary
+    if tuple(subject.reviews.encoded.label_names) != STARS:
+        raise NothingToDrawError("the labels of the data are no stars")
+    is_binary = subject.classifier.labels is Labels.binary
     event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
     share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
     return Drawn(plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen))

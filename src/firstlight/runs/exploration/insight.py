@@ -199,7 +199,7 @@ def attention_of(run: Loaded, text: str) -> Attention:
         case LoadedTranslator():
             text, notes = shortened(run, text)
             written = run.write(text, beam_size=1)
-            source = torch.from_numpy(run.read([text], ["the sentence"])[0].astype(np.int64))[None]  # (1, sources)
+            source = torch.from_numpy(run.read([text])[0].astype(np.int64))[None]  # (1, sources)
             target = torch.tensor([[BEGIN_ID, *written]])
             sources = run.tokenizers.source.readable(source[0].tolist())
             targets = [BEGIN, *run.tokenizers.target.readable(written)]

@@ -347,7 +347,7 @@ def _validation_loss(subject: Subject) -> Tensor:
 def _loss_of_reviews(subject: Subject, network: nn.Module) -> Tensor:
     reviews, classifier = subject.reviews, subject.classifier
     rows = reviews.encoded.rows_of(SPLIT)
-    targets = targets_of(reviews.encoded.labels[rows], reviews.options.labels)
+    targets = targets_of(reviews.encoded.labels[rows], classifier.labels, reviews.encoded.label_names)
     rows, targets = rows[targets != LEFT_OUT][:MOST_ROWS], targets[targets != LEFT_OUT][:MOST_ROWS]
     if not len(rows):
         raise NothingToDrawError(f"{reviews.source.where} has no {SPLIT} rows")

@@ -17,7 +17,7 @@ from firstlight.data.streams import StreamData
 from firstlight.errors import UserError
 from firstlight.runs import evaluate_generator, evaluate_translator
 from firstlight.runs.evaluate import DataChanges, EvaluateOptions, changed_options, refuse_other_data
-from firstlight.runs.evaluate_classifier import Judged, judge
+from firstlight.runs.evaluate_classifier import Judged, encode_for, judge
 from firstlight.runs.exploration.catalog import NothingToDrawError
 from firstlight.runs.exploration.insight import Attention, attention_of
 from firstlight.runs.load import Loaded
@@ -117,7 +117,7 @@ class Subject:
     def judged(self) -> Judged:
         """What a classifier says of the validation split."""
         reviews = self.reviews
-        return self._part("judged", lambda: judge(self.classifier, reviews.encoded, reviews.options, SPLIT))
+        return self._part("judged", lambda: judge(self.classifier, reviews.encoded, SPLIT))
 
     @property
     def attention(self) -> Attention:
@@ -170,7 +170,7 @@ class Subject:
         source = find_source(options, sample=options.sample.value)
         if isinstance(self.loaded, LoadedClassifier):
             refuse_other_data(self.loaded, source, self.data_changes)
-            encoded = encode(source, options, self.loaded.tokenizer, self.loaded.label_names)
+            encoded = encode_for(self.loaded, source, options)
         else:
             if self.loaded is not None:
                 refuse_other_data(self.loaded, source, self.data_changes)

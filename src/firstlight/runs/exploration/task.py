@@ -30,7 +30,7 @@ def compose_task(task: str, changes: DataChanges, log_dir: Path) -> tuple[dict[s
         given = {name: value for name, value in vars(changes).items() if value is not None}
         for name in given:
             if name not in config.data:
-                raise UserError(f"--data.{name.replace('_', '-')} means nothing to --task {task}; leave it out")
+                raise UserError(f"data.{name} means nothing to --task {task}; leave it out")
         if "source" in given:
             given = {"path": None} | given
         elif "path" in given:

@@ -4,6 +4,7 @@ from html import escape
 from typing import ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from firstlight.data.options import Labels
@@ -15,7 +16,7 @@ from firstlight.runs.exploration.insight import (
     has_attention,
     read_review,
 )
-from firstlight.runs.loaded_classifier import LoadedClassifier, Prediction
+from firstlight.runs.loaded_classifier import LoadedClassifier, Prediction, predictions
 from firstlight.runs.playgrounds import markup
 from firstlight.runs.playgrounds.inputs import Inputs, beginning_of
 from firstlight.text.tokenizers import UNKNOWN_ID
@@ -49,7 +50,7 @@ class ClassifierPanel:
         if not found:
             empty = "Type a review, and its classes change as you type."
             return markup.notice("There is no word in this that the network could read." if text.strip() else empty)
-        prediction = self.run.predict(text)
+        (prediction,) = predictions(torch.from_numpy(self.run.probabilities([text])), self.run.class_names)
         label = asked.text("label") if asked.text("label") in self.run.class_names else prediction.label
         classes = self._verdict(prediction) + markup.bars(prediction.probabilities, label)
         if asked.integer("quick", 0, 1):

@@ -1,0 +1,79 @@
+"""How a message names an option: as it is typed for the command that runs, or as it is given in Python.
+
+The code writes every option as a training does, such as `data.lowest_label=1`. An error spells it
+`--data.lowest-label 1` below a command with options, and `lowest_label=1` where there is no command.
+"""
+
+import re
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+Spell = Callable[[str, str | None], str | None]  # a key and its value, if one is given; None leaves the text as it is
+
+LOG_DIR = "paths.log_dir"
+_OPTION = re.compile(r"(?<![\w/.-])((?:data|paths)\.[a-z_]+)\b(?:=(\w*))?")
+_python_options: dict[str, Any] = {LOG_DIR: ""}  # and an example of the value of each
+
+
+def declare(group: str, options: type) -> None:
+    """Make the options of a dataclass known as keywords of Python. group: what stands before them, such as `data`."""
+    for each in fields(options):
+        _python_options[f"{group}.{each.name}"] = None if each.default is MISSING else each.default
+
+
+def as_override(key: str, value: str | None) -> str:
+    """Return an option as it is typed for a training."""
+    return key if value is None else f"{key}={value}"
+
+
+def as_keyword(key: str, value: str | None) -> str | None:
+    """Return an option as it is given in Python."""
+    if "." in key and key not in _python_options:
+        return None
+    name = key.rpartition(".")[2]
+    if not value:
+        return name if value is None else f"{name}="
+    if isinstance(_python_options.get(key, ""), bool):
+        return f"{name}={value.capitalize()}"
+    is_choice = "." not in key or isinstance(_python_options[key], Enum)
+    return f'{name}="{value}"' if is_choice else f"{name}={value}"
+
+
+def as_options_of(options: type) -> Spell:
+    """Return how options are typed for the command that takes a dataclass of options."""
+    names = {each.name: each.name for each in fields(options)}  # by the key of a training
+    names |= {f"data.{name}": name for name in names}
+    for each in fields(options):
+        group: Any = each.default_factory
+        if is_dataclass(group):
+            names |= {(name := f"{each.name}.{part.name}"): name for part in fields(group)}
+    if "log_dir" in names:
+        names[LOG_DIR] = "log_dir"
+    flags = {key: f"--{name.replace('_', '-')}" for key, name in names.items()}
+
+    def spell(key: str, value: str | None) -> str | None:
+        flag = flags.get(key)
+        return flag if flag is None or value is None else f"{flag} {value}"
+
+    return spell
+
+
+_spell: ContextVar[Spell] = ContextVar("spell", default=as_keyword)
+
+
+def use(spell: Spell) -> None:
+    """Spell all options in this way from here on, in this context."""
+    _spell.set(spell)
+
+
+def option(key: str, value: str | None = None) -> str:
+    """Return an option as the user would type it. It is left as it is where the user cannot give it."""
+    return _spell.get()(key, value) or as_override(key, value)
+
+
+def spelled(message: str) -> str:
+    """Return a message in which every option is spelled as the user would type it."""
+    return _OPTION.sub(lambda found: _spell.get()(found[1], found[2]) or found[0], message)
