@@ -193,9 +193,10 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"
     again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
-    assert interrupt_at(killed, signal.SIGKILL, 2, *again) == -signal.SIGKILL
+    with_workers = [*again, "data.num_workers=2"]
+    assert interrupt_at(killed, signal.SIGKILL, 2, *with_workers) == -signal.SIGKILL
     assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
-    assert interrupt_at(killed, signal.SIGINT, 4, *again, fresh=not options) == 130
+    assert interrupt_at(killed, signal.SIGINT, 4, *with_workers, fresh=not options, to_all=True) == 130
     assert json.loads((killed / "metrics.json").read_text())["status"] == "interrupted"
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr

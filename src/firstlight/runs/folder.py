@@ -1,6 +1,5 @@
 """A run's folder: what lies where, and which run a name means. Imports nothing heavy."""
 
-import fcntl
 import json
 import logging
 import os
@@ -11,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstlight import locks
 from firstlight.errors import UserError
 
 log = logging.getLogger(__name__)
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
+LOCK = ".lock"  # the file in a run's folder that the process which trains the run has locked
 MOMENT = ("step", "epoch", "seconds")  # what every line of a history has besides metrics
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
 
@@ -96,14 +97,7 @@ class RunFolder:
 
     def is_locked(self) -> bool:
         """Whether a living process trains this run."""
-        try:
-            with (self.path / ".lock").open("r") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+        return locks.is_taken(self.path / LOCK)
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
@@ -134,12 +128,13 @@ def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
 def locked(folder: Path, what_for: str) -> Iterator[None]:
     """Hold a folder, which is made, for one process. Raises UserError where another has it, and says what_for."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{folder}: another process {what_for}; wait for it, or stop it") from None
+    lock = locks.take(folder / LOCK)
+    if lock is None:
+        raise UserError(f"{folder}: another process {what_for}; wait for it, or stop it")
+    try:
         yield
+    finally:
+        locks.release(lock)
 
 
 def write_atomically(path: Path, text: str) -> None:
