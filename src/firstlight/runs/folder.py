@@ -64,6 +64,16 @@ class RunFolder:
     def last_checkpoint(self) -> Path:
         return self.path / "checkpoints" / "last.ckpt"
 
+    @property
+    def previous_checkpoint(self) -> Path:
+        """What last_checkpoint was before it was written the last time."""
+        return self.path / "checkpoints" / "previous.ckpt"
+
+    def checkpoints(self) -> list[Path]:
+        """The checkpoints that there are, whole or damaged."""
+        named = (self.last_checkpoint, self.previous_checkpoint, self.best_checkpoint)
+        return [path for path in named if path.is_file()]
+
     def is_run(self) -> bool:
         """Whether a training run has written here."""
         return self.metrics_file.is_file()
@@ -86,8 +96,15 @@ class RunFolder:
 
     def remove_leftovers(self) -> None:
         """Delete what a process that was killed while it wrote a checkpoint has left."""
-        for unfinished in (self.path / "checkpoints").glob(".*.ckpt-*"):
+        for unfinished in self.leftovers():
             unfinished.unlink()
+        folder = self.path / "checkpoints"
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+    def leftovers(self) -> list[Path]:
+        """What a process that was killed while it wrote a checkpoint has left."""
+        return list((self.path / "checkpoints").glob(".*.ckpt-*"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -163,7 +180,7 @@ def find_run(name: str, log_dir: Path) -> RunFolder:
     if "://" in name:
         raise UserError(f"{name} is a URL; download the run folder first, and only from people you trust")
     if name == "latest":
-        runs = [run for run in all_runs(log_dir) if run.best_checkpoint.is_file() or run.last_checkpoint.is_file()]
+        runs = [run for run in all_runs(log_dir) if run.checkpoints()]
         if not runs:
             raise UserError(f"latest: there is no trained run below {log_dir}; train one, or name another --log-dir")
         return runs[0]
