@@ -18,7 +18,7 @@ from filelock import FileLock
 from firstlight import spelling
 from firstlight.data.samples import movies, reviews
 from firstlight.data.samples.reviews import generate
-from tests_support import NO_NETWORK, TRUE_PROCESSES, Process, Scripts, end_fork_server, wait_until
+from tests_support import NO_NETWORK, TRUE_PROCESSES, Process, Scripts, children_of, end_fork_server, wait_until
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it
 os.environ["OMP_NUM_THREADS"] = "1"  # the tests' networks are too small for more, and busy machines punish it
@@ -142,11 +142,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str])
 
 @pytest.fixture
 def interrupt_at(scripts: Scripts) -> Iterator[Callable[..., int]]:
-    """Start a training, send a signal once its checkpoint is at a step or beyond, and return the exit code."""
+    """Start a training, send it a signal once it has written so many checkpoints, and return the exit code.
+
+    to_all: send the signal to the processes that load batches too, as a terminal, systemd and Slurm do.
+    """
     started: list[Process] = []
 
     def interrupt(
-        folder: Path, number: signal.Signals, checkpoint_count: int, *arguments: str, fresh: bool = False
+        folder: Path,
+        number: signal.Signals,
+        checkpoint_count: int,
+        *arguments: str,
+        fresh: bool = False,
+        to_all: bool = False,
     ) -> int:
         process = scripts.start("train", *arguments, fresh=fresh)
         started.append(process)
@@ -159,6 +167,8 @@ def interrupt_at(scripts: Scripts) -> Iterator[Callable[..., int]]:
             return len(seen) >= checkpoint_count
 
         wait_until(enough, process)
+        for child in children_of(process.pid) if to_all else ():
+            os.kill(child, number)
         process.send_signal(number)
         process.communicate(timeout=120)
         return process.returncode

@@ -196,3 +196,9 @@ def wait_until(condition: Callable[[], bool], process: Process, seconds: float =
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.002)
+
+
+def children_of(process_id: int) -> list[int]:
+    """The processes that a process has started; [] where there is no /proc."""
+    tasks = Path(f"/proc/{process_id}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]

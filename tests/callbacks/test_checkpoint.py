@@ -242,7 +242,10 @@ def test_weights_that_are_no_numbers_are_not_saved(bench, at, tmp_path, value: f
         with torch.no_grad():
             trainer.lightning_module.network.embedding.weight[3, 2] = value
 
-    with pytest.raises(RunError, match=r"^network\.embedding\.weight is not finite at step 4"):
+    where = r"^network\.embedding\.weight is not finite at step"
+    with pytest.raises(RunError, match=f"{where} 2; there is no checkpoint from before$"):
+        bench.fit(at("on_train_batch_end", 2, spoil), best_and_last(tmp_path, every=2))
+    with pytest.raises(RunError, match=f"{where} 4; the last checkpoint is from before$"):
         bench.fit(at("on_train_batch_end", 4, spoil), best_and_last(tmp_path, every=2))
     weights = read_checkpoint(tmp_path / "last.ckpt")
     assert weights["global_step"] == 2

@@ -90,12 +90,45 @@ def test_others_may_read_it(saved) -> None:
     assert saved.stat().st_mode & 0o777 == 0o644
 
 
-def test_the_next_checkpoint_takes_the_place_of_the_last(saved, checkpoint_io) -> None:
-    checkpoint_io.save_checkpoint(content(2.0), saved)
-    assert read_checkpoint(saved)["state_dict"]["network.weight"][0] == 2.0
+def no_links(*_: object) -> None:
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_the_next_checkpoint_takes_the_place_of_the_last_which_is_kept(
+    saved, checkpoint_io, monkeypatch, has_links: bool
+) -> None:
+    if not has_links:
+        monkeypatch.setattr(Path, "hardlink_to", no_links)
+    (saved.parent / ".previous.ckpt-link").touch()  # of a process that was killed
+    for number in (2.0, 3.0):
+        checkpoint_io.save_checkpoint(content(number), saved)
+        first = [
+            read_checkpoint(path)["state_dict"]["network.weight"][0] for path in sorted(saved.parent.glob("*.ckpt"))
+        ]
+        assert first[0] == number
+    assert first == [3.0, 2.0]
+    (saved.parent / ".previous.ckpt-link").unlink(missing_ok=True)
+    assert sorted(path.name for path in saved.parent.iterdir()) == ["last.ckpt", "previous.ckpt"]
+
+
+def test_a_checkpoint_of_another_name_keeps_nothing(tmp_path, checkpoint_io) -> None:
+    for number in (1.0, 2.0):
+        checkpoint_io.save_checkpoint(content(number), tmp_path / "best.ckpt")
+    assert [path.name for path in tmp_path.iterdir()] == ["best.ckpt"]
+
+
+def test_a_checkpoint_can_be_removed(saved, checkpoint_io) -> None:
     checkpoint_io.remove_checkpoint(saved)
     checkpoint_io.remove_checkpoint(saved)  # nothing there is as good
     assert list(saved.parent.iterdir()) == []
+
+
+def test_a_first_checkpoint_that_fails_leaves_no_folder(tmp_path, checkpoint_io, monkeypatch) -> None:
+    monkeypatch.setattr("firstlight.lit.checkpoint_io.os.fsync", no_links)
+    with pytest.raises(OSError, match="not permitted"):
+        checkpoint_io.save_checkpoint(content(), tmp_path / "checkpoints" / "last.ckpt")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- whole or not at all ---

@@ -54,7 +54,8 @@ def test_two_processes_measure_what_one_does_with_twice_the_batch(
     assert columns[1] == columns[0]
     assert sorted(path.name for path in scripts.folder.iterdir()) == ["logs", "two"]
     assert sorted(path.name for path in (scripts.folder / "logs").iterdir()) == ["cache"]
-    assert {path.name for path in (scripts.folder / "two" / "checkpoints").iterdir()} == {"best.ckpt", "last.ckpt"}
+    checkpoints = {path.name for path in (scripts.folder / "two" / "checkpoints").iterdir()}
+    assert checkpoints == {"best.ckpt", "last.ckpt", "previous.ckpt"}
 
 
 def test_jobs_of_a_sweep_have_two_processes_each(scripts: Scripts, tiny_training: list[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from firstlight.reports.rows import Run
 from firstlight.runs import gather as module
-from firstlight.runs import resume
+from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.gather import gather, key_and_value, plain_value, read_run, thinned
 from run_folders import CLASSES, a_history, a_record, make_baseline, make_run, write_confusion, write_history
@@ -96,10 +96,12 @@ def test_an_override_is_a_key_if_it_changes_the_computation(override: str, expec
     assert key_and_value(override) == expected
 
 
-def test_whatever_is_no_part_of_a_run_for_a_resume_is_none_here() -> None:
-    assert set(resume.NOT_PART_OF_A_RUN) <= set(module.NOT_PART_OF_A_RUN)
-    assert {f"trainer.{key}" for key in resume.FIXED_OF_TRAINER} <= set(module.PART_OF_A_RUN)
-    assert set(resume.FREE_OF_DATA) <= set(module.NOT_PART_OF_DATA)
+def test_an_override_that_is_no_part_of_a_run_is_none() -> None:
+    options = [f"{group}.{option}" for group, options in identity.FREE_OPTIONS.items() for option in options]
+    for key in (*identity.NOT_PART_OF_A_RUN, *options):
+        assert key_and_value(f"{key}=1") is None
+    for option in (*identity.FIXED_OF_TRAINER, "max_epochs", "min_steps", "limit_test_batches", "overfit_batches"):
+        assert key_and_value(f"trainer.{option}=1") == (f"trainer.{option}", 1)
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,20 @@ import json
 import random
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
 import torch
 
+from firstlight import locks
+from firstlight.config import register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.data.options import Preparation
 from firstlight.data.text_sources import sample_text
+from firstlight.runs import resume
 from tests_support import Scripts, contents
 
 Interrupt = Callable[..., int]
@@ -36,12 +41,17 @@ def training(reviews_folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def begun_once(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path, training: list[str]) -> tuple[Path, str]:
+def quick(training: list[str]) -> list[str]:
+    """The command of a run of four steps on data beside it."""
+    return ["data.path=reviews", *training[1:], "trainer.max_steps=4", "logger=none", "test=false"]
+
+
+@pytest.fixture(scope="module")
+def begun_once(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path, quick: list[str]) -> tuple[Path, str]:
     """Where a run of four steps is, on data of its own, and the name of its folder."""
     folder = tmp_path_factory.mktemp("begun")
     shutil.copytree(reviews_folder, folder / "reviews")
-    quick = ["data.path=reviews", "trainer.max_steps=4", "logger=none", "test=false"]
-    return folder, str(Scripts(folder).train(*training[1:], *quick).relative_to(folder))
+    return folder, str(Scripts(folder).train(*quick).relative_to(folder))
 
 
 @pytest.fixture
@@ -193,9 +203,10 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"
     again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
-    assert interrupt_at(killed, signal.SIGKILL, 2, *again) == -signal.SIGKILL
+    with_workers = [*again, "data.num_workers=2"]
+    assert interrupt_at(killed, signal.SIGKILL, 2, *with_workers) == -signal.SIGKILL
     assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
-    assert interrupt_at(killed, signal.SIGINT, 4, *again, fresh=not options) == 130
+    assert interrupt_at(killed, signal.SIGINT, 4, *with_workers, fresh=not options, to_all=True) == 130
     assert json.loads((killed / "metrics.json").read_text())["status"] == "interrupted"
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr
@@ -231,17 +242,68 @@ def test_any_moment_will_do(
 def test_the_same_command_continues_the_newest_unfinished_run_of_its_configuration(
     scripts: Scripts, training: list[str]
 ) -> None:
-    short = [*training, "trainer.max_steps=2", "logger=none", "test=false"]
+    removed_and_added = ["~callbacks.early_stopping", "+trainer.sync_batchnorm=false"]
+    short = [*training, "trainer.max_steps=2", "logger=none", "test=false", *removed_and_added]
     done = scripts.run("train", *short, "resume=auto")
     assert done.returncode == 0, done.stderr
     finished = scripts.newest_run()
     record = json.loads((finished / "metrics.json").read_text())
     (finished / "metrics.json").write_text(json.dumps(record | {"status": "interrupted"}))
-    done = scripts.run("train", *short, "resume=auto")
+    may_change = ["data.num_workers=1", "trainer.log_every_n_steps=1"]
+    done = scripts.run("train", *short, *may_change, "resume=auto")
     assert f"The run is in {finished.relative_to(scripts.folder)}" in done.stdout
     assert len(list((scripts.folder / "logs").glob("*/runs/*"))) == 1
     scripts.run("train", *short, "resume=auto", "seed=2")
     assert len(list((scripts.folder / "logs").glob("*/runs/*"))) == 2
+
+
+@pytest.fixture
+def unfinished(begun: Path) -> Iterator[Path]:
+    """The run of four steps as one that another process still trains."""
+    record = json.loads((begun / "metrics.json").read_text())
+    (begun / "metrics.json").write_text(json.dumps(record | {"status": "running"}))
+    lock = locks.take(begun / ".lock")
+    assert lock is not None
+    yield begun
+    locks.release(lock)
+
+
+@pytest.mark.parametrize("resumed", ["auto", "folder"])
+def test_no_second_run_starts_beside_one_that_is_still_trained(
+    resumed: str, scripts: Scripts, unfinished: Path, quick: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resume, "SECONDS_TO_WAIT", 0)
+    before = contents(scripts.folder)
+    done = scripts.run("train", *quick, f"resume={unfinished if resumed == 'folder' else resumed}")
+    assert done.returncode == 2
+    where = unfinished if resumed == "folder" else unfinished.relative_to(scripts.folder)
+    assert done.stderr == f"error: {where}: another process is training this run; wait for it, or stop it\n"
+    assert f"{where}: another process is training this run; waiting up to 0 s" in done.stdout
+    assert contents(scripts.folder) == before
+
+
+def test_a_run_goes_on_once_the_process_that_trained_it_has_ended(
+    scripts: Scripts, unfinished: Path, quick: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(_: float) -> None:
+        locks.release(next(iter(locks._held)))
+
+    monkeypatch.setattr(resume, "sleep", end)
+    done = scripts.run("train", *quick, "resume=auto")
+    assert done.returncode == 0, done.stderr
+    assert "Going on from step 4" in done.stdout
+
+
+def test_a_run_of_version_0_2_is_found_by_its_key(scripts: Scripts, begun: Path, quick: list[str]) -> None:
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        register_schemas()
+        config = hydra.compose(CONFIG_NAME, overrides=quick)
+    assert resume.is_of_run({"run_key": resume.run_key(config)}, config)
+    of_0_2 = resume._hash_of(resume._comparable(config, resume.NOT_PART_OF_A_RUN_IN_0_2, resume.FREE_OPTIONS_IN_0_2))
+    assert of_0_2 != resume.run_key(config)
+    assert resume.is_of_run({"run_key": of_0_2}, config)
+    config.seed += 1
+    assert not resume.is_of_run({"run_key": of_0_2}, config)
 
 
 def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, training: list[str]) -> None:

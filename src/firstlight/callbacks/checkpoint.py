@@ -120,7 +120,18 @@ class BestAndLast(Checkpoint):
     def _save(self, trainer: Trainer, path: str) -> None:
         for name, parameter in trainer.lightning_module.named_parameters():
             if not torch.isfinite(parameter).all():
-                raise RunError(
-                    f"{name} is not finite at step {trainer.global_step}; the last checkpoint is from before"
-                )
+                raise RunError(f"{name} is not finite at step {trainer.global_step}; {last_before(trainer)}")
         trainer.save_checkpoint(path)
+
+
+def best_and_last(trainer: Trainer) -> BestAndLast | None:
+    """Return the callback of a trainer that writes its checkpoints, if it has one."""
+    return next((callback for callback in trainer.callbacks if isinstance(callback, BestAndLast)), None)  # type: ignore[attr-defined]
+
+
+def last_before(trainer: Trainer) -> str:
+    """Return what there is to go on from when a training fails, in a few words."""
+    callback = best_and_last(trainer)
+    if callback is not None and Path(callback.last_model_path).is_file():
+        return "the last checkpoint is from before"
+    return "there is no checkpoint from before"

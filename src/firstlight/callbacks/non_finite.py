@@ -3,6 +3,7 @@
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
+from firstlight.callbacks.checkpoint import last_before
 from firstlight.errors import RunError
 
 
@@ -32,5 +33,5 @@ class NonFiniteGuard(Callback):
         if not loss.isfinite():
             raise RunError(
                 f"the loss is {loss.item()} at step {trainer.global_step}; lower optimizer.lr, or set "
-                f"trainer.gradient_clip_val=1.0 (the last checkpoint is from before)"
+                f"trainer.gradient_clip_val=1.0 ({last_before(trainer)})"
             )

@@ -9,7 +9,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
-from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.checkpoint import BestAndLast, best_and_last
 from firstlight.errors import Interrupted
 from firstlight.lit.running_mean import ends_a_step
 
@@ -71,18 +71,18 @@ class StopAtStepEnd(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         if self.received is not None and ends_a_step(trainer, batch_idx):
-            checkpoint = _checkpoint(trainer)
+            checkpoint = best_and_last(trainer)
             if checkpoint is None or not (trainer.is_last_batch or checkpoint.validation_follows(trainer, batch_idx)):
                 self._stop(trainer, checkpoint)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         if self.received is not None and batch_idx % trainer.accumulate_grad_batches == 0:
-            checkpoint = _checkpoint(trainer)
+            checkpoint = best_and_last(trainer)
             if checkpoint is None or checkpoint.saved_step == trainer.global_step:  # by the validation before this step
                 raise Interrupted(self.received)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        checkpoint = _checkpoint(trainer)
+        checkpoint = best_and_last(trainer)
         if self.received is not None and (checkpoint is None or checkpoint.saved_step == trainer.global_step):
             raise Interrupted(self.received)  # else one step more: the end of an epoch is kept by its validation alone
 
@@ -106,7 +106,3 @@ class StopAtStepEnd(Callback):
         if checkpoint is not None and checkpoint.saved_step != trainer.global_step:
             checkpoint.save_last(trainer)
         raise Interrupted(self.received)
-
-
-def _checkpoint(trainer: Trainer) -> BestAndLast | None:
-    return next((callback for callback in trainer.callbacks if isinstance(callback, BestAndLast)), None)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from firstlight.data.workers import batches_of, become_worker
 from firstlight.errors import UserError
 
 POOL_OF_BATCHES = 50  # bucketing sorts this many batches' rows by length
@@ -223,7 +224,9 @@ class TableLoader:
 
         look_up: from an index batch to a batch of tokens; None where the hooks of the data module do that.
         """
-        self._loader = DataLoader(dataset, sampler=batches, batch_size=None, num_workers=num_workers)
+        self._loader = DataLoader(
+            dataset, sampler=batches, batch_size=None, num_workers=num_workers, worker_init_fn=become_worker
+        )
         self.batches, self.look_up = batches, look_up
 
     def __len__(self) -> int:
@@ -232,13 +235,13 @@ class TableLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if self.look_up is None:
-            return iter(self._loader)
+            return batches_of(self._loader)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             raise UserError(
                 "a loader made without a trainer gives every process all batches; "
                 "give the trainer the data module instead, as in trainer.fit(module, datamodule=data)"
             )
-        return map(self.look_up, self._loader)
+        return map(self.look_up, batches_of(self._loader))
 
 
 class ResumableLoader(TableLoader):

@@ -15,6 +15,7 @@ from firstlight.errors import UserError
 from firstlight.invocation import invocation
 
 FORMAT = 1
+LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # what a run goes on from; what LAST was before
 CARD = "firstlight"  # the key of what a run needs besides its weights
 URL = re.compile(r"[\w.+-]{2,}:/")  # a Path has lost the second slash
 FOLDER = 0x10  # the mark of a folder in a zip file; torch leaves the memory of a tensor marked so as it finds it
@@ -23,6 +24,10 @@ NOT_PLAIN = (
     *(pickle.UnpicklingError, struct.error, EOFError, RuntimeError, ValueError, TypeError),
     *(LookupError, AttributeError, AssertionError, ArithmeticError),
 )
+
+
+class DamagedCheckpoint(UserError):  # noqa: N818 (of the file, not of the program)
+    """A checkpoint is truncated, or differs from its checksums."""
 
 
 def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, Any]:
@@ -37,8 +42,9 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         options, the tokenizer and the classes.
 
     Raises:
-        UserError: If the file is missing, damaged, not a checkpoint of firstlight, or holds anything but tensors and
-            plain values.
+        DamagedCheckpoint: If the file is truncated or damaged. It is a UserError.
+        UserError: If the file is missing, not a checkpoint of firstlight, or holds anything but tensors and plain
+            values.
 
     Example:
         >>> import lightning as L
@@ -57,7 +63,7 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     try:
         damaged = _damaged_part(Path(path))
     except FileNotFoundError:
-        last = Path(path).with_name("last.ckpt")
+        last = Path(path).with_name(LAST)
         remedy = f"use {last.name}, which exists" if last.is_file() else "train the run first"
         raise UserError(f"{path}: there is no such checkpoint; {remedy}") from None
     except IsADirectoryError:
@@ -65,11 +71,11 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     except PermissionError:
         raise UserError(f"{path} may not be read; ask its owner") from None
     except NOT_A_WHOLE_ZIP as error:
-        raise UserError(
+        raise DamagedCheckpoint(
             f"{path} is truncated, damaged or no checkpoint ({error}); use the run's other one, or train again"
         ) from None
     if damaged is not None:
-        raise UserError(f"{path} is damaged in {damaged}; use the run's other checkpoint, or train again")
+        raise DamagedCheckpoint(f"{path} is damaged in {damaged}; use the run's other checkpoint, or train again")
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
     except NOT_PLAIN as error:

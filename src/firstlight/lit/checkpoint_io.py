@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from lightning.fabric.plugins import CheckpointIO
 
-from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.lit.checkpoint import CARD, FORMAT, LAST, PREVIOUS, read_checkpoint
 
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # by which Lightning's forked or spawned processes hand back bare weights
 
@@ -24,9 +24,10 @@ class AtomicCheckpointIO(CheckpointIO):
         self.card = card
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write, flush to the disk, rename."""
+        """Write, flush to the disk, rename. The last.ckpt of before becomes previous.ckpt."""
         assert storage_options is None, "a local file has no storage options"
         target = Path(path)
+        is_first = not target.parent.exists()
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
         try:
@@ -36,11 +37,15 @@ class AtomicCheckpointIO(CheckpointIO):
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o644)
+            if target.name == LAST and target.is_file():
+                _keep(target, target.with_name(PREVIOUS))
             Path(temporary).replace(target)
         except RuntimeError as error:  # torch's writer hides the disk's own error
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         finally:
             Path(temporary).unlink(missing_ok=True)
+            if is_first and not any(target.parent.iterdir()):
+                target.parent.rmdir()  # so that a folder without checkpoints is one from which they were deleted
         _sync_folder(target.parent)
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
@@ -53,6 +58,18 @@ class AtomicCheckpointIO(CheckpointIO):
     def remove_checkpoint(self, path: Any) -> None:
         """Delete a checkpoint."""
         Path(path).unlink(missing_ok=True)
+
+
+def _keep(last: Path, previous: Path) -> None:
+    """Give a checkpoint a second name, under which it outlives its replacement. There is always one named last."""
+    link = previous.with_name(f".{previous.name}-link")
+    link.unlink(missing_ok=True)
+    try:
+        link.hardlink_to(last)
+    except OSError:  # a file system without hard links: for a moment there is none named last
+        last.replace(previous)
+    else:
+        link.replace(previous)
 
 
 def _sync_folder(folder: Path) -> None:

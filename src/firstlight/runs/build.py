@@ -24,7 +24,7 @@ from firstlight.callbacks.token_metrics import BitsPerCharacter, Perplexity, Tok
 from firstlight.config import MODEL_NODES
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
-from firstlight.errors import arguments_of
+from firstlight.errors import UserError, arguments_of
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.training import Training, card_of, network_for
 from firstlight.lit.training_loss import TrainingLoss
@@ -54,8 +54,11 @@ class Parts:
     history: HistoryLogger
 
 
-def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
+def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[str, Any] | None = None) -> Parts:
     """Prepare the data, then build everything that depends on it.
+
+    resumed_card: of the checkpoint from which a run goes on; None for a run that begins. Raises UserError if the data
+    has changed since then, before a logger writes anything.
 
     Also sets the global options of torch: the number of threads, and on a GPU the precision of matrix products.
     """
@@ -65,10 +68,12 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     data: TableData = instantiate(config.data, _convert_="object")
     data.prepare_data()
     data.setup("fit")
+    if resumed_card is not None:
+        refuse_other_data(data, resumed_card["data_fingerprint"])
     torch.manual_seed(config.seed)
     network = network_for(OmegaConf.to_object(config.model), data)
     vectors: Any = OmegaConf.to_object(config.vectors)
-    set_vectors(vectors, network, data, is_resumed=bool(config.resume) and folder.last_checkpoint.is_file())
+    set_vectors(vectors, network, data, is_resumed=resumed_card is not None)
     if config.compile:  # in place: its weights keep their names
         network.compile(dynamic=network_name(config) in OF_ANY_LENGTH, mode=config.compile_mode)
     module = build_module(config, network, data)
@@ -81,6 +86,15 @@ def build(config: DictConfig, folder: RunFolder, task: str) -> Parts:
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
     return Parts(data, module, trainer, history)
+
+
+def refuse_other_data(data: TableData, trained_on: str) -> None:
+    """Raise UserError if the data is not that with the fingerprint trained_on."""
+    if trained_on != data.source.fingerprint:
+        raise UserError(
+            f"{data.source.where} has changed since the run began (fingerprint {data.source.fingerprint}, then "
+            f"{trained_on}); start a new run, or restore the data"
+        )
 
 
 def build_module(config: DictConfig, network: nn.Module, data: TableData) -> LightningModule:
@@ -182,4 +196,5 @@ def quieten() -> None:
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated.*")
+    warnings.filterwarnings("ignore", message="Experiment logs directory .* exists")  # runs/history.py writes it again
     warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")

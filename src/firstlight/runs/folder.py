@@ -1,6 +1,5 @@
 """A run's folder: what lies where, and which run a name means. Imports nothing heavy."""
 
-import fcntl
 import json
 import logging
 import os
@@ -11,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstlight import locks
 from firstlight.errors import UserError
 
 log = logging.getLogger(__name__)
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
+LOCK = ".lock"  # the file in a run's folder that the process which trains the run has locked
 MOMENT = ("step", "epoch", "seconds")  # what every line of a history has besides metrics
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
 
@@ -63,6 +64,16 @@ class RunFolder:
     def last_checkpoint(self) -> Path:
         return self.path / "checkpoints" / "last.ckpt"
 
+    @property
+    def previous_checkpoint(self) -> Path:
+        """What last_checkpoint was before it was written the last time."""
+        return self.path / "checkpoints" / "previous.ckpt"
+
+    def checkpoints(self) -> list[Path]:
+        """The checkpoints that there are, whole or damaged."""
+        named = (self.last_checkpoint, self.previous_checkpoint, self.best_checkpoint)
+        return [path for path in named if path.is_file()]
+
     def is_run(self) -> bool:
         """Whether a training run has written here."""
         return self.metrics_file.is_file()
@@ -85,8 +96,15 @@ class RunFolder:
 
     def remove_leftovers(self) -> None:
         """Delete what a process that was killed while it wrote a checkpoint has left."""
-        for unfinished in (self.path / "checkpoints").glob(".*.ckpt-*"):
+        for unfinished in self.leftovers():
             unfinished.unlink()
+        folder = self.path / "checkpoints"
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+    def leftovers(self) -> list[Path]:
+        """What a process that was killed while it wrote a checkpoint has left."""
+        return list((self.path / "checkpoints").glob(".*.ckpt-*"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -96,14 +114,7 @@ class RunFolder:
 
     def is_locked(self) -> bool:
         """Whether a living process trains this run."""
-        try:
-            with (self.path / ".lock").open("r") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+        return locks.is_taken(self.path / LOCK)
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
@@ -134,12 +145,13 @@ def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
 def locked(folder: Path, what_for: str) -> Iterator[None]:
     """Hold a folder, which is made, for one process. Raises UserError where another has it, and says what_for."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{folder}: another process {what_for}; wait for it, or stop it") from None
+    lock = locks.take(folder / LOCK)
+    if lock is None:
+        raise UserError(f"{folder}: another process {what_for}; wait for it, or stop it")
+    try:
         yield
+    finally:
+        locks.release(lock)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -168,7 +180,7 @@ def find_run(name: str, log_dir: Path) -> RunFolder:
     if "://" in name:
         raise UserError(f"{name} is a URL; download the run folder first, and only from people you trust")
     if name == "latest":
-        runs = [run for run in all_runs(log_dir) if run.best_checkpoint.is_file() or run.last_checkpoint.is_file()]
+        runs = [run for run in all_runs(log_dir) if run.checkpoints()]
         if not runs:
             raise UserError(f"latest: there is no trained run below {log_dir}; train one, or set paths.log_dir")
         return runs[0]

@@ -15,6 +15,7 @@ from typing import Any
 from firstlight.errors import UserError
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
 from firstlight.runs.folder import MOMENT, RunFolder
+from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
 from firstlight.runs.plain_yaml import read_yaml
 
 log = logging.getLogger(__name__)
@@ -25,17 +26,8 @@ IN_NUMBERS = b"0123456789+-.eE"
 LONGEST_TEXT = 4_000  # characters
 PARTS_OF_A_RUN = ("checkpoints", "evaluate", "samples", "confusion_matrix", "wandb")  # no other run lies in these
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
-NOT_PART_OF_A_RUN = (  # overrides that change where, how fast or how loudly it runs; resume.py has the first ones too
-    *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
-    *("optimized_metric", "optimized_mode", "dry_run", "threads", "trainer", "local"),
-)
-PART_OF_A_RUN = (  # but these parts of the trainer change what is computed
-    *("trainer.max_epochs", "trainer.max_steps", "trainer.accumulate_grad_batches", "trainer.gradient_clip_val"),
-    *("trainer.gradient_clip_algorithm", "trainer.precision", "trainer.limit_train_batches", "trainer.devices"),
-    *("trainer.num_nodes", "trainer.val_check_interval", "trainer.check_val_every_n_epoch"),
-    *("trainer.limit_val_batches", "trainer.max_time", "trainer.overfit_batches"),
-)
-NOT_PART_OF_DATA = ("source", "cache_dir", "num_workers", "evaluation_batch_size", "device_resident")
+GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # as whole choices, such as trainer=cpu
+WHERE_DATA_IS = "data.source"  # a report has a column for it
 
 
 class Damaged(Exception):  # noqa: N818 (of the run, not of the report)
@@ -191,9 +183,9 @@ def key_and_value(override: str) -> tuple[str, Value] | None:
     is_removal = override.startswith("~")
     key, _, text = override.lstrip("+~").partition("=")
     group = re.split(r"[./@]", key)[0]
-    if group in NOT_PART_OF_A_RUN and key not in PART_OF_A_RUN:
+    if group in NOT_PART_OF_A_RUN or key in (*GROUPS_THAT_CHANGE_NOTHING, WHERE_DATA_IS):
         return None
-    if group == "data" and key.partition(".")[2] in NOT_PART_OF_DATA:
+    if key.partition(".")[2] in FREE_OPTIONS.get(group, ()):
         return None
     return key, "removed" if is_removal else plain_value(text)
 

@@ -4,10 +4,11 @@ import json
 import logging
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch.loggers import Logger
+from lightning.pytorch.loggers import CSVLogger, Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from firstlight.runs.folder import read_history, write_atomically
@@ -32,13 +33,19 @@ class HistoryLogger(Logger):
     def version(self) -> str:
         return ""
 
-    def start(self, first_step: int) -> float:
-        """Forget what was written at first_step or later: a resumed run writes it again. Returns its seconds so far."""
+    def start(self, first_step: int, others: Sequence[Logger] = ()) -> float:
+        """Forget what was written at first_step or later: a resumed run writes it again. Returns its seconds so far.
+
+        others: loggers, of which those that begin with an empty file are given what was written before first_step.
+        """
         kept = [line for line in read_history(self.path) if line["step"] < first_step]
         self._seconds_before = max((line["seconds"] for line in kept), default=0.0)
         self._started_at = time.perf_counter()
         if getattr(rank_zero_only, "rank", 0) == 0:
             write_atomically(self.path, "".join(json.dumps(line) + "\n" for line in kept))
+        for logger in others:
+            if isinstance(logger, CSVLogger):
+                _tell(logger, kept)
         if first_step:
             log.info("Going on from step %d", first_step)
         return self._seconds_before
@@ -55,3 +62,12 @@ class HistoryLogger(Logger):
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
         """The run's folder has them in .hydra/ and metrics.json."""
+
+
+def _tell(logger: Logger, lines: list[dict[str, Any]]) -> None:
+    """Log the lines of a history."""
+    for line in lines:
+        logger.log_metrics(
+            {name: value for name, value in line.items() if name not in ("step", "seconds")}, line["step"]
+        )
+    logger.save()

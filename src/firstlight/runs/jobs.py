@@ -20,6 +20,7 @@ from firstlight.errors import UserError
 from firstlight.runs import resume
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.launch import check
+from firstlight.runs.overrides import key_of
 from firstlight.runs.plain_yaml import read_config
 
 LONGEST_NAME = 120  # characters of a job's folder
@@ -71,7 +72,7 @@ class Composer:
 
     def __init__(self, arguments: list[str], params: dict[str, str], config: DictConfig, loader: ConfigLoader) -> None:
         self.config, self._loader = config, loader
-        typed = {resume.key_of(argument) for argument in arguments}
+        typed = {key_of(argument) for argument in arguments}
         given = [f"{key}={value}" for key, value in params.items() if key not in typed]
         self.overrides = OverridesParser.create(config_loader=loader).parse_overrides(given + arguments)
         self.sweep_name = config.sweep.name or name_of_sweep(self.overrides)
@@ -159,7 +160,7 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
     if not record:
         return
     where = job.folder.path
-    if record.get("run_key") != resume.run_key(job.config):
+    if not resume.is_of_run(record, job.config):
         difference = "another configuration"
         if job.folder.config_file.is_file():
             trained = read_config(job.folder.config_file)

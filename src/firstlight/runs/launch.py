@@ -196,7 +196,7 @@ def refuse_folder(config: DictConfig, path: Path) -> None:
         return
     folder = RunFolder(path)
     if config.resume is None:
-        if folder.last_checkpoint.exists():
+        if folder.checkpoints():
             raise UserError(f"{path} holds a run already; add resume=auto to go on with it, or move it")
         return
     if folder.is_locked():

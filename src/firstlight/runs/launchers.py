@@ -1,7 +1,6 @@
 """What a job has to mind because of how Hydra launched it: its GPU, and who may write on the terminal."""
 
 import contextlib
-import fcntl
 import logging
 import os
 import sys
@@ -11,6 +10,7 @@ from typing import Any, TextIO
 
 from omegaconf import DictConfig
 
+from firstlight import locks
 from firstlight.errors import RunError, UserError
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
@@ -81,11 +81,8 @@ def claim_gpu(folder: Path, count: int) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = visible.split(",") if visible else [str(number) for number in range(count)]
     for name in names:
-        lock = (folder / f".gpu-{name}.lock").open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
+        lock = locks.take(folder / f".gpu-{name}.lock")
+        if lock is None:
             continue
         os.environ["CUDA_VISIBLE_DEVICES"] = name
         CLAIMED.append(lock)  # the lock lasts as long as this process

@@ -5,7 +5,9 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import hydra
@@ -16,23 +18,23 @@ from firstlight import config_files
 from firstlight.errors import UserError
 from firstlight.runs import foreign
 from firstlight.runs.folder import RunFolder
+from firstlight.runs.identity import (
+    FIXED_OF_TRAINER,
+    FREE_OPTIONS,
+    FREE_OPTIONS_IN_0_2,
+    MAY_CHANGE_ON_RESUME,
+    NOT_PART_OF_A_RUN,
+    NOT_PART_OF_A_RUN_IN_0_2,
+)
+from firstlight.runs.overrides import key_of, merged
 
 log = logging.getLogger(__name__)
 
 UNFINISHED = ("running", "interrupted", "failed")
-NOT_PART_OF_A_RUN = (
-    *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
-    *("optimized_metric", "optimized_mode", "dry_run"),
-)
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
-MAY_CHANGE_ON_RESUME = ("init_from",)
-FIXED_OF_TRAINER = (
-    *("accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision"),
-    *("limit_train_batches", "devices", "num_nodes"),
-)  # the rest, such as max_epochs, may change: it decides how long a run goes on, not what its steps are
-FREE_OF_DATA = ("cache_dir", "num_workers", "evaluation_batch_size", "device_resident")
 QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
 WITH_VALUE = config_files.OPTIONS  # options of Hydra whose value is the next argument
+SECONDS_TO_WAIT = 10  # for another process that ends, such as one that still writes its last checkpoint
 
 
 def rewrite_command_line(config_dir: Path, config_name: str) -> None:
@@ -56,6 +58,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     else:
         folder = RunFolder(Path(wish))
         folder.read()
+    wait_until_free(folder)
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
         print(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
         sys.exit(0)
@@ -63,7 +66,19 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     old = saved_overrides(folder, typed)
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
-    sys.argv[1:] = [*options, *old, *new, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
+    sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
+
+
+def wait_until_free(folder: RunFolder) -> None:
+    """Wait some seconds for another process that trains the run of a folder. Raises UserError if it does not end."""
+    if not folder.is_locked():
+        return
+    print(f"{folder.path}: another process is training this run; waiting up to {SECONDS_TO_WAIT} s for its end")
+    end = monotonic() + SECONDS_TO_WAIT
+    while folder.is_locked():
+        if monotonic() >= end:
+            raise UserError(f"{folder.path}: another process is training this run; wait for it, or stop it")
+        sleep(0.1)
 
 
 def is_further_process() -> bool:
@@ -101,14 +116,18 @@ def value_of(key: str, arguments: list[str]) -> str | None:
     return None if value is None else str(value)
 
 
-def key_of(argument: str) -> str:
-    """`key` of `+key=value`."""
-    return argument.partition("=")[0].lstrip("+~")
-
-
 def run_key(config: DictConfig) -> str:
     """A name for everything that decides what a run computes: equal configs have equal keys."""
-    container = _comparable(plain(config), NOT_PART_OF_A_RUN)
+    return _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN))
+
+
+def is_of_run(record: dict[str, Any], config: DictConfig) -> bool:
+    """Whether a record is that of a run which computes what config says. Knows the keys of version 0.2.0 too."""
+    of_0_2 = _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN_IN_0_2, FREE_OPTIONS_IN_0_2))
+    return record.get("run_key") in (run_key(config), of_0_2)
+
+
+def _hash_of(container: dict[str, Any]) -> str:
     return "k" + hashlib.sha256(json.dumps(container, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -148,7 +167,6 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
         return folder if folder.is_run() else None
     with hydra.initialize_config_dir(str(config_dir), version_base="1.3"):
         config = hydra.compose(config_name, overrides=typed)
-    wanted = run_key(config)
     for metrics_file in sorted(
         Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
     ):
@@ -158,7 +176,7 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
         except UserError as error:  # a foreign or damaged folder is no reason not to train
             log.warning("resume=auto passes over %s", error)
             continue
-        if record.get("run_key") == wanted and record.get("status") in UNFINISHED and not folder.is_locked():
+        if record.get("status") in UNFINISHED and is_of_run(record, config):
             return folder
     return None
 
@@ -173,16 +191,19 @@ def _fixed(container: dict[str, Any]) -> dict[str, Any]:
     if not all(isinstance(kept.get(part), dict) for part in ("trainer", "data")):
         raise UserError("the run's saved configuration has no trainer or no data; the run must be trained again")
     kept["trainer"] = {key: kept["trainer"].get(key) for key in FIXED_OF_TRAINER}
-    kept["data"] = {key: value for key, value in kept["data"].items() if key not in FREE_OF_DATA}
     return kept
 
 
-def _comparable(container: dict[str, Any], leave_out: tuple[str, ...]) -> dict[str, Any]:
-    """A resolved config without the named keys and without where caches lie."""
+def _comparable(
+    container: dict[str, Any],
+    leave_out: tuple[str, ...],
+    free_options: Mapping[str, tuple[str, ...]] = FREE_OPTIONS,
+) -> dict[str, Any]:
+    """A resolved config in plain types, without some keys and without the free options of groups."""
     kept = {key: value for key, value in container.items() if key not in leave_out}
-    for part, place in (("data", "cache_dir"), ("trainer", "default_root_dir")):
-        if isinstance(kept.get(part), dict):
-            kept[part] = {key: value for key, value in kept[part].items() if key != place}
+    for group, options in free_options.items():
+        if isinstance(kept.get(group), dict):
+            kept[group] = {key: value for key, value in kept[group].items() if key not in options}
     return kept
 
 

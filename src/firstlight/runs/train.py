@@ -23,14 +23,15 @@ from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, UserError
-from firstlight.lit.cards import open_checkpoint, refuse_other_state
-from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.cards import refuse_other_state
+from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.networks.size import num_parameters
 from firstlight.runs import resume, terminal, weights_and_biases
 from firstlight.runs.build import Parts, build, network_name
 from firstlight.runs.flops import training_flops
 from firstlight.runs.folder import RunFolder, write_atomically
 from firstlight.runs.initialize import initialize_from
+from firstlight.runs.newest_checkpoint import Found, newest_checkpoint
 from firstlight.runs.record import finish, record_of_start
 
 log = logging.getLogger(__name__)
@@ -44,19 +45,21 @@ def train(config: DictConfig, started_at: float) -> float | None:
     folder = RunFolder(Path(config.paths.output_dir))
     if not is_rank_zero():
         record = record_of_start(config, folder)
-        parts, first_step = prepare(config, folder)
-        return _train(config, folder, record, parts, first_step, started_at)
+        parts, start = prepare(config, folder)
+        return _train(config, folder, record, parts, start, started_at)
     with folder.locked(), sigterm_raises():
         is_resumed = bool(config.resume) and folder.is_run()
         record = record_of_start(config, folder)
         if not is_resumed:
             folder.write(record)
         try:
-            parts, first_step = prepare(config, folder)
+            parts, start = prepare(config, folder)
             is_resumed = False  # all checks are passed: from here on the folder tells of this run
             folder.remove_leftovers()
+            if start is not None and start.path != folder.last_checkpoint:
+                folder.last_checkpoint.unlink(missing_ok=True)  # a damaged one must not become the previous one
             terminal.save_config(config, folder)
-            metric = _train(config, folder, record, parts, first_step, started_at)
+            metric = _train(config, folder, record, parts, start, started_at)
         except BaseException as error:
             if is_resumed:  # the run in the folder is as it was
                 weights_and_biases.finish(record | {"status": "failed"})
@@ -72,23 +75,34 @@ def train(config: DictConfig, started_at: float) -> float | None:
         return metric
 
 
-def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, int]:
-    """Build everything; a run that goes on must have the network and data that it began with. Returns its step too."""
+def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, Found | None]:
+    """Build everything. Returns also the checkpoint from which a run goes on, None for a run that begins.
+
+    A run that goes on must have the network and data that it began with. Raises UserError.
+    """
     if HydraConfig.get().mode is RunMode.RUN:
         terminal.print_config(config)
-    parts = build(config, folder, HydraConfig.get().runtime.choices["task"])
-    last = checkpoint_to_resume(config, folder)
-    if last is not None:
-        return parts, check_resumable(config, parts, last)
-    if config.init_from:
+    keeps_checkpoints = bool((config.callbacks or {}).get("checkpoint"))
+    start = newest_checkpoint(folder, keeps_checkpoints=keeps_checkpoints) if config.resume else None
+    if start is not None:
+        resume.refuse_other_config(config, start.card["config"])
+    parts = build(config, folder, HydraConfig.get().runtime.choices["task"], start.card if start else None)
+    if start is not None:
+        refuse_other_state(start.content, parts.module, start.path)
+    elif config.init_from:
         initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data)
-    return parts, 0
+    return parts, start
 
 
 def _train(
-    config: DictConfig, folder: RunFolder, record: dict[str, Any], parts: Parts, first_step: int, started_at: float
+    config: DictConfig,
+    folder: RunFolder,
+    record: dict[str, Any],
+    parts: Parts,
+    start: Found | None,
+    started_at: float,
 ) -> float | None:
-    seconds_before = parts.history.start(first_step)
+    seconds_before = parts.history.start(start.step if start else 0, parts.trainer.loggers)
     record["data"] = parts.data.describe()
     record["threads"] = torch.get_num_threads()
     record["parameters"] = num_parameters(parts.module, trained_only=True)
@@ -99,7 +113,7 @@ def _train(
     fit_started_at = time.perf_counter()
     try:
         if config.train:
-            parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=checkpoint_to_resume(config, folder))
+            parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=start.path if start else None)
     except MisconfigurationException as error:
         raise UserError(f"trainer: {error}") from error
     finally:
@@ -120,11 +134,6 @@ def write_lists(folder: RunFolder, data: TableData) -> None:
     write_atomically(folder.vocabulary_file, "\n".join(words) + "\n")
     if known := data.known_documents():
         write_atomically(folder.known_documents_file, "\n".join(known) + "\n")
-
-
-def checkpoint_to_resume(config: DictConfig, folder: RunFolder) -> Path | None:
-    """The checkpoint that a run goes on from; None for a run that begins."""
-    return folder.last_checkpoint if config.resume and folder.last_checkpoint.is_file() else None
 
 
 @contextmanager
@@ -238,21 +247,6 @@ def throughput_of(trainer: Trainer) -> Throughput | None:
     """The callback that counts what was done, where the trainer has one."""
     callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
     return next((callback for callback in callbacks if isinstance(callback, Throughput)), None)
-
-
-def check_resumable(config: DictConfig, parts: Parts, last: Path) -> int:
-    """The step of a checkpoint to go on from. Raises UserError if the network or the data is another one."""
-    checkpoint = open_checkpoint(last)
-    card = checkpoint[CARD]
-    resume.refuse_other_config(config, card["config"])
-    trained_on, now = card["data_fingerprint"], parts.data.source.fingerprint
-    if trained_on != now:
-        raise UserError(
-            f"{parts.data.source.where} has changed since the run began (fingerprint {now}, then {trained_on}); "
-            f"start a new run, or restore the data"
-        )
-    refuse_other_state(checkpoint, parts.module, last)
-    return int(checkpoint["global_step"])
 
 
 @contextmanager

@@ -1,0 +1,51 @@
+"""The command line of a run that goes on, made of its old one and of what is typed now. Imports nothing."""
+
+
+def merged(old: list[str], typed: list[str]) -> list[str]:
+    """Return the overrides of a run with those typed now, which replace the old ones of the same key.
+
+    Both are read by Hydra from left to right against the configuration without any of them. So a typed `key=2` after
+    an old `+key=1` becomes `+key=2`, and a typed `~key` removes that line; `~key` typed again is there once.
+
+    old, typed: overrides of Hydra's grammar, such as `task=stars`, `+group/x@package=y` or `~callbacks.bar`.
+    """
+    result = [[argument] for argument in old]
+    for key in dict.fromkeys(map(key_of, typed)):
+        news = [argument for argument in typed if key_of(argument) == key]
+        places = [place for place, lines in enumerate(result) if lines and key_of(lines[0]) == key]
+        if not places:
+            result.append(news)
+            continue
+        olds = [result[place][0] for place in places]
+        for place in places:
+            result[place] = []
+        result[places[0]] = _replacement(olds, news)
+        if prefix_of(news[0]) == "~":  # what was set below the key has gone with it
+            result = [lines for lines in result if not (lines and key_of(lines[0]).startswith(f"{key}."))]
+    return [argument for lines in result for argument in lines]
+
+
+def key_of(argument: str) -> str:
+    """Return `key` of `+key=value`; a group with its package, as in `group@package`."""
+    return argument.partition("=")[0].lstrip("+~")
+
+
+def prefix_of(argument: str) -> str:
+    """Return what says how a key is changed: `+`, `++`, `~`, or nothing."""
+    return argument[: len(argument) - len(argument.lstrip("+~"))]
+
+
+def _replacement(olds: list[str], news: list[str]) -> list[str]:
+    """The lines of one key: news, changed so that they are right without olds, whose first one worked."""
+    first, *more = news
+    match prefix_of(olds[0]), prefix_of(first):
+        case ("+" | "++") as was, "":  # the key is not there without it
+            return [was + first, *more]
+        case "++", "+":
+            return ["+" + first, *more]
+        case "+", "~":
+            return more
+        case ("++", "~") | ("~", "+"):
+            return [olds[0], *news]
+        case _:
+            return news

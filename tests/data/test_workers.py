@@ -1,0 +1,97 @@
+"""The processes that load batches leave signals and locks to the process that started them, and end with it."""
+
+import multiprocessing
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import Dataset
+
+from firstlight import locks
+from firstlight.data.batches import TableLoader
+from processes import CAN_FORK
+
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes are for Linux alone")
+FORK = multiprocessing.get_context("fork")
+
+
+class Rows(Dataset[torch.Tensor]):
+    """Rows as they are. A worker that is asked for row 9 does not answer."""
+
+    def __getitem__(self, rows: np.ndarray) -> torch.Tensor:
+        if 9 in rows:
+            time.sleep(60)
+        return torch.from_numpy(rows)
+
+
+def loader(*rows: int) -> TableLoader:
+    """A loader of one row a batch, by two workers."""
+    return TableLoader(Rows(), [np.array([row]) for row in rows], num_workers=2)
+
+
+def in_a_process(function: Callable[[], None]) -> tuple[int | None, bool]:
+    """The exit code of a process that calls a function, and whether all processes that it started have ended too."""
+    reading, writing = os.pipe()  # each of them has a copy of the end for writing
+    process = FORK.Process(target=function)
+    process.start()
+    os.close(writing)
+    process.join(20)
+    process.kill()
+    ended, _, _ = select.select([reading], [], [], 20)
+    os.close(reading)
+    return process.exitcode, bool(ended)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_workers_stops_no_batch(number: int) -> None:
+    def load() -> None:
+        batches = iter(loader(*range(8)))
+        for worker in multiprocessing.active_children():  # at any moment of their lives, the first one too
+            os.kill(worker.pid, number)
+        first = next(batches)
+        for worker in multiprocessing.active_children():
+            os.kill(worker.pid, number)
+        assert [int(row) for row in (first, *batches)] == list(range(8))
+
+    assert in_a_process(load) == (0, True)
+
+
+def test_signals_mean_the_same_after_the_workers_have_started() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    list(loader(1, 2))
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+def test_workers_hold_no_lock_of_the_process_that_started_them(tmp_path: Path) -> None:
+    lock = locks.take(tmp_path / "lock")
+    assert lock is not None
+    batches = iter(loader(*range(8)))
+    next(batches)
+    assert locks.is_taken(tmp_path / "lock")
+    locks.release(lock)
+    assert not locks.is_taken(tmp_path / "lock")
+    assert len(list(batches)) == 7
+
+
+def test_workers_end_with_a_process_that_is_killed() -> None:
+    def be_killed() -> None:
+        batches = iter(loader(1, 2, 9, 9))
+        next(batches)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_a_process(be_killed) == (-signal.SIGKILL, True)
+
+
+def test_a_process_ends_though_its_workers_do_not_answer() -> None:
+    def end() -> None:
+        global kept
+        kept = iter(loader(1, 2, 9, 9))  # until the very end
+        next(kept)
+
+    assert in_a_process(end) == (0, True)

@@ -1,0 +1,162 @@
+"""A run whose last checkpoint is damaged or gone goes on from the newest one that is whole."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from firstlight.errors import UserError
+from firstlight.lit.checkpoint import read_checkpoint
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.newest_checkpoint import newest_checkpoint
+from tests_support import Scripts, contents
+
+TRAINING = (  # 15 batches an epoch; validations after the steps 9 and 18, the last in the middle of an accumulated step
+    *("task=stars", "model=tiny", "data.batch_size=40", "context_length=23", "trainer.accumulate_grad_batches=1"),
+    *("trainer.max_epochs=2", "trainer.val_check_interval=9", "trainer.check_val_every_n_epoch=null"),
+    *("trainer.log_every_n_steps=2", "callbacks.checkpoint.every_n_train_steps=4", "trainer.accelerator=cpu"),
+    *("++callbacks.confusion_matrix=null", "test=false", "threads=1"),
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> Path:
+    """A run that was not interrupted."""
+    return Scripts(tmp_path_factory.mktemp("whole")).train(f"data.path={reviews_folder}", *TRAINING)
+
+
+@pytest.fixture
+def interrupted(whole: Path, tmp_path: Path) -> Path:
+    """Its folder somewhere else."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def damage(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def step_of(file: Path) -> int:
+    return int(read_checkpoint(file)["global_step"])
+
+
+def test_the_last_checkpoint_of_before_is_kept(whole: Path) -> None:
+    names = ("best.ckpt", "last.ckpt", "previous.ckpt")
+    assert sorted(path.name for path in (whole / "checkpoints").iterdir()) == list(names)
+    assert [step_of(whole / "checkpoints" / name) for name in names[1:]] == [30, 28]
+
+
+def lose(file: Path) -> None:
+    file.unlink()
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:1000])
+
+
+def find(folder: Path, *, keeps_checkpoints: bool = True) -> Any:
+    return newest_checkpoint(RunFolder(folder), keeps_checkpoints=keeps_checkpoints)
+
+
+@pytest.mark.parametrize(("harm", "what"), [(damage, "damaged"), (truncate, "damaged"), (lose, "missing")])
+def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(
+    harm: Callable[[Path], None], what: str, interrupted: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoints = interrupted / "checkpoints"
+    assert (find(interrupted).path.name, caplog.messages) == ("last.ckpt", [])
+    harm(checkpoints / "last.ckpt")
+    assert (find(interrupted).path.name, find(interrupted).step) == ("previous.ckpt", 28)
+    previous = checkpoints / "previous.ckpt"
+    said = f"{interrupted}: last.ckpt is {what}; the run goes on from {previous}, which is of step 28"
+    assert caplog.messages == [said] * 2
+    harm(previous)
+    assert find(interrupted).path.name == "best.ckpt"
+    harm(checkpoints / "best.ckpt")
+    before = contents(interrupted)
+    with pytest.raises(
+        UserError, match=rf"^{interrupted} cannot be resumed, and its history is kept: last\.ckpt is {what}"
+    ):
+        find(interrupted)
+    assert contents(interrupted) == before
+
+
+def test_the_best_checkpoint_counts_if_it_is_newer(interrupted: Path) -> None:
+    checkpoints = interrupted / "checkpoints"
+    damage(checkpoints / "last.ckpt")
+    shutil.copy(checkpoints / "previous.ckpt", checkpoints / "best.ckpt")
+    content = read_checkpoint(checkpoints / "previous.ckpt")
+    torch.save({**content, "global_step": 4}, checkpoints / "previous.ckpt")
+    assert find(interrupted).path.name == "best.ckpt"
+
+
+def test_a_checkpoint_in_the_middle_of_a_step_does_not_count(interrupted: Path) -> None:
+    checkpoints = interrupted / "checkpoints"
+    content = read_checkpoint(checkpoints / "best.ckpt")
+    content["firstlight"]["config"]["trainer"]["accumulate_grad_batches"] = 2  # it is of step 9, or of step 27
+    torch.save(content, checkpoints / "best.ckpt")
+    for name in ("last.ckpt", "previous.ckpt"):
+        lose(checkpoints / name)
+    with pytest.raises(UserError, match=r"last\.ckpt is missing, previous\.ckpt is missing"):
+        find(interrupted)
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
+    interrupted: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.rmtree(interrupted / "checkpoints")
+    with pytest.raises(UserError, match="cannot be resumed"):
+        find(interrupted)  # its history has seen a validation, and more
+    assert find(interrupted, keeps_checkpoints=False) is None
+    lines = (interrupted / "history.jsonl").read_text().splitlines(keepends=True)
+    (interrupted / "history.jsonl").write_text("".join(lines[:2]))
+    assert find(interrupted) is None
+    (interrupted / "checkpoints").mkdir()
+    (interrupted / "checkpoints" / ".last.ckpt-abc").touch()  # killed while it wrote the first one
+    assert find(interrupted) is None
+    said = f"{interrupted}: the run ended before its first checkpoint, so it starts again at step 0"
+    assert caplog.messages == [said] * 3
+    RunFolder(interrupted).remove_leftovers()
+    assert not (interrupted / "checkpoints").exists()
+    (interrupted / "checkpoints").mkdir()  # as when all files in it are deleted
+    with pytest.raises(UserError, match="cannot be resumed"):
+        find(interrupted)
+
+
+def curve(run: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if "second" not in key} for line in lines]
+
+
+def test_a_run_with_a_damaged_last_checkpoint_ends_as_one_without(
+    scripts: Scripts, interrupted: Path, whole: Path
+) -> None:
+    checkpoints = interrupted / "checkpoints"
+    damage(checkpoints / "last.ckpt")
+    (interrupted / "csv" / "version_0" / "metrics.csv").unlink()  # its rows are written a hundred at a time
+    record = json.loads((interrupted / "metrics.json").read_text())
+    (interrupted / "metrics.json").write_text(json.dumps(record | {"status": "running"}))
+    done = scripts.run("train", f"resume={interrupted}")
+    assert done.returncode == 0, done.stderr
+    assert "last.ckpt is damaged; the run goes on from" in done.stdout
+    assert "Going on from step 28" in done.stdout
+    weights, expected = (read_checkpoint(run / "checkpoints" / "last.ckpt") for run in (interrupted, whole))
+    assert all(torch.equal(weights["state_dict"][name], weight) for name, weight in expected["state_dict"].items())
+    assert curve(interrupted) == curve(whole)
+    assert step_of(checkpoints / "last.ckpt") == 30
+    assert rows(interrupted) == rows(whole)
+    assert json.loads((interrupted / "metrics.json").read_text())["metrics"] == record["metrics"]
+
+
+def rows(run: Path) -> list[str]:
+    (file,) = run.glob("csv/*/metrics.csv")
+    header, *lines = file.read_text().splitlines()
+    timed = {place for place, name in enumerate(header.split(",")) if "second" in name}
+    return [
+        ",".join(value for place, value in enumerate(line.split(",")) if place not in timed)
+        for line in (header, *lines)
+    ]
