@@ -1,0 +1,111 @@
+"""Lets Hydra read and merge the same files once for all command lines that name them.
+
+The choices of a command line (`model=tiny`) name some forty files, and its other overrides are values that Hydra sets
+in what it has merged. Most runs of the tests differ in values alone. Here what the choices give is kept until a file
+or a registered schema has changed; each composition gets a copy. Mistakes are not kept.
+"""
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from hydra._internal import config_loader_impl
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
+from hydra._internal.defaults_list import DefaultsList, Overrides
+from hydra.core.config_store import ConfigStore
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.types import Override
+from hydra.plugins.config_source import ConfigResult
+from omegaconf import DictConfig, OmegaConf
+
+State = tuple[Any, ...]
+FILE = "file://"
+READ, MERGE = ConfigRepository.load_config, ConfigLoaderImpl._compose_config_from_defaults_list
+CREATE_LIST = config_loader_impl.create_defaults_list
+
+
+class ComposedOnce:
+    """What was read and merged so far, each with the state of everything that it was made of."""
+
+    def __init__(self) -> None:
+        self._files: dict[State, ConfigResult] = {}
+        self._lists: dict[State, DefaultsList] = {}
+        self._configs: dict[State, DictConfig] = {}
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Let Hydra compose with what is kept here."""
+
+        def file(repo: ConfigRepository, config_path: str) -> ConfigResult | None:
+            source = repo._find_object_source(config_path, ObjectType.CONFIG)
+            if source is None or not source.full_path().startswith(FILE):
+                return READ(repo, config_path)
+            path = Path(source.path, source._normalize_file_name(config_path))
+            key = (source.full_path(), source.provider, *state_of_file(path))
+            if key not in self._files:
+                self._files[key] = READ(repo, config_path)
+            return copy.deepcopy(self._files[key])
+
+        def defaults_list(
+            repo: Any, config_name: str | None, overrides_list: list[Override], **options: bool
+        ) -> DefaultsList:
+            values = Overrides(repo, overrides_list).config_overrides
+            chosen = [each.input_line for each in overrides_list if each not in values and not each.is_sweep_override()]
+            key = (state_of(repo), config_name, *chosen, *sorted(options.items()))
+            if key not in self._lists:
+                self._lists[key] = CREATE_LIST(repo, config_name, overrides_list, **options)
+            kept = self._lists[key]
+            return DefaultsList(list(kept.defaults), kept.defaults_tree, values, kept.overrides)
+
+        def config(loader: ConfigLoaderImpl, defaults: list[Any], repo: Any) -> DictConfig:
+            key = (state_of(repo), *map(astuple, defaults))
+            if key not in self._configs:
+                self._configs[key] = MERGE(loader, defaults, repo)
+            return copy.deepcopy(self._configs[key])
+
+        with replaced(file, defaults_list, config):
+            yield
+
+
+@contextlib.contextmanager
+def replaced(read: Any = READ, create_list: Any = CREATE_LIST, merge: Any = MERGE) -> Iterator[None]:
+    """Let Hydra compose with these functions; without arguments, as it does by itself."""
+    with (
+        patch.object(ConfigRepository, "load_config", read),
+        patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
+        patch.object(config_loader_impl, "create_defaults_list", create_list),
+        patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merge),
+    ):
+        yield
+
+
+def state_of(repo: Any) -> State:
+    """Everything that Hydra can read: the files of each source as they are now, and what is registered."""
+    sources = [source.full_path() for source in repo.get_sources()]
+    files = (state_of_folder(Path(path.removeprefix(FILE))) for path in sources if path.startswith(FILE))
+    return (*sources, *files, *registered(ConfigStore.instance().repo))
+
+
+def state_of_folder(folder: Path) -> State:
+    return tuple(state_of_file(path) for path in sorted(folder.rglob("*.yaml")))
+
+
+def state_of_file(path: Path) -> State:
+    if not path.exists():
+        return (str(path),)
+    status = path.stat()
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def registered(repo: dict[str, Any]) -> Iterator[Any]:
+    """The names in Hydra's store of schemas, with their classes and values."""
+    for name, entry in repo.items():
+        if isinstance(entry, dict):
+            yield name, *registered(entry)
+        else:
+            yield name, OmegaConf.get_type(entry.node), str(entry.node)

@@ -1,0 +1,78 @@
+"""What the tests compose once is what Hydra would compose each time."""
+
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+
+from composed_once import ComposedOnce, replaced
+from firstlight.config import register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+
+COMMAND_LINES = [
+    ["task=stars", "model=tiny", "+trainer.limit_test_batches=2", "~callbacks.early_stopping", "seed=3"],
+    ["task=stars", "model=tiny", "data.batch_size=7", "+data.nonsense=1", "hydra.job.name=mine"],
+    ["task=sentiment", "logger=csv", "schedule@second=constant"],
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def schemas() -> None:
+    register_schemas()
+
+
+def composed(*overrides: str) -> DictConfig:
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        return hydra.compose(CONFIG_NAME, overrides=list(overrides), return_hydra_config=True)
+
+
+def description(overrides: list[str]) -> Any:
+    """Everything that a composition gives: values, classes and flags, or the mistake."""
+    try:
+        config = composed(*overrides)
+    except HydraException as error:
+        return str(error)
+    return OmegaConf.to_container(config), described(config)
+
+
+def described(node: Any) -> Any:
+    if not isinstance(node, DictConfig):
+        return type(node), getattr(node, "_metadata", None)
+    children = {key: described(node._get_node(key)) for key in node}
+    flags = {name: node._get_flag(name) for name in ("struct", "readonly", "no_deepcopy_set_nodes")}
+    return OmegaConf.get_type(node), flags, children
+
+
+@pytest.mark.parametrize("overrides", COMMAND_LINES, ids=" ".join)
+def test_a_composition_is_the_same_the_first_time_and_later(overrides: list[str]) -> None:
+    with replaced():
+        true = description(overrides)
+    with ComposedOnce().active():
+        assert [description(overrides), description(overrides)] == [true, true]
+
+
+def test_what_a_run_changes_is_not_kept() -> None:
+    with ComposedOnce().active():
+        first = composed("task=stars")
+        first.model.dim = 999
+        first.hydra.job.name = "another"
+        again = composed("task=stars")
+    assert again.model.dim != 999
+    assert again.hydra.job.name != "another"
+
+
+def test_a_file_that_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "conf" / "task" / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    with ComposedOnce().active():
+        for dropout in (0.31, 0.32):
+            file.write_text(f"# @package _global_\ndefaults: [stars, _self_]\ndropout: {dropout}\n")
+            assert composed("task=mine").dropout == dropout
+        file.write_text("# @package _global_\ndefaults: [sentiment, _self_]\ndropout: 0.33\n")
+        assert composed("task=mine").data.labels == composed("task=sentiment").data.labels
+        (file.parent / "stars.yaml").write_text(file.read_text())
+        assert composed("task=stars").dropout == 0.33
