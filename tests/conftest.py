@@ -1,5 +1,9 @@
-"""What tests share: a small review data set, and the entry scripts run as a user runs them."""
+"""What tests share: a small review data set, and the entry scripts run as a user runs them.
 
+Nothing here imports torch or Hydra until a worker collects tests: the process that only hands them out needs neither.
+"""
+
+import contextlib
 import gc
 import json
 import os
@@ -9,23 +13,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from filelock import FileLock
 
-from composed_once import ComposedOnce
 from firstlight.data.samples import movies, reviews
 from firstlight.data.samples.reviews import generate
 from tests_support import NO_NETWORK, TRUE_PROCESSES, Process, Scripts, end_fork_server, wait_until
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it
 os.environ["OMP_NUM_THREADS"] = "1"  # the tests' networks are too small for more, and busy machines punish it
-torch.set_num_threads(1)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a command in the background so
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the processes that tests interrupt inherit it
 
 
 def pytest_collection_finish() -> None:
     """Leave what the imports have made out of later garbage collections, which saves a tenth of the time."""
+    import torch
+
+    torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
 
@@ -38,14 +42,12 @@ def no_server_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def files_are_merged_once() -> Iterator[ComposedOnce | None]:
+def files_are_merged_once() -> Iterator[None]:
     """Let Hydra read and merge the same files once, which saves three quarters of the time of a composition."""
-    if TRUE_PROCESSES:
-        yield None
-        return
-    kept = ComposedOnce()
-    with kept.active():
-        yield kept
+    from composed_once import ComposedOnce
+
+    with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce().active():
+        yield
 
 
 @pytest.fixture(scope="session")

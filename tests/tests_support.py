@@ -27,8 +27,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from hydra._internal.hydra import Hydra
-
 from processes import CAN_FORK, ForkedProcess, ForkServer
 
 ROOT = Path(__file__).parents[1]
@@ -55,10 +53,15 @@ class Scripts:
 
     def run(self, name: str, *arguments: str) -> Done:
         """Run a script inside this process, which has torch at hand already."""
+        from hydra._internal.hydra import Hydra
+
         script = str(ROOT / "src" / f"{name}.py")
         with captured() as (out, err), contextlib.chdir(self.folder), patch.object(sys, "argv", [script, *arguments]):
             code, level = 0, logging.getLogger().level
-            with patch.dict(os.environ, environment(), clear=True), patch.object(Hydra, "get_mode", mode_of):
+            with (
+                patch.dict(os.environ, environment(), clear=True),
+                patch.object(Hydra, "get_mode", mode_of(Hydra.get_mode)),
+            ):
                 try:
                     runpy.run_path(script, run_name="__main__")
                 except SystemExit as error:
@@ -148,13 +151,18 @@ def environment() -> dict[str, str]:
     return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 
-def mode_of(
-    hydra: Hydra, config_name: str | None, overrides: list[str], compose: Callable[..., Any] = Hydra.get_mode
-) -> Any:
-    """What Hydra.get_mode returns. It composes everything to find hydra.mode, which few files set: test_house.py."""
-    if any(word in override for override in overrides for word in SET_THE_MODE):
-        return compose(hydra, config_name, overrides)
-    return None
+def mode_of(compose: Callable[..., Any]) -> Callable[..., Any]:
+    """Hydra.get_mode, which composes everything to find hydra.mode, without that where no file that sets it is named.
+
+    test_house.py holds which files do.
+    """
+
+    def get_mode(hydra: Any, config_name: str | None, overrides: list[str]) -> Any:
+        if any(word in override for override in overrides for word in SET_THE_MODE):
+            return compose(hydra, config_name, overrides)
+        return None
+
+    return get_mode
 
 
 AT_START = environment()  # before a test sets a variable

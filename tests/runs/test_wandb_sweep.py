@@ -12,7 +12,6 @@ import hydra
 import pytest
 import yaml
 from omegaconf import DictConfig, OmegaConf
-from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args, load_sweep_config
 
 from firstlight.config import register_schemas
 from firstlight.runs.folder import lower_is_better
@@ -25,8 +24,15 @@ DISTRIBUTIONS = {"uniform": float, "log_uniform_values": float, "int_uniform": i
 OF_EVERY_SWEEP = pytest.mark.parametrize("name", SWEEPS)
 
 
+def agent() -> Any:
+    """What W&B's agent uses, imported late: each worker of pytest-xdist collects this file, and it takes seconds."""
+    from wandb.sdk.launch.sweeps import utils
+
+    return utils
+
+
 def sweep_of(name: str) -> dict[str, Any]:
-    sweep = load_sweep_config(str(SWEEPS[name]))
+    sweep = agent().load_sweep_config(str(SWEEPS[name]))
     assert sweep is not None
     return sweep
 
@@ -48,10 +54,10 @@ def points_of(sweep: dict[str, Any]) -> list[dict[str, Any]]:
 
 def command_of(sweep: dict[str, Any], point: dict[str, Any]) -> list[str]:
     """What the agent starts for a point, put together as in wandb_agent.py."""
-    arguments = create_sweep_command_args({"args": {name: {"value": value} for name, value in point.items()}})
+    arguments = agent().create_sweep_command_args({"args": {name: {"value": value} for name, value in point.items()}})
     known = arguments | {"env": ["/usr/bin/env"], "interpreter": ["python"], "program": [sweep["program"]]}
     command: list[str] = []
-    for part in map(str, create_sweep_command(copy.copy(sweep["command"]))):
+    for part in map(str, agent().create_sweep_command(copy.copy(sweep["command"]))):
         command += known[part[2:-1]] if part.startswith("${") else [part]
     return command
 
