@@ -2,6 +2,8 @@
 
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -125,9 +127,26 @@ def save(figure: Figure, path: str | Path) -> Path:
         raise ValueError(f"cannot save a figure as {path.name!r}; end the name in one of .{', .'.join(supported)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    dpi = PIXELS_WIDE / figure.get_figwidth()
     try:
-        figure.savefig(unfinished, format=file_format, dpi=PIXELS_WIDE / figure.get_figwidth())
+        with _laid_out(figure) if file_format == "png" and figure.dpi == dpi else nullcontext():
+            figure.savefig(unfinished, format=file_format, dpi=dpi)
         os.replace(unfinished, path)  # noqa: PTH105 (one atomic step, also onto a file that exists)
     finally:
         unfinished.unlink(missing_ok=True)
     return path
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """Lay a figure out now, so that saving it does not draw everything a second time to do so."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        yield
+        return
+    engine.execute(figure)
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)

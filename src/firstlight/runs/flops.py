@@ -16,8 +16,18 @@ def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
     embeddings counts nothing, by which this is far below the usual 6 × parameters × tokens where most parameters are
     embeddings (Kaplan et al., 2020, leave them out too).
     """
+    network = repr((config, sizes))
+    if network not in _counted:
+        _counted[network] = _flops_of_a_text(config, sizes)
+    return round(_counted[network] / config.context_length * num_tokens)
+
+
+_counted: dict[str, int] = {}  # by network: the jobs of a sweep often train the same
+
+
+def _flops_of_a_text(config: Any, sizes: dict[str, int]) -> int:
     token_ids = torch.zeros(1, config.context_length, dtype=torch.long, device="meta")
     texts = (token_ids, token_ids) if isinstance(config, EncoderDecoderConfig) else (token_ids,)
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         build_network(config, **sizes)(*texts).sum().backward()
-    return round(counter.get_total_flops() / config.context_length * num_tokens)
+    return counter.get_total_flops()

@@ -51,7 +51,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "flops": None,
         "tokens_per_second": None,
         "threads": torch.get_num_threads(),
-        "versions": versions(),
+        "versions": dict(versions()),
         "git": git_state(),
         "code": hash_of_code(config),
         "checkpoint": None,
@@ -67,6 +67,7 @@ def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str |
     weights_and_biases.finish(record)
 
 
+@cache
 def versions() -> dict[str, str]:
     """The versions of Python, of this package and of the libraries that a result depends on."""
     own = {"python": sys.version.split()[0], "firstlight": firstlight.__version__}

@@ -10,6 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
 from firstlight.invocation import invocation
@@ -26,25 +27,27 @@ USES = {  # what a run of each kind of network is for: a command, and its option
 @rank_zero_only
 def print_config(config: DictConfig) -> None:
     """The resolved config as a tree."""
-    Console().print(tree_of(config))
+    console = Console()
+    console.print(tree_of(config, is_colored=console.is_terminal))
 
 
 def save_config(config: DictConfig, folder: RunFolder) -> None:
     """The resolved config into the run's folder: as a tree for people, as YAML for programs."""
     text = StringIO()
-    Console(file=text, width=120).print(tree_of(config))
+    Console(file=text, width=120).print(tree_of(config, is_colored=False))
     write_atomically(folder.path / "config.txt", text.getvalue())
     write_atomically(folder.config_file, OmegaConf.to_yaml(config, resolve=True))
 
 
-def tree_of(config: DictConfig) -> Tree:
-    """A branch for each key, its value as YAML."""
+def tree_of(config: DictConfig, *, is_colored: bool) -> Tree:
+    """A branch for each key, its value as YAML, which is_colored highlights."""
     tree = Tree("config", guide_style="dim")
     for key in config:
         value = config[key]
         branch = tree.add(str(key), guide_style="dim")
         text = OmegaConf.to_yaml(value, resolve=True) if OmegaConf.is_config(value) else str(value)
-        branch.add(Syntax(text.rstrip() or "{}", "yaml", background_color="default"))
+        text = text.rstrip() or "{}"
+        branch.add(Syntax(text, "yaml", background_color="default") if is_colored else Text(text, no_wrap=True))
     return tree
 
 
