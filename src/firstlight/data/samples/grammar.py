@@ -18,9 +18,15 @@ _SEPARATOR = re.compile(r"\s*\n\s*|\s+/\s+")
 
 
 @cache
+def read(name: str) -> Any:
+    """Return the content of a data file in this folder, such as "names"."""
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def load(name: str) -> Any:
-    """Return the content of a data file in this folder, such as "names"; each text in it is a tuple of items."""
-    return _listed(tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8")))
+    """Return the content of a data file in this folder; each text in it is a tuple of items."""
+    return _listed(read(name))
 
 
 def items(text: str) -> tuple[str, ...]:
