@@ -1,0 +1,46 @@
+"""The table of the model's modules, with the same number of parameters as the end of the run."""
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import RichModelSummary
+from rich import get_console
+from torch import nn
+
+from firstlight.networks.size import num_parameters
+
+
+class ModelSummary(RichModelSummary):
+    """Print Lightning's table of the modules when the training begins, and below it the exact number of parameters.
+
+    Lightning's table has the weights alone. The number below it is that of `metrics.json`: the weights that are trained
+    and, with `ClassifierConfig.evidence`, the numbers that are counted from the training texts.
+
+    Args:
+        max_depth: How many levels of nested modules are listed. 0 prints nothing.
+
+    Example:
+        >>> from firstlight.callbacks import ModelSummary
+        >>> from torch import nn
+        >>> ModelSummary.size(nn.Linear(7, 5))
+        'Parameters: 40, all of them trained'
+    """
+
+    def __init__(self, max_depth: int = 1) -> None:
+        super().__init__(max_depth)
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        super().on_fit_start(trainer, pl_module)
+        if trainer.is_global_zero and self._max_depth:
+            get_console().print(self.size(pl_module), soft_wrap=True, highlight=False)
+
+    @staticmethod
+    def size(module: nn.Module) -> str:
+        """Return the number of parameters of a module in one line."""
+        total = num_parameters(module, trained_only=True)
+        weights = [(weight.numel(), weight.requires_grad) for weight in module.parameters()]
+        trained = sum(count for count, is_trained in weights if is_trained)
+        frozen = sum(count for count, is_trained in weights if not is_trained)
+        if total == trained and not frozen:
+            return f"Parameters: {total:,}, all of them trained"
+        counted = f", {total - trained:,} counted from the training texts" if total > trained else ""
+        left_out = f"; {frozen:,} that are not trained are left out" if frozen else ""
+        return f"Parameters: {total:,}, {trained:,} trained{counted}{left_out}"
