@@ -104,6 +104,20 @@ def test_an_empty_text_is_encoded_as_nothing(write, folder):
     assert encode_folder(folder).ids.lengths.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize(
+    ("row", "remedy"),
+    [
+        ({"text": "tea", "stars": 4}, "no column 'label'; the columns are text, stars; set data.label_column=stars"),
+        ({"text": "tea", "x": 4}, "no column 'label'; the columns are text, x; set data.label_column to one of them"),
+        ({"id": 1, "Body": "tea", "label": 4}, "; the columns are id, Body, label; set data.text_column=Body"),
+    ],
+)
+def test_a_missing_column_is_answered_with_the_option_to_set(write, folder, row, remedy):
+    write(train=[row])
+    with pytest.raises(UserError, match=f"train.jsonl:1: .*{remedy}$"):
+        encode_folder(folder)
+
+
 # --- the vocabulary ---
 
 

@@ -414,3 +414,42 @@ def test_a_missing_text_is_refused_with_a_name_like_it(make, tmp_path):
     make("plays.txt", "one")
     with pytest.raises(UserError, match=r"play.txt: No such file or directory; did you mean 'plays.txt'\?"):
         list(read_text(tmp_path / "play.txt"))
+
+
+# --- what another program has written ---
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.jsonl", "r.txt"])
+def test_lines_may_end_with_a_carriage_return_alone(tmp_path, name):
+    lines = {
+        "r.csv": ["text,label", '"a\u00e9, b",1', "c,2"],
+        "r.jsonl": ['{"text": "a\u00e9, b", "label": "1"}', '{"text": "c", "label": "2"}'],
+        "r.txt": ["a\u00e9, b", "c"],
+    }[name]
+    for end in ("", "\r"):
+        (tmp_path / name).write_bytes(("\ufeff" + "\r".join(lines) + end).encode())
+        found = list(read_rows(tmp_path / name))
+        assert [row.values["text"] for row in found] == ["a\u00e9, b", "c"]
+        assert [row.line for row in found] == list(range(len(lines) - 1, len(lines) + 1))
+    assert list(read_text(tmp_path / name)) == [f"{line}\n" for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("r.csv.zip", "r.csv.zip: the file is compressed; unpack it, and name what was in it, such as r.csv"),
+        ("r.jsonl.gz", "r.jsonl.gz: the file is compressed; unpack it, and name what was in it, such as r.jsonl"),
+        ("r.xlsx", "r.xlsx: the file is a spreadsheet; save it as CSV, and name r.csv"),
+    ],
+)
+def test_a_packed_file_is_named_as_such(tmp_path, name, message):
+    (tmp_path / name).write_bytes(b"PK\x03\x04\x00\x00")
+    for read in (read_rows, read_text):
+        with pytest.raises(UserError, match=re.escape(message)):
+            next(read(tmp_path / name))
+
+
+def test_a_folder_of_packed_files_is_named_as_such(tmp_path):
+    (tmp_path / "train.csv.gz").touch()
+    with pytest.raises(UserError, match=r"has no split, but train.csv.gz, which is compressed; unpack it"):
+        dataset_files(tmp_path)

@@ -5,13 +5,16 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import firstlight
+from firstlight.data.files import Row
 from firstlight.data.samples.reviews import generate
 from firstlight.errors import UserError
+from firstlight.runs.predict import text_column_of
 from tests_support import Scripts
 
 Trained = Callable[[str], Path]
@@ -197,6 +200,28 @@ def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
     done = scripts.run("evaluate", str(trained("stars")), "--data.path", "mine.csv", "--data.labels", "classes")
     assert done.returncode == 2
     assert "--data.labels classes: the run predicts stars; leave it out" in done.stderr
+
+
+def test_a_file_without_splits_is_the_test_split(trained: Trained, scripts: Scripts) -> None:
+    (scripts.folder / "mine.csv").write_text("text,label\nbad,0\ngood,4\n")
+    run = str(trained("sentiment"))
+    done = scripts.run("evaluate", run, "--data.path", "mine.csv", "--split", "validation")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: --split validation: mine.csv has no splits and is read as the test split; leave --split out\n",
+    )
+
+
+def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
+    def chosen(kind: str, *columns: str) -> str:
+        data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
+        reader: Any = SimpleNamespace(kind=kind, config={"data": data})
+        return text_column_of(reader, Row(1, dict.fromkeys(columns)))
+
+    assert chosen("classifier", "id", "body", "text") == "body"
+    assert chosen("classifier", "id", "text") == "text"
+    assert chosen("translator", "de", "en") == "en"
+    assert chosen("translator", "id", "text") == "text"
 
 
 def tmp_copy(run: Path, folder: Path) -> Path:

@@ -495,7 +495,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
         (["--data.path", "nowhere.jsonl"], "nowhere.jsonl"),
         (
             ["--data.path", "one.csv", "--split", "validation"],
-            "one.csv has no validation pairs; choose another --split",
+            "--split validation: one.csv has no splits and is read as the test split; leave --split out",
         ),
         (["--data.path", "one.csv", "--data.target-column", "fr"], "one.csv"),
     ],

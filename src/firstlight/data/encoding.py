@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.data.files import MissingColumnError, Row
 from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
 from firstlight.data.options import Labels, PairOptions, ReviewOptions
 from firstlight.data.sources import Source
@@ -26,6 +27,10 @@ log = logging.getLogger(__name__)
 
 VERSION = 2  # raise it whenever the same input would be encoded otherwise
 SPLITS = ("train", "validation", "test")
+USUAL_COLUMNS = {  # as other data sets name them
+    "text_column": ("text", "review", "review_body", "body", "content", "comment", "sentence"),
+    "label_column": ("label", "labels", "stars", "star", "rating", "score", "sentiment", "class", "category", "target"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +108,7 @@ def _encode(
     first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []
     for split in source.splits:
-        for line, values in source.rows(split, [options.text_column, options.label_column]):
+        for line, values in rows_of_columns(source, split, options, ["text_column", "label_column"]):
             text = values[options.text_column]
             if not isinstance(text, str):
                 raise UserError(f"{source.place(split, line)}: column {options.text_column} holds {text!r}, not a text")
@@ -121,6 +126,21 @@ def _encode(
     number_of = {label: number for number, label in enumerate(first_lines)}
     numbers = np.array([number_of[label] for label in labels])
     return EncodedTexts(tokenizer.encode_batch(texts), numbers, split_array, tokenizer, [], first_lines)
+
+
+def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str]) -> Iterator[Row]:
+    """Read the columns of a split that some options name, such as `text_column`.
+
+    Raises UserError that says which option to set where a column is missing.
+    """
+    columns = [getattr(options, key) for key in keys]
+    try:
+        yield from source.rows(split, columns)
+    except MissingColumnError as error:
+        key = keys[columns.index(error.column)]
+        likely = next((name for name in error.present if name.lower() in USUAL_COLUMNS.get(key, ())), None)
+        remedy = f"set data.{key}={likely}" if likely else f"set data.{key} to one of them"
+        raise UserError(f"{error.problem}; {remedy}") from None
 
 
 def _train_tokenizer(texts: list[str], options: ReviewOptions) -> Tokenizer:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from difflib import get_close_matches
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -22,6 +22,8 @@ LONGEST_FIELD = 2**26  # characters of a CSV field; an open quote would otherwis
 ROWS_AT_ONCE = 1024  # of Parquet
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines cuts at other marks too
 
+COMPRESSED = (".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SPLITS = {
     "train": "train",
     "validation": "validation",
@@ -30,6 +32,17 @@ SPLITS = {
     "dev": "validation",
     "test": "test",
 }
+
+
+class MissingColumnError(UserError):
+    """A file does not have a column that is wanted.
+
+    problem: the message without a remedy; column: the one that is wanted; present: the columns that the file has.
+    """
+
+    def __init__(self, message: str, problem: str = "", column: str = "", present: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problem, self.column, self.present = problem, column, present
 
 
 class Row(NamedTuple):
@@ -45,6 +58,7 @@ def read_rows(path: Path, columns: Sequence[str] = ()) -> Iterator[Row]:
     Raises UserError, naming file and line, for whatever cannot be read: before the first row where that is possible.
     """
     _check_file(path)
+    _check_packing(path)
     read = READERS.get(path.suffix.lower(), _read_text)
     return _never_none(path, read(path, columns))
 
@@ -58,6 +72,15 @@ def _check_file(path: Path) -> None:
         raise UserError(f"{path} is a folder; name a file in it")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: no permission to read it; check its owner and mode")
+
+
+def _check_packing(path: Path) -> None:
+    """Raise UserError for a file that another program must open first."""
+    ending = path.suffix.lower()
+    if ending in COMPRESSED:
+        raise UserError(f"{path}: the file is compressed; unpack it, and name what was in it, such as {path.stem}")
+    if ending in SPREADSHEETS:
+        raise UserError(f"{path}: the file is a spreadsheet; save it as CSV, and name {path.stem}.csv")
 
 
 def _names_beside(path: Path) -> list[str]:
@@ -81,12 +104,11 @@ def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def _check_columns(wanted: Sequence[str], present: Iterable[str], place: str) -> None:
-    """Raise UserError if a wanted column is missing."""
+    """Raise MissingColumnError if a wanted column is missing."""
     for column in wanted:
         if column not in present:
-            raise UserError(
-                f"{place}: no column {column!r}; the columns are {', '.join(present)}{_did_you_mean(column, present)}"
-            )
+            problem = f"{place}: no column {column!r}; the columns are {', '.join(present)}"
+            raise MissingColumnError(problem + _did_you_mean(column, present), problem, column, list(present))
 
 
 # --- text, line by line ---
@@ -98,6 +120,7 @@ def read_text(path: Path) -> Iterator[str]:
     Raises UserError, naming file and line, for what is empty or no text.
     """
     _check_file(path)
+    _check_packing(path)
     if path.stat().st_size == 0:
         raise UserError(f"{path}:1: the file is empty; name a file with text")
     for _, line in read_lines(path):
@@ -105,9 +128,18 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers and ends, but without a byte-order mark."""
+    """Yield the lines of a UTF-8 file with their numbers and ends, but without a byte-order mark.
+
+    Where no line ends with a line feed, a carriage return ends a line, as in files of old Macs.
+    """
     with path.open("rb") as file:
-        for line, raw in enumerate(file, start=1):
+        lines: Iterator[bytes] = file
+        first = next(file, b"")
+        if b"\r" in first and not first.endswith(b"\n"):  # the first line is the whole file
+            lines = iter(first.replace(b"\r", b"\n").splitlines(keepends=True))
+        elif first:
+            lines = chain([first], file)
+        for line, raw in enumerate(lines, start=1):
             text = _decode(raw, f"{path}:{line}")
             yield line, text.removeprefix("\ufeff") if line == 1 else text
 
@@ -248,6 +280,9 @@ def dataset_files(folder: Path) -> dict[str, Path]:
             raise UserError(f"{folder}: {files[split].name} and {path.name} are both the {split} split; remove one")
         files[split] = path
     if not files:
+        for path in sorted(folder.iterdir()):
+            if path.suffix.lower() in COMPRESSED:
+                raise UserError(f"{folder} has no split, but {path.name}, which is compressed; unpack it")
         raise UserError(f"{folder} has no split; expected {_either(SPLITS)}, ending in {_either(READERS)}")
     return {split: files[split] for split in dict.fromkeys(SPLITS.values()) if split in files}
 

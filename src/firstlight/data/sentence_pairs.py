@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.encoding import SPLITS, carve_out, key_of, write_folder
+from firstlight.data.encoding import SPLITS, carve_out, key_of, rows_of_columns, write_folder
 from firstlight.data.options import PairOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
@@ -68,7 +68,7 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
     texts: tuple[list[str], list[str]] = ([], [])
     places: list[tuple[int, int]] = []
     for split in source.splits:
-        for line, values in source.rows(split, columns):
+        for line, values in rows_of_columns(source, split, options, ["source_column", "target_column"]):
             for column, side in zip(columns, texts, strict=True):
                 side.append(_checked(values[column], column, source, split, line))
             places.append((SPLITS.index(split), line))

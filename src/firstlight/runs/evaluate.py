@@ -144,6 +144,14 @@ def refuse_other_data(loaded: "Loaded", source: "AnySource", changes: DataChange
         )
 
 
+def refuse_split(source: "AnySource", split: str, options: EvaluateOptions) -> None:
+    """Raise UserError for another split than the test split of data that has no other."""
+    splits = getattr(source, "splits", [])
+    if options.data.path is not None and split != "test" and splits == ["test"]:
+        problem = f"{source.where} has no splits and is read as the test split"
+        raise UserError(f"--split {split}: {problem}; leave --split out")
+
+
 def results_folder(loaded: "Loaded", source: "AnySource", split: str, options: EvaluateOptions) -> Path:
     """Make and return the folder below the run for one evaluation, which no other options share.
 

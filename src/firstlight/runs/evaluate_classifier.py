@@ -32,6 +32,7 @@ from firstlight.runs.evaluate import (
     changed_options,
     print_results,
     refuse_other_data,
+    refuse_split,
     results_folder,
     write_metrics,
 )
@@ -66,6 +67,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     if data_options.labels is Labels.binary and (doubt := reading.doubt(data_options.lowest_label)):
         raise UserError(f"{source.where}: {doubt}")
     split = options.split or ("test" if len(encoded.rows_of("test")) else "validation")
+    refuse_split(source, split, options)
     judged = judge(classifier, encoded, split)
     if sentence := reading.missing(judged.targets):
         log.warning("%s, %s split: %s", source.where, split, sentence)

@@ -14,6 +14,7 @@ from firstlight.runs.evaluate import (
     changed_options,
     print_results,
     refuse_other_data,
+    refuse_split,
     results_folder,
     write_metrics,
 )
@@ -30,6 +31,7 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     data = open_data(translator, options)
     refuse_other_data(translator, data.source, options.data)
     split: str = options.split or ("test" if data.has_split("test") else "validation")
+    refuse_split(data.source, split, options)
     rows = data.rows(split)
     if not len(rows):
         raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")

@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
-from firstlight.data.files import Row, RowWriter, read_rows
+from firstlight.data.files import TEXT_COLUMN, Row, RowWriter, read_rows
 from firstlight.errors import UserError
 from firstlight.invocation import parse
 
@@ -36,8 +36,8 @@ class PredictOptions:
     """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one a line."""
     output: Path | None = None
     """Where to write the predictions: CSV, TSV, JSONL or Parquet. Default: as CSV to the terminal."""
-    text_column: str = "text"
-    """The column of the texts."""
+    text_column: str | None = None
+    """The column of the texts: by default that of the training, or else text."""
     beam_size: int | None = None
     """Of a translator: how many beginnings of a translation are kept side by side, 4 by default; 1 is greedy."""
     length_penalty: float | None = None
@@ -68,16 +68,31 @@ def main() -> None:
         return
     rows = read_rows(options.input)
     first = next(rows)
-    if options.text_column not in first.values:
-        raise UserError(
-            f"{options.input}: there is no column {options.text_column}; set --text-column to one of "
-            f"{', '.join(first.values)}"
-        )
+    if options.text_column is not None:
+        check_column(options.text_column, first, options)
     if options.output is not None:
         RowWriter(options.output, [])  # an ending that cannot be written is named before anything is computed
     reader = load_run(options)
+    if options.text_column is None:
+        options.text_column = text_column_of(reader, first)
+        check_column(options.text_column, first, options)
     ours, predict = predictor(reader, options)
     predict_file(list(first.values), ours, predict, chain([first], rows), options)
+
+
+def check_column(column: str, row: Row, options: PredictOptions) -> None:
+    """Raise UserError if the input does not have a column."""
+    if column not in row.values:
+        raise UserError(
+            f"{options.input}: there is no column {column}; set --text-column to one of {', '.join(row.values)}"
+        )
+
+
+def text_column_of(reader: "LoadedClassifier | LoadedTranslator", row: Row) -> str:
+    """Return the column of the texts: that of the training if the row has it, else `text`."""
+    data = reader.config["data"]
+    trained_on = data.get("source_column" if reader.kind == "translator" else "text_column")
+    return trained_on if trained_on in row.values else TEXT_COLUMN
 
 
 Predictor = Callable[[Iterable[str]], Iterator[list[Any]]]  # of many texts, our columns
@@ -181,6 +196,7 @@ def predict_file(
 
 
 def _text_of(row: Row, options: PredictOptions) -> str:
+    assert options.text_column is not None, "main has chosen one"
     text = row.values.get(options.text_column)
     if text is None:
         return ""
