@@ -345,7 +345,7 @@ def test_local_data_asks_nobody(find, tmp_path):
 def test_without_a_network_and_a_mirror_hub_is_refused(find_cut_off, tmp_path):
     found = find_cut_off(hub="own/unseen")
     assert found["error"] == "UserError"
-    assert re.match(r"data.source=hub: the Hub does not answer \(.+\); try again, or set data.path", found["message"])
+    assert re.match(r'source="hub": the Hub does not answer \(.+\); try again, or set path', found["message"])
     assert found["seconds"] < 8
     assert list(tmp_path.glob("cache/hub/*")) == []
 
@@ -353,7 +353,7 @@ def test_without_a_network_and_a_mirror_hub_is_refused(find_cut_off, tmp_path):
 def test_without_a_network_and_a_mirror_a_path_is_refused(find_cut_off):
     found = find_cut_off(path="own/unseen", source="auto")
     assert found["error"] == "UserError"
-    assert found["message"] == "data.path=own/unseen is no local file or folder, and the Hub does not answer"
+    assert found["message"] == "path=own/unseen is no local file or folder, and the Hub does not answer"
 
 
 def test_without_a_network_and_a_mirror_auto_is_the_sample_with_a_warning(find_cut_off):
@@ -386,7 +386,7 @@ def test_an_unknown_id_is_refused(hub, find, dataset_id):
     for source in ("hub", "auto"):
         found = find(hub=dataset_id, source=source)
         assert found["error"] == "UserError"
-        assert found["message"] == f"{dataset_id} is not a data set of the Hub; check data.path or data.hub"
+        assert found["message"] == f"{dataset_id} is not a data set of the Hub; check path or hub"
 
 
 def test_a_gated_data_set_is_refused_with_a_remedy(hub, find):
