@@ -13,7 +13,7 @@ from firstlight.data.options import Balance
 from firstlight.data.reviews import ReviewData
 from firstlight.errors import UserError
 from firstlight.lit.losses import classification_loss
-from firstlight.runs.baseline import SPLITS, Fitted, best_of, say
+from firstlight.runs.baseline import SPLITS, Fitted, best_of, say_choice
 from firstlight.runs.evaluate_classifier import classification_metrics, write_confusion_matrix
 from firstlight.text.normalize import words
 from firstlight.text.tokenizers import NO_WORDS
@@ -48,7 +48,7 @@ def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
         models[strength] = _new_regression(data, strength).fit(training, _targets(data, "train"))
         shares[strength] = _shares(models[strength], validation, data.num_classes)
         tried[strength] = _metrics(data, "val", shares[strength])
-        say("C", strength, tried[strength])
+        say_choice("C", strength, tried[strength])
     chosen = best_of(tried, metric)
     _draw(data, "val", shares[chosen], folder)
 

@@ -173,9 +173,9 @@ def print_results(
     folder: Path, loaded: "Loaded", source: "AnySource", split: str, metrics: dict[str, float], contents: str
 ) -> None:
     """The metrics, and where everything is. contents: what else lies there."""
-    from rich.console import Console
     from rich.table import Table
 
+    from firstlight.console import Console
     from firstlight.data.options import SourceKind
 
     table = Table()

@@ -14,6 +14,7 @@ import tyro
 from firstlight.errors import UserError
 from firstlight.invocation import install_command, invocation
 from firstlight.runs.folder import find_run
+from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
     import uvicorn
@@ -52,7 +53,7 @@ def main() -> None:
     with listen(options.port) as listening:
         playground = load_all(folders, options.checkpoint)
         address = f"http://{HOST}:{listening.getsockname()[1]}"
-        print(f"{address} shows {', '.join(folders)}; Ctrl-C ends it", flush=True)
+        say(f"{address} shows {', '.join(folders)}; Ctrl-C ends it", flush=True)
         if options.browser:
             webbrowser.open(address)
         serve(server_of(playground), listening)

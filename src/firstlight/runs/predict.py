@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
+from firstlight.console import Console
 from firstlight.data.files import Row, RowWriter, read_rows
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
 from firstlight.runs.chunks import TEXTS_AT_ONCE, chunks
+from firstlight.terminal_text import note, say, shown, write_out
 
 if TYPE_CHECKING:
     from firstlight.runs.loaded_classifier import LoadedClassifier
@@ -108,10 +109,10 @@ def answer(reader: "LoadedClassifier | LoadedTranslator", options: PredictOption
         if not text.strip():
             raise UserError(f"sentence {number} of --text is empty; write one, or leave it out")
     if options.attention is None:
-        print("\n".join(reader.translate_many(options.text, **search_of(options))))
+        write_out("\n".join(reader.translate_many(options.text, **search_of(options))))
         return
     written = reader.write(options.text[0], **search_of(options))
-    print(reader.tokenizers.target.decode(written))
+    write_out(reader.tokenizers.target.decode(written))
     draw_attention(reader, options.text[0], written, options.attention)
 
 
@@ -130,7 +131,7 @@ def draw_attention(translator: "LoadedTranslator", text: str, written: list[int]
         save(plot_attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path)
     except ValueError as error:
         raise UserError(f"--attention: {error}") from error
-    print(f"wrote {path}", file=sys.stderr)
+    say(f"wrote {path}", to=sys.stderr)
 
 
 def predictor(reader: "LoadedClassifier | LoadedTranslator", options: PredictOptions) -> tuple[list[str], Predictor]:
@@ -153,7 +154,7 @@ def predictor(reader: "LoadedClassifier | LoadedTranslator", options: PredictOpt
 def note_sample(reader: "LoadedClassifier | LoadedTranslator") -> None:
     """Say, beside every prediction, that a run has seen nothing but generated texts."""
     if reader.data_source == "sample":
-        print("note: this run was trained on a GENERATED SAMPLE, not on real data", file=sys.stderr)
+        note("this run was trained on a GENERATED SAMPLE, not on real data")
 
 
 def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:
@@ -161,9 +162,9 @@ def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:
     for text in texts:
         prediction = classifier.predict(text)
         if not classifier.tokenizer.encode(text):
-            print("note: no word; this is what the network says of an empty text", file=sys.stderr)
+            note("no word; this is what the network says of an empty text")
         shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
-        print(f"{prediction.label}  ({shares})")
+        write_out(f"{prediction.label}  ({shares})")
 
 
 def predict_file(
@@ -185,7 +186,7 @@ def predict_file(
                 write(dict(zip(columns, [*values, *prediction], strict=True)))
             advance(len(chunk))
     if options.output is not None:
-        print(f"wrote {options.output}", file=sys.stderr)
+        say(f"wrote {options.output}", to=sys.stderr)
 
 
 def _text_of(row: Row, options: PredictOptions) -> str:
@@ -199,14 +200,18 @@ def _text_of(row: Row, options: PredictOptions) -> str:
 
 @contextmanager
 def _writer(output: Path | None, columns: list[str]) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that writes a row into the file, or as CSV to the terminal."""
+    """A function that writes a row into the file, or as CSV to standard output."""
     if output is None:
-        table = csv.DictWriter(sys.stdout, columns)
-        table.writeheader()
-        yield table.writerow
+        table = csv.writer(sys.stdout)
+        table.writerow(_cells(columns))
+        yield lambda row: table.writerow(_cells(row[name] for name in columns))
     else:
         with RowWriter(output, columns) as file:
             yield file.write
+
+
+def _cells(values: Iterable[Any]) -> list[Any]:
+    return [shown(value) if isinstance(value, str) else value for value in values]
 
 
 @contextmanager

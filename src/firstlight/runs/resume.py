@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight import config_files
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder
+from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +51,13 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     if wish == "auto":
         folder = _unfinished_run(typed, config_dir, config_name)
         if folder is None:
-            print("resume=auto: there is no unfinished run of this configuration, so a new one starts")
+            say("resume=auto: there is no unfinished run of this configuration, so a new one starts")
             return
     else:
         folder = RunFolder(Path(wish))
         folder.read()
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
-        print(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
+        say(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
         sys.exit(0)
     old = [argument for argument in saved_overrides(folder) if key_of(argument) not in WHERE_TO_RESUME]
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
