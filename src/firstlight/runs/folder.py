@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from firstlight.errors import UserError
 
@@ -193,7 +193,7 @@ def metrics_in(run: RunFolder) -> dict[str, Any]:
     return metrics
 
 
-def is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> TypeGuard[float]:
     """Whether a value of a record is a number that can be compared: neither a text nor infinite nor NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
 
