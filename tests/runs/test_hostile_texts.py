@@ -12,6 +12,7 @@ SHOWN = "\\x1b]0;owned\\x07"
 GOOD, BAD = f"[red]good{TITLE}", "[/b]bad\x9b31m\u202e"
 COLUMN = f"[/b]stars{TITLE}"
 FILE = f"[red]reviews{TITLE}.csv"
+pytestmark = pytest.mark.filterwarnings("ignore:Glyph")  # whose message has the character as it is
 COMMANDS = ("\x1b]", "\x07", "\x9b", "\u202e")
 
 
