@@ -7,6 +7,7 @@ from firstlight.runs.command import USER_MISTAKE, fail  # first: it starts the c
 
 # isort: split
 import firstlight
+from firstlight.terminal_text import say
 
 COMMANDS = {
     "train": "train a model, or many with -m",
@@ -28,9 +29,9 @@ def main() -> None:
     if name == "help" and arguments:
         name, arguments = arguments[0], ["--help"]
     if name in ("help", "-h", "--help"):
-        print(help_text())
+        say(help_text())
     elif name == "--version":
-        print(f"firstlight {firstlight.__version__}")
+        say(f"firstlight {firstlight.__version__}")
     elif name in COMMANDS:
         sys.argv[1:] = arguments
         runpy.run_module(f"firstlight.commands.{name}", run_name="__main__", alter_sys=True)

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from firstlight.figures import style
+from firstlight.figures import (
+    Curve,
+    plot_colored_words,
+    plot_confusion_matrix,
+    plot_curves,
+    plot_embeddings,
+    style,
+)
 
 
 @pytest.mark.parametrize("width", [5.0, 10.0, 13.0])
@@ -83,6 +90,22 @@ def test_a_dollar_in_a_heading_is_no_mathematics() -> None:
     style.heading(figure, "from $5 to $6_{}^")
     figure.draw_without_rendering()
     assert figure.get_suptitle() == "from $5 to $6_{}^"
+
+
+def test_a_dollar_in_a_label_or_a_legend_is_no_mathematics() -> None:
+    name = "$x_$ <b>"
+    labels = style.new_figure()
+    style.label_axes(labels.subplots(), name, name, name)
+    points = {name: np.array([[0.0, 1.0], [2.0, 3.0]])}
+    counts = np.array([[5, 0], [1, 2]])
+    for figure in (
+        labels,
+        plot_colored_words(["good"], np.array([0.5]), title=name, label=name),
+        plot_embeddings(points, [name, "b"], [0, 1], [name, "other"], axis_labels={name: (name, name)}),
+        plot_confusion_matrix(counts, [name, "b"], title=name),
+        plot_curves({name: [Curve(name, np.array([1, 2]), np.array([0.5, 0.4]), style.BLUE)]}),
+    ):
+        figure.draw_without_rendering()
 
 
 def test_drawing_changes_no_global_setting_and_never_imports_pyplot() -> None:

@@ -1,8 +1,10 @@
 """What a run's name means, and files that are written whole or not at all."""
 
 import json
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,18 @@ def test_an_unknown_metric_lists_those_there_are(tmp_path: Path) -> None:
     make_run(tmp_path, "a", {"val/loss": 0.3}, age=1)
     with pytest.raises(UserError, match="best:val/acc: no run has this metric; there are val/loss"):
         find_run("best:val/acc", tmp_path)
+
+
+@pytest.mark.parametrize("value", ["low", [1], True, math.nan, math.inf])
+def test_a_metric_that_is_no_number_is_passed_over_with_a_warning(
+    value: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = make_run(tmp_path, "a", {"val/loss": value}, age=1)
+    good = make_run(tmp_path, "b", {"val/loss": 0.5}, age=2)
+    (make_run(tmp_path, "c", {}, age=3) / "metrics.json").write_text('{"metrics": [1]}')
+    assert find_run("best:val/loss", tmp_path).path == good
+    assert f"best:val/loss passes over {odd}: it is {value!r} there, which is no number" in caplog.messages
+    assert any("metrics is not an object" in message for message in caplog.messages)
 
 
 def test_a_broken_record_is_named(tmp_path: Path) -> None:

@@ -198,6 +198,18 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "cut history": (cut("history.jsonl", -9), "incomplete", "history.jsonl: line 14, the last, is cut short"),
     "history cut within": (text("history.jsonl", '{"step": 1, "sec\n{}\n'), "incomplete", "line 1 is cut short"),
     "history that is none": (text("history.jsonl", '{"a": 1}\n'), "incomplete", "history.jsonl: line 1 is broken"),
+    "endless step": (
+        text("history.jsonl", '{"step": 1e999, "seconds": 1.0, "val/loss": 0.3}\n'),
+        "incomplete",
+        "line 1 is broken",
+    ),
+    "endless metric": (
+        text("history.jsonl", f'{{"step": 1, "seconds": 1.0, "val/loss": 1{"0" * 400}}}\n'),
+        "incomplete",
+        "history.jsonl: a metric is no number",
+    ),
+    "a metric of hundreds of digits": (record(metrics={"val/loss": 10**400}), "unreadable", "val/loss is '1000"),
+    "steps of hundreds of digits": (record(steps=10**400), "unreadable", "steps is a number of 401 digits"),
     "broken line": (text("history.jsonl", '{"step": 1, "seconds": 1.0}\n{,}\n'), "incomplete", "line 2 is broken"),
     "word in history": (
         text("history.jsonl", '{"step": 1, "seconds": 1.0, "val/loss": "low"}\n'),

@@ -13,6 +13,8 @@ import torch
 import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.errors import UserError
+from firstlight.lit.writing import Writing
+from firstlight.runs import generate
 from firstlight.runs.loaded_generator import LoadedGenerator
 from tests_support import Scripts
 
@@ -148,8 +150,6 @@ def test_what_stands_before_the_view_changes_nothing(write: Callable[..., str]) 
 
 def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
     """Each piece is text of its own, and together they are what all ids decode to."""
-    from firstlight.lit.writing import Writing
-
     generator = firstlight.load(runs.pairs)
     prompt = generator.read("né", Writing())
     pieces = [piece for (piece,) in generator.stream(prompt, 1, Writing(tokens=211, seed=3, top_k=11))]
@@ -200,6 +200,37 @@ def test_more_texts_than_are_written_at_once_all_differ(write: Callable[..., str
     texts = found.split("--- ")[1:]
     assert len(texts) == 307
     assert len({text.partition("\n")[2] for text in texts}) > 300
+
+
+def test_long_texts_are_written_fewer_at_a_time_and_all_of_them(
+    runs: Runs, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "TOKENS_AT_ONCE", 50)  # two of 23 tokens
+    found = write("text", "--prompt", "ka", "--num-samples", "5", "--tokens", "23", "--seed", "3")
+    many = firstlight.load(runs.text).generate_many
+    texts = [text for seed, count in ((3, 2), (4, 2), (5, 1)) for text in many("ka", count, tokens=23, seed=seed)]
+    assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
+
+
+@pytest.mark.parametrize("kind", ["text", "names"])
+def test_texts_are_printed_while_the_rest_is_still_to_be_written(
+    kind: str, runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = firstlight.load(getattr(runs, kind))
+    printed_before: list[int] = []
+    stream = LoadedGenerator.stream
+
+    def watched(*arguments: Any) -> Any:
+        printed_before.append(len(capsys.readouterr().out.splitlines()))
+        return stream(*arguments)
+
+    monkeypatch.setattr(LoadedGenerator, "stream", watched)
+    monkeypatch.setattr(generate, "SAMPLES_AT_ONCE", 3)
+    writing = Writing(tokens=5, seed=3)
+    write = generate.write_documents if kind == "names" else generate.write_many
+    write(generator, generator.read("ka", writing), writing, 7)
+    assert printed_before[0] == 0
+    assert min(printed_before[1:]) >= 3
 
 
 # --- documents ---
@@ -339,6 +370,8 @@ MISTAKES = {
     "--top-k 0": "top_k=0 must be at least 1",
     "--tokens 0": "tokens=0",
     "--num-samples 0": "num_samples=0",
+    f"--num-samples {10**30}": f"num_samples={10**30} must be at most 1,000,000",
+    f"--tokens {10**30}": f"tokens={10**30} must be at most 100,000,000",
     "--context-length 17": "context_length=17 must lie between 1 and 13",
     "--context-length 0": "context_length=0 must lie between 1 and 13",
     "--seed 99999999999999999999": "seed=99999999999999999999",

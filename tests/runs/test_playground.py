@@ -5,10 +5,13 @@ import contextlib
 import dataclasses
 import errno
 import json
+import os
 import re
+import resource
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
@@ -25,7 +28,7 @@ from firstlight.errors import UserError
 from firstlight.runs import playground
 from firstlight.runs.exploration.insight import AttentionMap, attention_of, attributions, next_tokens, shortened
 from firstlight.runs.load import load
-from firstlight.runs.playgrounds import classifier, generator, inputs, markup, page
+from firstlight.runs.playgrounds import classifier, connections, generator, inputs, markup, page
 from firstlight.runs.playgrounds.classifier import ClassifierPanel, of_words
 from firstlight.runs.playgrounds.generator import GeneratorPanel
 from firstlight.runs.playgrounds.inputs import BadInputError, Inputs
@@ -80,6 +83,8 @@ def words_in(html: str) -> list[str]:
         ({"seed": True}, "seed=True is not a number"),
         ({"seed": float("nan")}, "seed=nan is not a number"),
         ({"seed": 3.5}, "seed=3.5 is not a whole number"),
+        ({"seed": 10**400}, "seed, a number of 401 digits, must lie between 3 and 11"),
+        ({"seed": -(10**400)}, "seed, a number of 401 digits, must lie between 3 and 11"),
         ({"seed": 12}, "seed=12 must lie between 3 and 11"),
         ({"seed": 2}, "seed=2 must lie between 3 and 11"),
     ],
@@ -575,6 +580,8 @@ def test_twenty_at_once_are_all_answered_as_one_would_be(panel, address: str) ->
         ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head=-1 must lie"),
         ("/runs/0/answer", {"text": "x" * 2_000_001}, {}, 400, "at most 2,000,000 bytes"),
         ("/runs/2/write", {"tokens": 10**9}, {}, 400, "tokens=1e+09 must lie"),
+        ("/runs/2/write", {"seed": 10**400}, {}, 400, "seed, a number of 401 digits, must lie"),
+        ("/runs/2/write", b'{"seed": ' + b"1" * 5000 + b"}", {}, 400, "no JSON"),
         ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed=&#x27;&lt;b&gt;&#x27; is not a number"),
         ("/runs/0/answer", {"text": "good \ud800 book"}, {}, 200, "book"),
         ("/runs/0/answer", {"text": "good book " * 10_000}, {}, 200, "only its first 10,000 characters"),
@@ -695,6 +702,105 @@ def test_a_character_that_the_run_cannot_read_is_the_last_event(panel) -> None:
 @pytest.mark.parametrize("task", ["stars", "names", "translation", OF_WORDS])
 def test_every_panel_can_be_warmed_up(panel, task: str) -> None:
     warm_up(panel(task))
+
+
+# --- connections that ask nothing ---
+
+HALF_A_REQUEST = b"POST /runs/0/write HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def silent(address: str, count: int, sends: bytes = b"") -> list[socket.socket]:
+    """So many connections that ask nothing whole."""
+    host, port = address.split(":")
+    opened = []
+    for _ in range(count):
+        opened.append(socket.create_connection((host, int(port)), timeout=30))
+        opened[-1].sendall(sends)
+    return opened
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other end closes a connection within its timeout."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.fixture
+def names_address(panel) -> Iterator[str]:
+    """Of a playground of one run that writes nothing."""
+    with served(Playground([Watched(panel("names").run, lambda: iter([{"end": {}}]))])) as found:
+        yield found
+
+
+def test_the_oldest_silent_connection_makes_room_for_a_new_one(names_address: str, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 5)
+    opened = silent(names_address, 5)
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert is_closed(opened[0])
+    opened += silent(names_address, 20, HALF_A_REQUEST)
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert all(map(is_closed, opened[:-5]))
+    for connection in opened:
+        connection.close()
+
+
+@pytest.mark.parametrize("sends", [b"", b"GET / HT", HALF_A_REQUEST + b"Content-Length: 9\r\n\r\n{"])
+def test_a_connection_has_some_seconds_to_ask(
+    capfd: pytest.CaptureFixture[str], names_address: str, monkeypatch, sends: bytes
+) -> None:
+    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 0.2)
+    (connection,) = silent(names_address, 1, sends)
+    assert is_closed(connection)
+    connection.close()
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_a_connection_that_is_answered_may_take_its_time(panel, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 0.1)
+    over = threading.Event()
+
+    def events() -> Iterator[dict]:
+        over.wait(0.4)
+        yield {"end": {}}
+
+    with served(Playground([Watched(panel("names").run, events)])) as address:
+        assert ask(address, "/runs/0/write", {}) == (200, '{"end": {}}\n')
+
+
+def test_a_request_that_is_broken_off_leaves_no_traceback(
+    capfd: pytest.CaptureFixture[str], names_address: str
+) -> None:
+    for _ in range(3):
+        (connection,) = silent(names_address, 1, HALF_A_REQUEST + b"Content-Length: 900\r\n\r\n{")
+        time.sleep(0.05)  # until it is read
+        connection.close()
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone limits the files of another process")
+def test_more_connections_than_a_process_may_have_files_neither_stop_it_nor_fill_its_log(
+    scripts: Scripts, trained: Callable[[str], Path]
+) -> None:
+    process = scripts.start("playground", str(trained("sentiment")), "--port", "0")
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().split()[0].removeprefix("http://")
+        files = len(os.listdir(f"/proc/{process.pid}/fd"))
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files + 20, files + 20))
+        opened = silent(address, 120)
+        assert ask(address, "/runs/0/answer", {"text": REVIEW})[0] == 200
+        for connection in opened:
+            connection.close()
+        assert ask(address, "/runs/0/answer", {"text": REVIEW})[0] == 200
+    finally:
+        process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert "no more can be: [Errno 24]" in errors
+    assert len(errors.splitlines()) == 1
 
 
 # --- the command line ---

@@ -160,6 +160,16 @@ def test_what_cannot_be_run_is_said_before_the_first_job(
     assert not list((scripts.folder / "logs").glob("sweeps/*/*"))
 
 
+@pytest.mark.parametrize("name", ["../../x", "..", ".", "/x", "a/../../x", "a//b"])
+def test_a_sweep_lies_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, tmp_path: Path) -> None:
+    done = scripts.run("train", "-m", "seed=1,2", f"sweep.name={name}", "paths.log_dir=own/logs", "dry_run=true")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: sweep.name={name}: must name a folder below <paths.log_dir>/sweeps, such as depths\n"
+    )
+    assert not list(tmp_path.rglob("*x*"))
+
+
 def test_another_configuration_under_the_same_name_is_refused(scripts: Scripts, finished: list[str]) -> None:
     before = records(sweep_folder(scripts))
     same_name = f"sweep.name={sweep_folder(scripts).name}"

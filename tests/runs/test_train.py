@@ -217,6 +217,8 @@ def test_a_runs_vocabulary_serves_as_a_word_list(
         ("optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),
         ("+schedule.foo=1", "schedule: "),
         ("+module.foo=1", "module: "),
+        ("trainer.val_check_interval=0", "trainer.val_check_interval=0 must be a share of an epoch above 0"),
+        ("trainer.val_check_interval=1000", "trainer.val_check_interval=1000: `val_check_interval` (1000) must be"),
         ("trainer.max_epochs=abc", "trainer.max_epochs=abc must be a whole number"),
         ("model.context_length=9", "model.context_length=9 differs from context_length=23"),
         ("seed=99999999999999999999", "must be at least 0 and below 2**32"),
@@ -228,6 +230,13 @@ def test_a_wrong_argument_is_one_line(argument: str, message: str, scripts: Scri
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_run_that_trained_no_step_is_not_finished(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "trainer.max_time={seconds: 0}")
+    assert done.returncode == 1
+    assert done.stderr == "error: no step was trained; raise trainer.max_time or trainer.limit_train_batches\n"
+    assert json.loads((scripts.newest_run() / "metrics.json").read_text())["status"] == "failed"
 
 
 @pytest.mark.parametrize("callbacks", ["none", "checkpoint", "early_stopping"])

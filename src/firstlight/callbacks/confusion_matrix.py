@@ -9,13 +9,12 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 from torchmetrics.classification import MulticlassConfusionMatrix
 
 from firstlight.callbacks.classes import Classes
 from firstlight.callbacks.publish import log_to_wandb, publish_figure, publish_table, shows_media
+from firstlight.console import Console
 
 NAMES = {"val": "validation", "test": "test"}
 
@@ -131,10 +130,9 @@ def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None
     """The counts and the share of each row as a table on the terminal. counts: (classes, classes), rows are true."""
     table = Table()
     table.add_column("true ＼ predicted")
-    names = [Text(name) for name in class_names]  # as they are: brackets in a class name are no markup
-    for name in names:
+    for name in class_names:
         table.add_column(name, justify="right")
-    for name, row in zip(names, counts, strict=True):
+    for name, row in zip(class_names, counts, strict=True):
         total = max(int(row.sum()), 1)
         table.add_row(name, *(f"{count} ({count / total:.0%})" for count in row))
     console = Console()

@@ -19,6 +19,7 @@ import firstlight
 from firstlight import config_files
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
+from firstlight.terminal_text import say
 
 TEMPLATE, SUFFIX = "project_template", ".template"
 PLACEHOLDERS = {"PROJECT_NAME": "{name}", "FIRSTLIGHT_VERSION": firstlight.__version__}
@@ -42,8 +43,8 @@ def main() -> None:
     if folder.exists() or folder.is_symlink():
         raise UserError(f"{name}: there is such a file or folder already; choose another name")
     create(folder)
-    print(f"The project is in {folder}/; README.md has all commands. To train it:")
-    print(f"  cd {folder}\n  {invocation('train')} task={name}")
+    say(f"The project is in {folder}/; README.md has all commands. To train it:")
+    say(f"  cd {folder}\n  {invocation('train')} task={name}")
 
 
 def check_name(name: str) -> None:

@@ -132,7 +132,7 @@ def _draw(
     """One map of (queries, keys) weights, on the same scale as all others."""
     style.tidy(axes)
     image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=highest, aspect="equal")
-    axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK)
+    axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
     size = min(max(cell * 72 / LINE, SMALLEST_TEXT), LARGEST_TEXT)
     step = int(np.ceil(size * LINE / 72 / cell - 1e-6))  # where all names would lie on each other, every second, third…
     for axis, names in ((axes.xaxis, keys), (axes.yaxis, queries)):

@@ -191,5 +191,5 @@ def _draw(
     bar = figure.colorbar(ScalarMappable(norm, colors), cax=bar_axes, orientation="horizontal", extend=extend)
     bar.outline.set_linewidth(style.THIN)
     style.tidy(bar_axes)
-    bar_axes.set_xlabel(label)
+    bar_axes.set_xlabel(label, parse_math=False)
     return figure

@@ -156,7 +156,7 @@ def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> 
     """Draw (classes, classes) values as an image with a colour bar from 0 to top."""
     style.tidy(axes)
     axes.spines[:].set_visible(False)
-    axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK)
+    axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
     image = axes.imshow(values, cmap=COLORS, norm=Normalize(0, top), aspect="auto")
     bar_axes = axes.inset_axes((1.03, 0, 0.035, 1))  # beside the image and exactly as high
     bar = axes.figure.colorbar(

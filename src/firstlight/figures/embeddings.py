@@ -101,7 +101,7 @@ def plot_embeddings(
         Line2D([], [], linestyle="none", marker=MARKERS[group % len(MARKERS)], color=_color(names, group))
         for group in present
     ]
-    figure.legend(
+    legend = figure.legend(
         handles,
         [names[group] for group in present],
         loc="outside lower center",
@@ -109,6 +109,8 @@ def plot_embeddings(
         frameon=False,
         fontsize=style.TICK_SIZE,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
     figure.draw_without_rendering()  # so that it is known where the points lie
     for axes, points in zip(grid, panels.values(), strict=False):
         _name_points(axes, np.asarray(points), tokens, colors)

@@ -57,10 +57,10 @@ def tidy(axes: Axes) -> None:
 
 
 def label_axes(axes: Axes, x: str, y: str, title: str = "") -> None:
-    """Tidy axes and write what they show, with the unit."""
+    """Tidy axes and write what they show, with the unit; a `$` in it is a `$`."""
     tidy(axes)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set_xlabel(x, parse_math=False)
+    axes.set_ylabel(y, parse_math=False)
     if title:
         axes.set_title(title, fontsize=TITLE_SIZE, color=INK, parse_math=False)
 

@@ -17,6 +17,8 @@ from firstlight.text.text_tokenizers import TextTokenizer, first_id
 
 log = logging.getLogger(__name__)
 
+MOST_TOKENS = 100_000_000  # a day of a fast network, and a text that fits into memory
+
 
 @dataclass(frozen=True)
 class Writing:
@@ -39,6 +41,8 @@ class Writing:
         """Raises UserError for a number that writes nothing."""
         if self.tokens < 1:
             raise UserError(f"tokens={self.tokens} must be at least 1")
+        if self.tokens > MOST_TOKENS:
+            raise UserError(f"tokens={self.tokens} must be at most {MOST_TOKENS:,}; continue a text by a prompt")
         if self.seed is not None and not 0 <= self.seed < 2**63:
             raise UserError(f"seed={self.seed} must be at least 0 and below 2^63")
         if self.window not in Window.__members__:

@@ -23,6 +23,7 @@ from firstlight.runs.evaluate import DataChanges
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, lower_is_better, write_atomically
 from firstlight.runs.launch import check, explained
 from firstlight.runs.resume import plain
+from firstlight.terminal_text import say
 
 TFIDF, NGRAMS = "tfidf", "ngrams"
 BASELINES = {  # by the data that training would use
@@ -135,7 +136,7 @@ def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> N
     if data.has_split("test"):
         record["metrics"] |= fitted.test()
     else:
-        print(f"{data.source.where} has no test split; nothing is reported on test")
+        say(f"{data.source.where} has no test split; nothing is reported on test")
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
 
 
@@ -220,15 +221,14 @@ def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:
     return choose(tried, key=lambda choice: tried[choice][metric])
 
 
-def say(name: str, choice: float, metrics: dict[str, float]) -> None:
+def say_choice(name: str, choice: float, metrics: dict[str, float]) -> None:
     """One line for a choice that was tried."""
-    print(f"{name}={choice:g}: {', '.join(f'{metric} {value:.4f}' for metric, value in metrics.items())}", flush=True)
+    say(f"{name}={choice:g}: {', '.join(f'{metric} {value:.4f}' for metric, value in metrics.items())}", flush=True)
 
 
 def report(folder: RunFolder, record: dict[str, Any]) -> None:
     """The metrics on the terminal, and where they are."""
-    from rich.console import Console
-
+    from firstlight.console import Console
     from firstlight.runs.terminal import as_typed, metrics_table
 
     (name, choice), *_ = record["chosen"].items()
@@ -240,4 +240,4 @@ def report(folder: RunFolder, record: dict[str, Any]) -> None:
     console.print(metrics_table(record["metrics"]))
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")
-    console.print(f"The baseline is in {as_typed(folder.path)}", soft_wrap=True, highlight=False)
+    console.print(f"The baseline is in {as_typed(folder.path)}", soft_wrap=True)

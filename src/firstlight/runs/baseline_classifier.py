@@ -13,8 +13,9 @@ from firstlight.data.options import Balance
 from firstlight.data.reviews import ReviewData
 from firstlight.errors import UserError
 from firstlight.lit.losses import classification_loss
-from firstlight.runs.baseline import SPLITS, Fitted, best_of, say
+from firstlight.runs.baseline import SPLITS, Fitted, best_of, say_choice
 from firstlight.runs.evaluate_classifier import classification_metrics, write_confusion_matrix
+from firstlight.terminal_text import say
 from firstlight.text.normalize import words
 from firstlight.text.tokenizers import NO_WORDS
 
@@ -38,7 +39,7 @@ def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
         sublinear_tf=True,
         max_features=min(MOST_FEATURES, MOST_WEIGHTS // data.num_classes),
     )
-    print(data.label_reading, flush=True)
+    say(data.label_reading, flush=True)
     texts = _texts(data, "train")
     if not any(map(words, texts)):
         raise UserError(NO_WORDS)
@@ -49,7 +50,7 @@ def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
         models[strength] = _new_regression(data, strength).fit(training, _targets(data, "train"))
         shares[strength] = _shares(models[strength], validation, data.num_classes)
         tried[strength] = _metrics(data, "val", shares[strength])
-        say("C", strength, tried[strength])
+        say_choice("C", strength, tried[strength])
     chosen = best_of(tried, metric)
     _draw(data, "val", shares[chosen], folder)
 

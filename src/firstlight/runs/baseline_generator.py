@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.streams import StreamData
-from firstlight.runs.baseline import Fitted, best_of, say
+from firstlight.runs.baseline import Fitted, best_of, say_choice
 from firstlight.text import ngrams
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def fit(data: StreamData, metric: str, _: Path) -> Fitted:
     tried = {}
     for order, losses in enumerate(ngrams.token_losses(training, validation, vocab_size, HIGHEST_ORDER), start=1):
         tried[order] = _metrics(data, "val", losses, validation)
-        say("order", order, tried[order])
+        say_choice("order", order, tried[order])
     chosen = best_of(tried, metric)
 
     def test() -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar
 
 from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.spelling import option
+from firstlight.terminal_text import prepare_streams, say
 
 STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
@@ -24,8 +25,10 @@ Result = TypeVar("Result")
 def run(main: Callable[[], Result]) -> Result:
     """Call main; end the process if it fails: 2 for a user's mistake, 1 for a crash, 128 + signal when interrupted.
 
-    The modules of the current folder can be imported, so that settings can name the user's own classes.
+    No text that is printed commands the terminal (terminal_text.py). The modules of the current folder can be
+    imported, so that settings can name the user's own classes.
     """
+    prepare_streams()
     make_importable(Path.cwd())
     return copy_context().run(_run, main)  # in which messages spell options as this command does
 
@@ -63,5 +66,5 @@ def make_importable(folder: Path) -> None:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print the message as one line on standard error and end the process."""
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    say("error: " + " ".join(message.split()), to=sys.stderr)
     sys.exit(exit_code)

@@ -10,6 +10,7 @@ from firstlight.errors import RunError, UserError
 from firstlight.invocation import install_command, parse
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.weights_and_biases import has_key
+from firstlight.terminal_text import say
 
 STEP = "trainer/global_step"  # the step of training; W&B's own counts what was logged
 COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "context length": "context_length"}
@@ -44,11 +45,11 @@ def main() -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, as_json(workspace))
     panels = sum(len(section.panels) for section in workspace.sections)
-    print(f"wrote {path}: {len(workspace.sections)} sections, {panels} panels")
+    say(f"wrote {path}: {len(workspace.sections)} sections, {panels} panels")
     if options.push:
-        print(f"W&B: pushed to {push(workspace)}")
+        say(f"W&B: pushed to {push(workspace)}")
     else:
-        print("--push puts it on W&B")
+        say("--push puts it on W&B")
 
 
 def build(project: str, entity: str) -> Any:

@@ -221,8 +221,9 @@ def print_results(
     notes: Sequence[str] = (),
 ) -> None:
     """The metrics, and where everything is. contents: what else lies there; notes: how the data was read."""
-    from rich.console import Console
     from rich.table import Table
+
+    from firstlight.console import Console
 
     table = Table()
     table.add_column("metric")

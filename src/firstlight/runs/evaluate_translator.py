@@ -20,6 +20,7 @@ from firstlight.runs.evaluate import (
 )
 from firstlight.runs.loaded_translator import LoadedTranslator
 from firstlight.runs.token_totals import TokenTotals
+from firstlight.terminal_text import say
 from firstlight.text.translation_scores import score
 
 
@@ -51,7 +52,7 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     rows_of_csv = zip(*columns.values(), strict=True)
     write_rows(folder / "translations.csv", [dict(zip(columns, values, strict=True)) for values in rows_of_csv])
     print_results(folder, translator, data.source, split, metrics, "All translations")
-    print(scores.signatures)
+    say(scores.signatures)
     return folder
 
 

@@ -1,6 +1,5 @@
 """Figures of what a run has learned and of what it was trained on, with a page that shows them all."""
 
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,6 +20,7 @@ from firstlight.runs.exploration.catalog import (
 )
 from firstlight.runs.folder import RunFolder, find_run
 from firstlight.runs.plain_yaml import read_config
+from firstlight.terminal_text import note, say
 
 if TYPE_CHECKING:
     from firstlight.runs.exploration.page import Page, Shown
@@ -162,7 +162,7 @@ def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> "list[Sho
     if failed and not page.shown:
         raise UserError(f"nothing can be drawn: {failed[0]}")
     for name, reason in page.left_out:
-        print(f"note: {name} is not drawn: {reason}", file=sys.stderr)
+        note(f"{name} is not drawn: {reason}")
     return page.shown
 
 
@@ -173,7 +173,7 @@ def finish(page: "Page") -> Path:
     if page.is_sample:
         from firstlight.runs.folder import SAMPLE_NOTE
 
-        print(SAMPLE_NOTE)
+        say(SAMPLE_NOTE)
     count = "1 figure is" if len(page.shown) == 1 else f"{len(page.shown)} figures are"
-    print(f"{count} in {page.folder}; to see all, open {path}")
+    say(f"{count} in {page.folder}; to see all, open {path}")
     return path

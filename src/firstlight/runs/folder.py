@@ -2,13 +2,14 @@
 
 import json
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from firstlight import locks
 from firstlight.errors import UserError
@@ -196,17 +197,33 @@ def find_run(name: str, log_dir: Path) -> RunFolder:
     return run
 
 
+def metrics_in(run: RunFolder) -> dict[str, Any]:
+    """The metrics of a run's record by name. Raises UserError where there is no record, or a broken one."""
+    metrics = run.read().get("metrics") or {}
+    if not isinstance(metrics, dict):
+        raise UserError(f"{run.metrics_file} is broken (metrics is not an object); the run must be trained again")
+    return metrics
+
+
+def is_finite(value: Any) -> TypeGuard[float]:
+    """Whether a value of a record is a number that can be compared: neither a text nor infinite nor NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+
+
 def _best_run(metric: str, log_dir: Path) -> RunFolder:
     scored, known = [], set[str]()
     for run in all_runs(log_dir):
         try:
-            metrics = run.read().get("metrics") or {}
+            metrics = metrics_in(run)
         except UserError as error:  # one damaged folder does not hide the others
             log.warning("best:%s passes over %s", metric, error)
             continue
         known.update(metrics)
-        if metric in metrics:
-            scored.append((metrics[metric], run))
+        value = metrics.get(metric)
+        if is_finite(value):
+            scored.append((value, run))
+        elif value is not None:
+            log.warning("best:%s passes over %s: it is %.40r there, which is no number", metric, run.path, value)
     if not scored:
         there_are = f"there are {', '.join(sorted(known))}" if known else f"there is no finished run below {log_dir}"
         raise UserError(f"best:{metric}: no run has this metric; {there_are}")

@@ -24,6 +24,7 @@ POINTS_PER_CURVE = 200
 POINTS_OF_ALL_RUNS = 60_000  # in the curves of one metric, so that a thousand runs are read in seconds
 IN_NUMBERS = b"0123456789+-.eE"
 LONGEST_TEXT = 4_000  # characters
+LARGEST = 2**1000  # of the whole numbers in a record; a float holds it
 PARTS_OF_A_RUN = ("checkpoints", "evaluate", "samples", "confusion_matrix", "wandb")  # no other run lies in these
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # as whole choices, such as trainer=cpu
@@ -158,6 +159,8 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
 
 def _part(record: dict[str, Any], key: str, *kinds: type) -> Any:
     value = record.get(key)
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        raise Damaged(f"metrics.json: {key} is a number of {len(str(abs(value)))} digits")
     if value is None or (isinstance(value, kinds) and not isinstance(value, bool)):
         return value
     raise Damaged(f"metrics.json: {key} is {str(value)[:40]!r}, of type {type(value).__name__}")
@@ -167,7 +170,8 @@ def metrics_of(record: dict[str, Any]) -> dict[str, float]:
     """The metrics of a record by name. Raises Damaged for one that is not a number."""
     metrics: dict[str, Any] = _part(record, "metrics", dict) or {}
     for name, value in metrics.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | None):
+        is_whole = isinstance(value, int) and abs(value) >= LARGEST
+        if isinstance(value, bool) or not isinstance(value, int | float | None) or is_whole:
             raise Damaged(f"metrics.json: {name} is {str(value)[:40]!r}, which is no number")
     return {name: float(value) for name, value in metrics.items() if value is not None}
 
@@ -268,7 +272,7 @@ def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[s
     lines, damage = _whole_lines(content)
     try:
         return curves_of(_parsed(lines, most), most), damage and f"{path.name}: {damage}"
-    except (TypeError, KeyError, ValueError) as error:
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
         broken = next((number for number, line in enumerate(lines, start=1) if not _is_moment(line)), None)
         where = f"line {broken} is broken" if broken else f"a metric is no number ({error})"
         return {}, f"{path.name}: {where}"
@@ -296,13 +300,15 @@ def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
 def _is_moment(line: bytes) -> bool:
     try:
         _moment(json.loads(line))
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, OverflowError):
         return False
     return True
 
 
 def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
-    """A curve of at most so many points for each metric. Raises TypeError, KeyError or ValueError for other lines."""
+    """A curve of at most so many points for each metric. Raises TypeError, KeyError, ValueError or
+    OverflowError for other lines.
+    """
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for line in lines:
         alike.setdefault(tuple(line), []).append(line)

@@ -1,7 +1,8 @@
 """What a trained generator writes, on the terminal as it is written."""
 
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,6 +11,7 @@ import tyro
 from firstlight.errors import UserError
 from firstlight.invocation import parse
 from firstlight.runs.chunks import chunks
+from firstlight.terminal_text import note, say, write_out
 
 if TYPE_CHECKING:
     from firstlight.lit.writing import Prompt, Writing
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 MARK = "*"
 SAMPLES_AT_ONCE = 256
+TOKENS_AT_ONCE = 2**24  # of all samples that are written together, whose texts are kept in memory
+MOST_SAMPLES = 1_000_000  # of 500 tokens a small network writes so many in a day
 
 
 @dataclass
@@ -57,6 +61,11 @@ def main() -> None:
     options = parse(GenerateOptions, "generate")
     if options.num_samples < 1:
         raise UserError(f"num_samples={options.num_samples} must be at least 1")
+    if options.num_samples > MOST_SAMPLES:
+        raise UserError(
+            f"num_samples={options.num_samples} must be at most {MOST_SAMPLES:,}; write the rest by another call, with "
+            "another --seed"
+        )
     from firstlight.lit.writing import Writing
     from firstlight.runs.load import load_generator
 
@@ -75,8 +84,8 @@ def main() -> None:
     notes = list(prompt.notes)
     if generator.data_source == "sample":
         notes.append("this run was trained on a GENERATED SAMPLE, not on real data")
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+    for each in notes:
+        note(each)
     if generator.separator_id is not None:
         write_documents(generator, prompt, writing, options.num_samples)
     elif options.num_samples == 1:
@@ -87,16 +96,17 @@ def main() -> None:
 
 def write_one(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing") -> None:
     """One text, each token as soon as there is one."""
-    print(prompt.text, end="", flush=True)
+    write_out(prompt.text, end="", flush=True)
     for pieces in generator.stream(prompt, 1, writing):
-        print(pieces[0], end="", flush=True)
-    print()
+        write_out(pieces[0], end="", flush=True)
+    write_out("")
 
 
 def write_many(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
     """Several texts, each under its number."""
     for number, text in enumerate(texts(generator, prompt, writing, num_samples), start=1):
-        print(f"--- {number}\n{text}")
+        say(f"--- {number}")
+        write_out(text, flush=True)
 
 
 def write_documents(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
@@ -104,18 +114,18 @@ def write_documents(generator: "LoadedGenerator", prompt: "Prompt", writing: "Wr
     known = generator.known_documents()
     for text in texts(generator, prompt, writing, num_samples):
         line = " ".join(text.split())
-        print(f"{line} {MARK}" if known and line and line not in known else line)
+        write_out(f"{line} {MARK}" if known and line and line not in known else line, flush=True)
     if known:
-        print(f"note: {MARK} not among the {len(known):,} of the training", file=sys.stderr)
+        note(f"{MARK} not among the {len(known):,} of the training")
 
 
-def texts(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> list[str]:
-    """The prompt and what follows, some hundred samples at a time."""
-    written: list[str] = []
-    for number, chunk in enumerate(chunks(range(num_samples), SAMPLES_AT_ONCE)):
-        seed = None if writing.seed is None else writing.seed + number
-        together = [prompt.text] * len(chunk)
+def texts(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> Iterator[str]:
+    """Yield the samples, each with its prompt; some hundred are written together, fewer if they are long."""
+    at_once = max(1, min(SAMPLES_AT_ONCE, TOKENS_AT_ONCE // writing.tokens))
+    for number, chunk in enumerate(chunks(range(num_samples), at_once)):
+        seed = None if writing.seed is None else (writing.seed + number) % 2**63
+        together = [StringIO() for _ in chunk]
         for pieces in generator.stream(prompt, len(chunk), replace(writing, seed=seed)):
-            together = [text + piece for text, piece in zip(together, pieces, strict=True)]
-        written += together
-    return written
+            for text, piece in zip(together, pieces, strict=True):
+                text.write(piece)
+        yield from (prompt.text + text.getvalue() for text in together)

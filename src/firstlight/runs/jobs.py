@@ -75,6 +75,7 @@ class Composer:
         typed = {key_of(argument) for argument in arguments}
         given = [f"{key}={value}" for key, value in params.items() if key not in typed]
         self.overrides = OverridesParser.create(config_loader=loader).parse_overrides(given + arguments)
+        check_sweep_name(config.sweep.name)
         self.sweep_name = config.sweep.name or name_of_sweep(self.overrides)
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
@@ -114,6 +115,12 @@ def choices(override: Override) -> list[str]:
             f"{override.input_line}: a grid takes lists, such as {key}=1,2; an interval is for hparams_search=optuna"
         )
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def check_sweep_name(name: str | None) -> None:
+    """Raise UserError for a name that is no folder below that of all sweeps."""
+    if name is not None and any(part in ("", ".", "..") for part in name.split("/")):
+        raise UserError(f"sweep.name={name}: must name a folder below <paths.log_dir>/sweeps, such as depths")
 
 
 def name_of_sweep(overrides: Sequence[Override]) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
-from rich.console import Console
 from rich.table import Table
 
+from firstlight.console import Console
 from firstlight.data.files import write_rows
 
 log = logging.getLogger(__name__)

@@ -35,11 +35,11 @@ from firstlight.runs.folder import RunFolder, find_run, lower_is_better
 from firstlight.runs.metric_names import check_metric
 from firstlight.runs.plain_yaml import read_config
 from firstlight.runs.targets import check_targets
+from firstlight.runs.trainer_checks import check_trainer
 from firstlight.text.options import TokenizerKind, VectorsKind
 
 WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
 COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
 
 
 def main() -> None:
@@ -138,9 +138,7 @@ def check(config: DictConfig) -> None:
             raise UserError(
                 f"{group}.{key}={value} differs from {key}={config[key]}; write {key}={value}, which all read"
             )
-    for key in WHOLE_NUMBERS:
-        if not isinstance(config.trainer.get(key), int | None):
-            raise UserError(f"trainer.{key}={config.trainer[key]} must be a whole number")
+    check_trainer(config)
     if config.threads is not None and config.threads < 1:
         raise UserError(f"threads={config.threads} must be at least 1, or null")
     if config.optimized_mode not in ("auto", "min", "max"):

@@ -14,6 +14,7 @@ import tyro
 from firstlight.errors import UserError
 from firstlight.invocation import install_command, parse
 from firstlight.runs.folder import find_run
+from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
     import uvicorn
@@ -52,7 +53,7 @@ def main() -> None:
     with listen(options.port) as listening:
         playground = load_all(folders, options.checkpoint)
         address = f"http://{HOST}:{listening.getsockname()[1]}"
-        print(f"{address} shows {', '.join(folders)}; Ctrl-C ends it", flush=True)
+        say(f"{address} shows {', '.join(folders)}; Ctrl-C ends it", flush=True)
         if options.browser:
             webbrowser.open(address)
         serve(server_of(playground), listening)
@@ -67,7 +68,7 @@ def listen(port: int | None) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port is free again once we have ended
         try:
             listening.bind((HOST, number))
-            listening.listen(100)
+            listening.listen()
         except OSError as error:
             listening.close()
             if error.errno == errno.EADDRINUSE and port is None:
@@ -95,13 +96,22 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
     """What answers. When it is to end, what is being written is broken off."""
     import uvicorn
 
-    class Server(uvicorn.Server):
+    from firstlight.runs.playgrounds import connections
+
+    class Server(connections.Server):
         def handle_exit(self, *signal: object) -> None:
             playground.stopping.set()
             super().handle_exit(*signal)  # type: ignore[arg-type]
 
     config = uvicorn.Config(
-        playground.app, log_level="warning", access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=3
+        playground.app,
+        http=connections.Connection,
+        ws="none",
+        lifespan="off",
+        backlog=connections.BACKLOG,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=3,
     )
     return Server(config)
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
+from firstlight.console import Console
 from firstlight.data.files import TEXT_COLUMN, Row, RowWriter, read_rows
 from firstlight.errors import UserError
 from firstlight.invocation import parse
+from firstlight.terminal_text import note, say, shown, write_out
 
 if TYPE_CHECKING:
     from firstlight.runs.loaded_classifier import LoadedClassifier
@@ -122,10 +123,10 @@ def answer(reader: "LoadedClassifier | LoadedTranslator", options: PredictOption
         if not text.strip():
             raise UserError(f"sentence {number} of --text is empty; write one, or leave it out")
     if options.attention is None:
-        print("\n".join(reader.translate_many(options.text, **search_of(options))))
+        write_out("\n".join(reader.translate_many(options.text, **search_of(options))))
         return
     written = reader.write(options.text[0], **search_of(options))
-    print(reader.tokenizers.target.decode(written))
+    write_out(reader.tokenizers.target.decode(written))
     draw_attention(reader, options.text[0], written, options.attention)
 
 
@@ -144,7 +145,7 @@ def draw_attention(translator: "LoadedTranslator", text: str, written: list[int]
         save(plot_attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path)
     except ValueError as error:
         raise UserError(f"--attention: {error}") from error
-    print(f"wrote {path}", file=sys.stderr)
+    say(f"wrote {path}", to=sys.stderr)
 
 
 def predictor(reader: "LoadedClassifier | LoadedTranslator", options: PredictOptions) -> tuple[list[str], Predictor]:
@@ -162,16 +163,16 @@ def predictor(reader: "LoadedClassifier | LoadedTranslator", options: PredictOpt
 def note_sample(reader: "LoadedClassifier | LoadedTranslator") -> None:
     """Say, beside every prediction, that a run has seen nothing but generated texts."""
     if reader.data_source == "sample":
-        print("note: this run was trained on a GENERATED SAMPLE, not on real data", file=sys.stderr)
+        note("this run was trained on a GENERATED SAMPLE, not on real data")
 
 
 def print_predictions(classifier: "LoadedClassifier", texts: list[str]) -> None:
     """One line for each text: the label, then the probability of every class."""
     for text, prediction in zip(texts, classifier.predict_many(texts), strict=True):
         if not classifier.tokenizer.encode(text):
-            print("note: no word; this is what the network says of an empty text", file=sys.stderr)
+            note("no word; this is what the network says of an empty text")
         shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
-        print(f"{prediction.label}  ({shares})")
+        write_out(f"{prediction.label}  ({shares})")
 
 
 def predict_file(
@@ -192,7 +193,7 @@ def predict_file(
             write(dict(zip(columns, [*values, *prediction], strict=True)))
             advance(1)
     if options.output is not None:
-        print(f"wrote {options.output}", file=sys.stderr)
+        say(f"wrote {options.output}", to=sys.stderr)
 
 
 def _text_of(row: Row, options: PredictOptions) -> str:
@@ -207,14 +208,18 @@ def _text_of(row: Row, options: PredictOptions) -> str:
 
 @contextmanager
 def _writer(output: Path | None, columns: list[str]) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that writes a row into the file, or as CSV to the terminal."""
+    """A function that writes a row into the file, or as CSV to standard output."""
     if output is None:
-        table = csv.DictWriter(sys.stdout, columns)
-        table.writeheader()
-        yield table.writerow
+        table = csv.writer(sys.stdout)
+        table.writerow(_cells(columns))
+        yield lambda row: table.writerow(_cells(row[name] for name in columns))
     else:
         with RowWriter(output, columns) as file:
             yield file.write
+
+
+def _cells(values: Iterable[Any]) -> list[Any]:
+    return [shown(value) if isinstance(value, str) else value for value in values]
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
+from firstlight.console import Console
 from firstlight.runs.folder import lower_is_better, read_history
 from firstlight.runs.jobs import Job, status_of
 from firstlight.runs.resume import plain
@@ -124,8 +124,8 @@ class Progress:
             step, value, seconds = now_of(job, record)
             shown = "" if value is None else f"{value:.4f}"
             table.add_row(job.name, status, "" if step is None else f"{step:,}", shown, shown_seconds(seconds))
-        more = [Text(f"and {len(rows) - room} more")] if len(rows) > room else []
-        return Group(Text(self.summary()), table, *more)
+        more = [f"and {len(rows) - room} more"] if len(rows) > room else []
+        return Group(self.summary(), table, *more)
 
 
 def metric_name(jobs: Sequence[Job]) -> str:

@@ -16,6 +16,7 @@ from firstlight.reports.rows import Run
 from firstlight.reports.table import Board, boards, not_counted, short_name
 from firstlight.runs.folder import SAMPLE_NOTE, lower_is_better, write_atomically
 from firstlight.runs.gather import found_runs
+from firstlight.terminal_text import say
 
 GROUPS_ON_TERMINAL = 20
 
@@ -45,7 +46,7 @@ def report(options: ReportOptions) -> Path:
     refuse_keys(options.group_by, runs)
     found = boards(runs, lower_is_better, options.metric, options.group_by)
     for run, why in not_counted(found, runs):
-        print(f"not counted: {options.folder / run.folder} ({run.status}): {why}", file=sys.stderr)
+        say(f"not counted: {options.folder / run.folder} ({run.status}): {why}", to=sys.stderr)
     title, notes = heading(options, runs, found)
     from firstlight.reports.page import page
 
@@ -104,13 +105,13 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board])
 
 def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
     """The best groups of each task on the terminal, how many runs do not count, and where the files are."""
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
+
+    from firstlight.console import Console
 
     console = Console()
     for board in found:
-        table = Table(title=Text(f"{board.name}: {text.direction(board)}"), title_justify="left")
+        table = Table(title=f"{board.name}: {text.direction(board)}", title_justify="left")
         table.add_column("rank", justify="right")
         table.add_column("group", overflow="fold", ratio=1)
         for header in ("seeds", "mean ± sd", "best", "parameters"):
@@ -118,11 +119,11 @@ def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
         for group in board.groups[:GROUPS_ON_TERMINAL]:
             cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
             numbers = (cell["seeds"], cell[board.metric or "metric"], cell["best"], cell["parameters"])
-            table.add_row(cell["rank"], Text(short_name(group.keys)), *numbers)
+            table.add_row(cell["rank"], short_name(group.keys), *numbers)
         console.print(table)
         if len(board.groups) > GROUPS_ON_TERMINAL:
             console.print(f"… and {len(board.groups) - GROUPS_ON_TERMINAL} more groups in the files")
     if any(run.is_sample for run in runs):
         console.print(SAMPLE_NOTE, style="bold")
     where = ", ".join(str(folder / name) for name in ("report.html", "report.md", "report.csv"))
-    console.print(f"The report is in {where}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"The report is in {where}", soft_wrap=True)

@@ -27,6 +27,7 @@ from firstlight.runs.identity import (
     NOT_PART_OF_A_RUN_IN_0_2,
 )
 from firstlight.runs.overrides import key_of, merged
+from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +54,14 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     if wish == "auto":
         folder = _unfinished_run(typed, config_dir, config_name)
         if folder is None:
-            print("resume=auto: there is no unfinished run of this configuration, so a new one starts")
+            say("resume=auto: there is no unfinished run of this configuration, so a new one starts")
             return
     else:
         folder = RunFolder(Path(wish))
         folder.read()
     wait_until_free(folder)
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
-        print(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
+        say(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
         sys.exit(0)
     foreign.refuse_links(folder.path)
     old = saved_overrides(folder, typed)
@@ -73,7 +74,7 @@ def wait_until_free(folder: RunFolder) -> None:
     """Wait some seconds for another process that trains the run of a folder. Raises UserError if it does not end."""
     if not folder.is_locked():
         return
-    print(f"{folder.path}: another process is training this run; waiting up to {SECONDS_TO_WAIT} s for its end")
+    say(f"{folder.path}: another process is training this run; waiting up to {SECONDS_TO_WAIT} s for its end")
     end = monotonic() + SECONDS_TO_WAIT
     while folder.is_locked():
         if monotonic() >= end:

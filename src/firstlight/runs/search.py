@@ -19,6 +19,7 @@ from firstlight.runs.jobs import Composer, Job, Sources, choices
 from firstlight.runs.launchers import is_one_by_one, jobs_at_a_time
 from firstlight.runs.progress import Progress, is_minimized, metric_of, show_results
 from firstlight.runs.sweep import LauncherOf, Runner, checked
+from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
@@ -128,9 +129,9 @@ class Space:
 
     def show(self, n_trials: int) -> None:
         """What dry_run=true says of a search."""
-        print(f"{n_trials} trials in {self.folder}, for the best {self.metric}; dry_run=true runs none")
+        say(f"{n_trials} trials in {self.folder}, for the best {self.metric}; dry_run=true runs none")
         for key, each in self.distributions.items():
-            print(f"  {key}: {each}")
+            say(f"  {key}: {each}")
 
 
 class Study:

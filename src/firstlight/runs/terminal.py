@@ -7,12 +7,12 @@ from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from firstlight.console import Console
 from firstlight.invocation import invocation
 from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
@@ -62,7 +62,7 @@ def report(folder: RunFolder, record: dict[str, Any], network: str) -> None:
     command, options = USES[network]
     next_steps = (f"{invocation('evaluate')} {where}", f"{invocation(command)} {where} {options}")
     for line in (f"The run is in {where}", *(f"  {step}" for step in next_steps)):
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(line, soft_wrap=True)
 
 
 def metrics_table(metrics: dict[str, float]) -> Table:

@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
-from firstlight.errors import Interrupted, UserError
+from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.lit.cards import refuse_other_state
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.networks.size import num_parameters
@@ -116,12 +116,18 @@ def _train(
             parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=start.path if start else None)
     except MisconfigurationException as error:
         raise UserError(f"trainer: {error}") from error
+    except ValueError as error:
+        if "`val_check_interval`" not in str(error):  # more than an epoch has batches
+            raise
+        raise UserError(f"trainer.val_check_interval={config.trainer.val_check_interval}: {error}") from error
     finally:
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
         if throughput := throughput_of(parts.trainer):
             record["seconds"]["fit_processor"] = round(throughput.processor_seconds, 2)
+    if config.train and not record["steps"]:
+        raise RunError("no step was trained; raise trainer.max_time or trainer.limit_train_batches")
     evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from firstlight.figures import style
 from firstlight.runs.exploration.catalog import Drawing, Drawn
 from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
+from firstlight.terminal_text import say
 
 NAME = "figures.html"
 HEAD = """<!doctype html>
@@ -77,7 +78,7 @@ class Page:
             for note in shown.notes:
                 about.setdefault(note, []).append(shown.name)
         for note, names in about.items():
-            print(f"note: {', '.join(names)}: {note}", file=sys.stderr)
+            say(f"note: {', '.join(names)}: {note}", to=sys.stderr)
 
     def write(self) -> Path:
         """Write the page; returns its path."""

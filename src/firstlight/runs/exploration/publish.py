@@ -8,6 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder
+from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
     from firstlight.runs.exploration.page import Shown
@@ -52,7 +53,7 @@ def _to_tensorboard(shown: "list[Shown]", folder: Path, step: int) -> None:
     with SummaryWriter(str(folder)) as writer:
         for figure in shown:
             writer.add_figure(f"{JOB_TYPE}/{figure.name}", figure.figure, step)
-    print(f"TensorBoard has them in {folder}")
+    say(f"TensorBoard has them in {folder}")
 
 
 def _to_wandb(
@@ -85,4 +86,4 @@ def _to_wandb(
         images = {f"{JOB_TYPE}/{each.name}": wandb.Image(str(each.image), caption=each.caption) for each in shown}
         run.log({**images, "trainer/global_step": step})
         is_offline, place = run.settings.mode == "offline", Path(run.dir).parent
-    print(f"W&B: kept offline; to upload it: wandb sync {place}" if is_offline else "W&B has them too")
+    say(f"W&B: kept offline; to upload it: wandb sync {place}" if is_offline else "W&B has them too")

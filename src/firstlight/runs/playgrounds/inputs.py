@@ -32,10 +32,13 @@ class Inputs:
         value = self._values.get(name)
         if value is None or value == "":
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or (isinstance(value, float) and not math.isfinite(value)):
             raise BadInputError(f"{name}={value!r} is not a number")
         if not low <= value <= high:
-            raise BadInputError(f"{name}={value:g} must lie between {low:g} and {high:g}")
+            is_short = isinstance(value, float) or abs(value) < 2**53
+            number = f"{name}={value:g}" if is_short else f"{name}, a number of {len(str(abs(value)))} digits,"
+            raise BadInputError(f"{number} must lie between {low:g} and {high:g}")
         return value
 
     def integer(self, name: str, low: int, high: int, default: int | None = None) -> int | None:

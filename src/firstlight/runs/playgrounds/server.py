@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -77,7 +77,12 @@ class Playground:
                 Route("/runs/{number:int}/write", self.write, methods=["POST"]),
             ],
             middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS), Middleware(_WithHeaders)],
-            exception_handlers={BadInputError: _bad_input, UserError: _refused, Exception: _broken},
+            exception_handlers={
+                BadInputError: _bad_input,
+                UserError: _refused,
+                ClientDisconnect: _gone,
+                Exception: _broken,
+            },
         )
 
     async def answer(self, request: Request) -> Response:
@@ -154,6 +159,11 @@ async def _bad_input(_: Request, error: Exception) -> Response:
 async def _refused(_: Request, error: Exception) -> Response:
     """What a run says of a text that it cannot read is an answer too."""
     return HTMLResponse(markup.notice(str(error)))
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """To whoever has left before the end of the request; nobody reads it."""
+    return Response(status_code=400)
 
 
 async def _broken(_: Request, __: Exception) -> Response:

@@ -1,0 +1,58 @@
+"""Checks of the trainer's keys, before anything heavy is imported."""
+
+from typing import Any
+
+from omegaconf import DictConfig
+
+from firstlight.errors import UserError
+
+WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
+AT_LEAST_ONE = ("accumulate_grad_batches", "check_val_every_n_epoch")
+TRAINS_NOTHING_AT_0 = ("max_epochs", "max_steps", "limit_train_batches")
+
+
+def check_trainer(config: DictConfig) -> None:
+    """Raise UserError for a number that Lightning divides by or trains nothing with, and for devices of a CPU."""
+    trainer = config.trainer
+    for key in WHOLE_NUMBERS:
+        if not isinstance(trainer.get(key), int | None):
+            raise UserError(f"trainer.{key}={trainer[key]} must be a whole number")
+    for key in AT_LEAST_ONE:
+        if is_number(trainer.get(key)) and trainer[key] < 1:
+            raise UserError(f"trainer.{key}={trainer[key]} must be at least 1")
+    interval = trainer.get("val_check_interval")
+    if is_number(interval) and interval <= 0:
+        raise UserError(
+            f"trainer.val_check_interval={interval} must be a share of an epoch above 0, or a number of batches of at "
+            "least 1; to train without validation, set trainer.limit_val_batches=0"
+        )
+    for key in TRAINS_NOTHING_AT_0:
+        if config.train and is_number(trainer.get(key)) and trainer[key] == 0:
+            raise UserError(
+                f"trainer.{key}=0 would train nothing; set a larger number, or train=false to train nothing"
+            )
+    check_devices(trainer)
+
+
+def check_devices(trainer: DictConfig) -> None:
+    """Raise UserError for several devices of a CPU, unless a strategy asks for several processes."""
+    devices = str(trainer.get("devices"))
+    if not devices.isdecimal() or int(devices) < 2 or str(trainer.get("strategy", "auto")) != "auto":
+        return
+    if trainer.get("accelerator") == "cpu" or (trainer.get("accelerator") == "auto" and not has_accelerator()):
+        raise UserError(
+            f"trainer.devices={devices}: a CPU is one device, and {devices} processes would share its cores; set "
+            f"threads= for the cores of one process, or use trainer=ddp_sim trainer.devices={devices}"
+        )
+
+
+def has_accelerator() -> bool:
+    """Whether this machine has a GPU that torch can use. Imports torch."""
+    import torch
+
+    return torch.cuda.is_available() or torch.backends.mps.is_available()
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,58 @@
+"""Numbers of the trainer that nobody can train with are refused before anything is imported."""
+
+import re
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from firstlight.errors import UserError
+from firstlight.runs import trainer_checks
+from firstlight.runs.trainer_checks import check_trainer
+
+DEFAULT = {"accelerator": "cpu", "devices": 1, "strategy": "auto", "max_epochs": 10, "max_steps": -1}
+
+
+def checked(*, train: bool = True, **trainer: Any) -> None:
+    check_trainer(OmegaConf.create({"train": train, "trainer": DEFAULT | trainer}))
+
+
+@pytest.mark.parametrize(
+    ("trainer", "message"),
+    [
+        ({"val_check_interval": 0}, "trainer.val_check_interval=0 must be a share of an epoch above 0, or a number"),
+        ({"val_check_interval": -0.5}, "trainer.val_check_interval=-0.5 must be a share"),
+        ({"check_val_every_n_epoch": 0}, "trainer.check_val_every_n_epoch=0 must be at least 1"),
+        ({"accumulate_grad_batches": 0}, "trainer.accumulate_grad_batches=0 must be at least 1"),
+        ({"max_steps": 0}, "trainer.max_steps=0 would train nothing; set a larger number, or train=false"),
+        ({"max_epochs": 0}, "trainer.max_epochs=0 would train nothing"),
+        ({"limit_train_batches": 0.0}, "trainer.limit_train_batches=0 would train nothing"),
+        ({"max_epochs": 1.5}, "trainer.max_epochs=1.5 must be a whole number"),
+        ({"devices": 5}, "trainer.devices=5: a CPU is one device, and 5 processes would share its cores; set threads="),
+        ({"devices": "5", "accelerator": "auto"}, "or use trainer=ddp_sim trainer.devices=5"),
+    ],
+)
+def test_what_trains_nothing_or_fails_is_refused(
+    trainer: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_checks, "has_accelerator", lambda: False)
+    with pytest.raises(UserError, match=re.escape(message)):
+        checked(**trainer)
+
+
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        {},
+        {"val_check_interval": 1, "check_val_every_n_epoch": None, "accumulate_grad_batches": 1},
+        {"val_check_interval": "00:05:00", "max_epochs": None},
+        {"train": False, "max_steps": 0, "max_epochs": 0, "limit_train_batches": 0},
+        {"devices": 5, "strategy": "ddp_fork"},
+        {"devices": "auto"},
+        {"devices": [0, 1], "accelerator": "gpu"},
+        {"devices": 5, "accelerator": "auto"},
+    ],
+)
+def test_what_can_be_trained_with_is_not_refused(trainer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer_checks, "has_accelerator", lambda: True)
+    checked(**trainer)

@@ -1,0 +1,110 @@
+"""Texts on a terminal: visible, whole, and without an effect on it."""
+
+import io
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from firstlight.console import Console
+from firstlight.terminal_text import Formatter, note, say, visible, write_out
+from tests_support import ROOT
+
+HOSTILE = "[red]\x1b]0;t\x07[/b] :smile: \x9b2J\u202e\udcff\r"
+SHOWN = r"[red]\x1b]0;t\x07[/b] :smile: \x9b2J\u202e\udcff\x0d"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (HOSTILE, SHOWN),
+        ("a\tb\nc", "a\tb\nc"),
+        ("café ＼ 日本語 \u200fعربي\u200f 👩\u200d💻", "café ＼ 日本語 \u200fعربي\u200f 👩\u200d💻"),
+        ("\x00\x7f\x85\u2066", "\\x00\\x7f\\x85\\u2066"),
+    ],
+)
+def test_what_can_be_read_remains_and_what_commands_is_an_escape(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_lines_for_people_are_always_visible(capsys: pytest.CaptureFixture[str]) -> None:
+    say(HOSTILE, 7)
+    note(HOSTILE)
+    assert capsys.readouterr() == (f"{SHOWN} 7\n", f"note: {SHOWN}\n")
+
+
+def test_a_result_is_visible_on_a_terminal_and_whole_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_terminal, expected in ((True, SHOWN), (False, HOSTILE)):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        monkeypatch.setattr(sys, "stdout", stream)
+        write_out(HOSTILE, end="")
+        assert stream.getvalue() == expected
+
+
+@pytest.mark.parametrize("wrap", [str, Text], ids=["str", "Text"])
+def test_a_console_shows_a_text_as_it_is(wrap: type) -> None:
+    table = Table(title=wrap(HOSTILE))
+    table.add_column(wrap(HOSTILE))
+    table.add_row(wrap(HOSTILE))
+    stream = io.StringIO()
+    console = Console(file=stream, width=200, force_terminal=True, color_system=None)
+    console.print(wrap(HOSTILE))
+    console.print(table)
+    assert stream.getvalue().count(SHOWN if wrap is str else r"[red]\x1b]0;t") == 4  # a Text leaves BEL and CR out
+    assert not set(stream.getvalue()) & set("\x1b\x07\x9b\u202e\udcff")
+
+
+def test_the_commands_of_a_console_itself_reach_the_terminal() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, color_system="standard", width=80)
+    console.show_cursor(False)
+    console.print("x\x1b", style="bold")
+    assert stream.getvalue() == "\x1b[?25l\x1b[1mx\\x1b\x1b[0m\n"
+    assert next(iter(console.render(Text("\x1b")))) == Segment("\\x1b")
+
+
+def test_a_log_line_and_its_traceback_are_visible() -> None:
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        record = logging.LogRecord("a", logging.ERROR, "b", 1, "c %s", (HOSTILE,), sys.exc_info())
+    lines = Formatter("%(message)s").format(record)
+    assert lines.startswith(f"c {SHOWN}\n")
+    assert lines.endswith(f"ValueError: {SHOWN}")
+
+
+PROGRAM = """
+import logging, warnings
+from firstlight.runs.command import run
+
+def main():
+    print("caf\\xe9 \\udcff")
+    logging.getLogger("a").warning("\\x1b]0;log")
+    warnings.warn("\\x1b]0;warning")
+    raise ZeroDivisionError("\\x1b]0;trace")
+
+run(main)
+"""
+
+
+@pytest.mark.parametrize(("encoding", "printed"), [("ascii", "caf\\xe9 \\udcff\n"), ("utf-8", "café \\udcff\n")])
+def test_no_character_fails_to_be_printed_and_none_of_a_library_commands(
+    encoding: str, printed: str, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    environ = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, env=environ, capture_output=True, check=False, timeout=60
+    )
+    assert done.stdout.decode() == printed
+    shown = done.stderr.decode()
+    assert "\x1b" not in shown
+    for text in ("log", "warning", "trace"):
+        assert f"\\x1b]0;{text}" in shown
