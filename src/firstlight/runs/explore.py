@@ -99,7 +99,9 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
     compared = None if other is None else load(str(other.path))
     subject = Subject(
-        loaded.config, loaded, compared, options.text, options.block, options.head, data_changes=options.data
+        *(loaded.config, loaded, compared, options.text, options.block, options.head),
+        data_changes=options.data,
+        log_dir=options.log_dir,
     )
     record = folder.read()
     page = Page(
