@@ -12,7 +12,7 @@ import tyro
 
 from firstlight.errors import UserError
 from firstlight.invocation import parse
-from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, refuse_links, write_atomically
 
 if TYPE_CHECKING:
     from firstlight.data.sources import Source
@@ -167,6 +167,7 @@ def results_folder(loaded: "Loaded", source: "AnySource", split: str, options: E
         other = options.data.path or options.data.source or "changed"
         readable = re.sub(r"[^A-Za-z0-9.-]+", "_", Path(other).stem)[:LONGEST_NAME]
         name = f"{readable}-{_digest(source, changes)}-{name}"
+    refuse_links(loaded.folder.path, "evaluate")
     folder = loaded.folder.path / "evaluate" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -19,7 +19,7 @@ from firstlight.runs.exploration.catalog import (
     choose,
     traits_of,
 )
-from firstlight.runs.folder import RunFolder, find_run
+from firstlight.runs.folder import RunFolder, find_run, refuse_links
 from firstlight.runs.plain_yaml import read_config
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def explore(options: ExploreOptions) -> Path:
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
+    refuse_links(folder.path, "" if options.log else "figures")
     config = config_of_network(folder)
     traits = traits_of(config, is_run=True)
     other = None if options.compare is None else find_run(options.compare, options.log_dir)
