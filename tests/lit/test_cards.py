@@ -48,7 +48,8 @@ def generator(folder: Path) -> Generation:
 def content_of(module: Any) -> Content:
     assert module.card is not None
     card = {"format": FORMAT, **copy.deepcopy(module.card)}
-    return {CARD: card, "state_dict": dict(module.state_dict()), "global_step": 3, "callbacks": {}}
+    training = {"global_step": 3, "epoch": 1, "loops": {}, "callbacks": {}, "optimizer_states": [], "lr_schedulers": []}
+    return {CARD: card, "state_dict": dict(module.state_dict()), **training}
 
 
 @pytest.fixture
@@ -190,6 +191,7 @@ def test_init_from_takes_no_weights_that_are_not_finite(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda content: content.pop("loops"), r"loops of the training is missing or broken"),
         (diverged, r"the weight network\.head\.outputs\.bias is not finite"),
         (weight(BIAS, torch.ones(7)), r"network\.head\.outputs\.bias is \(7,\) in the file"),
         (

@@ -482,3 +482,29 @@ def test_a_checkpoint_names_no_module_of_a_library(target: str, monkeypatch) -> 
     with pytest.raises(UserError, match=r"is not in the current folder|is not the name of a class"):
         network_of_card(card_naming(target))
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("module", "checkpoint"),
+    [
+        ("theirs", "theirs/run/checkpoints/best.ckpt"),  # unpacked below the current folder
+        ("theirs", "theirs/checkpoints/best.ckpt"),
+        ("theirs", "theirs/best.ckpt"),
+        (".", "checkpoints/best.ckpt"),  # the current folder is the run's
+    ],
+)
+def test_a_module_that_came_with_a_checkpoint_is_not_run(
+    tmp_path, named, monkeypatch, module: str, checkpoint: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path / "here")
+    name = f"came_along_{len(module)}_{len(checkpoint)}"
+    target = named(tmp_path / "here" / module, name)
+    target = target if module == "." else f"{module}.{target}"
+    with pytest.raises(UserError, match=r"lies beside the checkpoint, so its code is not run"):
+        network_of_card(card_naming(target), Path(checkpoint))
+    assert not Path("canary").exists()
+
+
+def test_the_main_module_is_no_network(tmp_path) -> None:
+    with pytest.raises(UserError, match="is not the name of a class"):
+        network_of_card(card_naming("__main__.Net"), tmp_path / "best.ckpt")

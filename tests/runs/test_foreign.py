@@ -12,7 +12,9 @@ import yaml
 
 from firstlight.errors import UserError
 from firstlight.runs import foreign
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import RunFolder, refuse_links
+from firstlight.runs.gather import newest_texts
+from firstlight.runs.overrides import merged
 from firstlight.runs.terminal import resume_command
 from tests_support import Scripts
 
@@ -160,7 +162,9 @@ def test_a_strangers_run_chooses_no_place_and_no_address(line: str, tmp_path: Pa
     folder = run_folder(tmp_path, line)
     with pytest.raises(UserError, match="a run's folder may not choose that"):
         foreign.kept_overrides(folder.overrides_file, [])
-    assert foreign.kept_overrides(folder.overrides_file, [line]) == []  # what is typed is the user's own
+    typed = [line.lstrip("+")]
+    old = foreign.kept_overrides(folder.overrides_file, typed)  # what is typed is the user's own, and replaces the line
+    assert merged(old, typed) == [line]
     assert foreign.to_type_again(folder.overrides_file) == [line]
 
 
@@ -189,12 +193,6 @@ def test_a_broken_command_line_is_one_line(content: str, tmp_path: Path) -> None
         foreign.kept_overrides(folder.overrides_file, [])
 
 
-def test_a_setting_that_is_added_or_removed_again_is_not_added_twice(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path, "+trainer.a=1", "~callbacks.progress", "+trainer.b=1", "seed=1")
-    typed = ["+trainer.a=2", "~callbacks.progress", "trainer.b=2"]
-    assert foreign.kept_overrides(folder.overrides_file, typed) == ["+trainer.b=1", "seed=1"]
-
-
 def test_a_refusal_of_code_needs_no_torch(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, CODE[0], "task=stars", "optimizer.lr=0.1")
     code = f"""
@@ -212,13 +210,40 @@ def test_a_link_out_of_the_run_is_refused_before_anything_is_written(scripts: Sc
     kept = scripts.folder / "kept.txt"
     kept.write_text("kept")
     (folder.path / "inner").symlink_to("metrics.json")
-    foreign.refuse_links(folder.path)
+    refuse_links(folder.path)
     (folder.path / "train.log").symlink_to(kept)
     done = scripts.run("train", f"resume={folder.path}")
     assert done.returncode == 2
     assert "train.log is a link to" in done.stderr
     assert done.stderr.count("\n") == 1
     assert kept.read_text() == "kept"
+
+
+@pytest.mark.parametrize("part", ["", "evaluate"])
+def test_a_part_of_a_run_that_leads_out_of_it_is_refused(part: str, tmp_path: Path) -> None:
+    folder, kept = tmp_path / "theirs", tmp_path / "kept"
+    kept.mkdir()
+    (folder / "evaluate").mkdir(parents=True)
+    (tmp_path / "by_link").symlink_to(folder)
+    (folder / "checkpoints").symlink_to(kept)
+    refuse_links(tmp_path / "by_link", "evaluate")  # where nothing else is written, a link may be the user's own
+    (folder / "evaluate" / "test").symlink_to(kept)
+    for run in (folder, tmp_path / "by_link"):
+        with pytest.raises(UserError, match=r"is a link to .*kept, outside the run"):
+            refuse_links(run, part)
+    (folder / "evaluate" / "test").unlink()
+    (folder / "evaluate").rmdir()
+    (folder / "evaluate").symlink_to(kept)
+    with pytest.raises(UserError, match=r"evaluate is a link to .*kept, outside the run"):
+        refuse_links(folder, "evaluate")
+
+
+def test_the_report_shows_no_text_that_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "theirs" / "samples").mkdir(parents=True)
+    (tmp_path / "theirs" / "samples" / "001.txt").write_text("written")
+    (tmp_path / "theirs" / "samples" / "002.txt").symlink_to(tmp_path / "secret")
+    assert newest_texts(tmp_path / "theirs" / "samples") == "written"
 
 
 def test_a_run_with_a_callback_of_ones_own_goes_on_by_the_line_that_it_prints(

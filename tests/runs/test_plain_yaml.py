@@ -56,8 +56,11 @@ def test_a_bomb_ends_neither_explore_nor_the_report(scripts: Scripts) -> None:
         (folder / "metrics.json").write_text(json.dumps(record))
         (folder / "config.yaml").write_text(BOMB)
         (folder / ".hydra" / "hydra.yaml").write_text("[" * 100_000)
-    done = scripts.run("explore", "two")
-    assert done.returncode == 2
-    assert "config.yaml is missing or broken" in done.stderr
-    assert done.stderr.count("\n") == 1
+    for content in (BOMB, "model: {pooling: mean}\ndata: {labels: stars}\n"):
+        (scripts.folder / "two" / "config.yaml").write_text(content)
+        done = scripts.run("explore", "two")
+        assert done.returncode == 2
+        assert "config.yaml is missing or broken" in done.stderr
+        assert done.stderr.count("\n") == 1
+    (scripts.folder / "two" / "config.yaml").write_text(BOMB)
     assert [run.keys.get("optimizer.lr") for run in gather(scripts.folder)] == [0.1, None]

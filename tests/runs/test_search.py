@@ -9,8 +9,10 @@ import signal
 import sqlite3
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import optuna
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -286,3 +288,27 @@ def test_an_interval_that_is_logarithmic_is_drawn_from_evenly_in_its_logarithm(t
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=3))
     values = [math.log10(study.ask({"key": drawn}).params["key"]) for _ in range(101)]
     assert -3.7 < sum(values) / len(values) < -2.3
+
+
+@pytest.mark.parametrize(
+    ("values", "is_refused"),
+    [
+        ({"dropout": 0.25, "model": "tiny"}, False),
+        ({"dropout": 0.25, "model": "tiny", "+callbacks.x": "{_target_: os.system, command: touch canary}"}, True),
+        ({"dropout": 0.25, "model": "../../elsewhere"}, True),
+        ({"dropout": 7.0, "model": "tiny"}, True),
+    ],
+)
+def test_a_study_that_somebody_else_has_filled_adds_nothing_to_the_command_line(
+    values: dict[str, Any], is_refused: bool
+) -> None:
+    study = optuna.create_study()
+    theirs = {
+        key: FloatDistribution(0, 9) if isinstance(value, float) else CategoricalDistribution([value])
+        for key, value in values.items()
+    }
+    study.add_trial(optuna.create_trial(params=values, distributions=theirs, value=1.0))
+    ours = {"dropout": FloatDistribution(0, 0.5), "model": CategoricalDistribution(["tiny", "small"])}
+    found: Any = SimpleNamespace(study=study, space=SimpleNamespace(distributions=ours), path=Path("study.db"))
+    with pytest.raises(UserError, match="not a value of this search") if is_refused else contextlib.nullcontext():
+        assert search.Study.values(found, 0) == values

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from firstlight.choices import accept_names, refuse_unknown
@@ -102,6 +103,7 @@ class ReviewOptions:
     def __post_init__(self) -> None:
         accept_names(self, "data.")
         self.tokenizer = tokenizer_options(self.tokenizer)
+        check_name(self.name)
         check_batches(self)
         check_rows(self)
         if self.tokenizer.kind is TokenizerKind.char:
@@ -147,6 +149,7 @@ class CharacterOptions:
     def __post_init__(self) -> None:
         accept_names(self, "data.")
         self.tokenizer = tokenizer_options(self.tokenizer)
+        check_name(self.name)
         check_batches(self)
         if not 0 < self.validation_fraction < 0.5:
             raise ValueError(f"data.validation_fraction={self.validation_fraction} must lie between 0 and 0.5")
@@ -200,6 +203,7 @@ class PairOptions:
     def __post_init__(self) -> None:
         accept_names(self, "data.")
         self.tokenizer = tokenizer_options(self.tokenizer)
+        check_name(self.name)
         check_batches(self)
         check_rows(self)
         if self.source_column == self.target_column:
@@ -258,6 +262,12 @@ def tokenizer_options(given: Any) -> TokenizerOptions:
     if isinstance(given, str | TokenizerKind):
         return TokenizerOptions(kind=given)  # type: ignore[arg-type]  # a name is accepted too
     return TokenizerOptions(**given) if isinstance(given, dict) else given
+
+
+def check_name(name: str | None) -> None:
+    """Raise ValueError for the name of a data set that leads out of the folder of data sets, or of the cache."""
+    if name is not None and (not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts):
+        raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")
 
 
 def check_rows(options: ReviewOptions | PairOptions) -> None:

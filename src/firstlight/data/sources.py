@@ -104,6 +104,8 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
             raise UserError(
                 f"data.source=local: there is no folder {options.name} below ${DATA_VARIABLE} or data/; set data.path"
             )
+    if not options.hub:
+        raise UserError("data.hub is not set, so there is nothing to download; set data.path")
     try:
         return _from_hub(options.hub, Path(options.cache_dir))
     except hub.HubUnreachableError as error:

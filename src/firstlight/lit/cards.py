@@ -24,6 +24,15 @@ OF_A_KIND: dict[str, dict[str, tuple[type, ...]]] = {
     "encoder_decoder": {"source_tokenizer": (str, type(None))},
 }
 
+OF_A_TRAINING: dict[str, type] = {  # what Lightning reads to go on
+    "global_step": int,
+    "epoch": int,
+    "loops": dict,
+    "callbacks": dict,
+    "optimizer_states": list,
+    "lr_schedulers": list,
+}
+
 
 def kind_of(card: dict[str, Any]) -> str:
     """What a checkpoint calls its kind of network."""
@@ -122,6 +131,9 @@ def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path
     Its weights must fit and be finite, and what it holds for callbacks must name no path with `..`: Lightning's own
     checkpoint callback deletes the files that are named there.
     """
+    for key, kind in OF_A_TRAINING.items():
+        if not isinstance(checkpoint.get(key), kind):
+            raise UserError(f"{path}: {key} of the training is missing or broken; {TRAIN_AGAIN}")
     weights = checkpoint["state_dict"]
     refuse_weights_larger_than_the_file(weights, path)
     refuse_other_shapes(module, weights, path)

@@ -12,7 +12,7 @@ import tyro
 
 from firstlight.errors import UserError
 from firstlight.invocation import parse
-from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, refuse_links, write_atomically
 
 if TYPE_CHECKING:
     from firstlight.data.sources import Source
@@ -109,13 +109,15 @@ def evaluate(options: EvaluateOptions) -> Path:
     return evaluate_translator(loaded, options)
 
 
-def changed_options(saved: dict[str, Any], node: type, changes: DataChanges) -> Any:
-    """The run's own data options, of a schema of config.py, with what the command line changes."""
-    from omegaconf import OmegaConf
+def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log_dir: Path) -> Any:
+    """The run's own data options, of a class of data/options.py, with what the command line changes.
 
+    log_dir: of the command line; the cache is below it.
+    """
     from firstlight.data.options import Labels, Preparation, SourceKind
+    from firstlight.runs.card_data import options_of_card
 
-    options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(node), saved))
+    options = options_of_card(saved, kind, log_dir / "cache", path=changes.path, source=changes.source)
     changed = given(changes)
     for name in changed.keys() - vars(options).keys():
         raise UserError(f"data.{name} means nothing to this kind of run; leave it out")
@@ -136,8 +138,12 @@ def changed_options(saved: dict[str, Any], node: type, changes: DataChanges) -> 
 
 
 def refuse_other_data(loaded: "Loaded", source: "AnySource", changes: DataChanges) -> None:
-    """Raise UserError if the run's own data was meant and something else was found, such as the sample."""
-    if not given(changes) and source.fingerprint != loaded.data_fingerprint:
+    """Raise UserError if the run's own data was meant and something else was found, such as the sample.
+
+    A file that the checkpoint alone names is read for nothing else than this comparison unless it is the run's own.
+    """
+    is_of_the_card = source.kind.value == "local" and changes.path is None and changes.source is None
+    if (is_of_the_card or not given(changes)) and source.fingerprint != loaded.data_fingerprint:
         raise UserError(
             f"the run was trained on other data than {source.where}, which is what was found here; "
             f"set FIRSTLIGHT_DATA as in training, or name the data by data.path or data.source"
@@ -169,6 +175,7 @@ def results_folder(loaded: "Loaded", source: "AnySource", split: str, options: E
         other = options.data.path or options.data.source or "changed"
         readable = re.sub(r"[^A-Za-z0-9.-]+", "_", Path(other).stem)[:LONGEST_NAME]
         name = f"{readable}-{_digest(source, changes)}-{name}"
+    refuse_links(loaded.folder.path, "evaluate")
     folder = loaded.folder.path / "evaluate" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder

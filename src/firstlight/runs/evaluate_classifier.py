@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torchmetrics.functional import mean_absolute_error
 from torchmetrics.functional.classification import multiclass_accuracy, multiclass_f1_score
 
-from firstlight.config import ReviewDataNode
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.files import write_rows
@@ -58,7 +57,9 @@ class Judged:
 
 def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) -> Path:
     """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
-    data_options: ReviewOptions = changed_options(classifier.config["data"], ReviewDataNode, options.data)
+    data_options: ReviewOptions = changed_options(
+        classifier.config["data"], ReviewOptions, options.data, options.log_dir
+    )
     only_split = "train" if options.data.path is None else "test"
     source = find_source(data_options, sample=data_options.sample.value, only_split=only_split)
     refuse_other_data(classifier, source, options.data)

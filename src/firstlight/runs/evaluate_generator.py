@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from firstlight.config import CharacterDataNode, ReviewDataNode
+from firstlight.data.options import CharacterOptions, ReviewOptions
 from firstlight.data.streams import CharacterData, ReviewTextData, StreamData
 from firstlight.data.windows import EveryWindow, Stream, WindowBatch
 from firstlight.errors import UserError
@@ -27,7 +27,6 @@ WHOLE = "whole"  # what another text is called, of which all is measured
 def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> Path:
     """Measure a split, or all of another text, write the metrics below the run's folder; returns where they are."""
     data = open_data(generator, options)
-    refuse_other_data(generator, data.source, options.data)
     split: str = options.split or ("test" if data.has_split("test") else "validation")
     if options.split is None and options.data.path is not None:
         split = WHOLE
@@ -43,14 +42,13 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
 
 
 def open_data(generator: LoadedGenerator, options: EvaluateOptions) -> StreamData:
-    """The run's data, or other data, in the vocabulary of the run."""
+    """The run's data, or other data, in the vocabulary of the run. Raises UserError for other data unasked."""
     saved = generator.config["data"]
-    node, data_class = (
-        (CharacterDataNode, CharacterData) if "preparation" in saved else (ReviewDataNode, ReviewTextData)
-    )
-    changed = vars(changed_options(saved, node, options.data))
-    data: StreamData = data_class(**{name: value for name, value in changed.items() if name != "_target_"})
+    node, data_class = (CharacterOptions, CharacterData) if "preparation" in saved else (ReviewOptions, ReviewTextData)
+    changed = vars(changed_options(saved, node, options.data, options.log_dir))
+    data: StreamData = data_class(**changed)
     data.reader = generator.tokenizer
+    refuse_other_data(generator, data.source, options.data)
     data.setup("test")
     return data
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import torch
 
-from firstlight.config import PairDataNode
 from firstlight.data.cuts import Cuts
 from firstlight.data.files import write_rows
+from firstlight.data.options import PairOptions
 from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.runs.evaluate import (
@@ -30,7 +30,6 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     length_penalty = translator.length_penalty if options.length_penalty is None else options.length_penalty
     translator.search(beam_size, length_penalty)
     data = open_data(translator, options)
-    refuse_other_data(translator, data.source, options.data)
     split: str = options.split or ("test" if data.has_split("test") else "validation")
     refuse_split(data.source, split, options)
     rows = data.rows(split)
@@ -57,11 +56,12 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
 
 
 def open_data(translator: LoadedTranslator, options: EvaluateOptions) -> PairData:
-    """The run's pairs, or others, in the vocabularies of the run."""
-    changed = vars(changed_options(translator.config["data"], PairDataNode, options.data))
-    data = PairData(**{name: value for name, value in changed.items() if name != "_target_"})
+    """The run's pairs, or others, in the vocabularies of the run. Raises UserError for other pairs unasked."""
+    changed = vars(changed_options(translator.config["data"], PairOptions, options.data, options.log_dir))
+    data = PairData(**changed)
     data.reader = translator.tokenizers
     data.only_split = "train" if options.data.path is None else "test"
+    refuse_other_data(translator, data.source, options.data)
     data.setup("test")
     return data
 

@@ -18,7 +18,7 @@ from firstlight.runs.exploration.catalog import (
     choose,
     traits_of,
 )
-from firstlight.runs.folder import RunFolder, find_run
+from firstlight.runs.folder import RunFolder, find_run, refuse_links
 from firstlight.runs.plain_yaml import read_config
 from firstlight.terminal_text import note, say
 
@@ -79,8 +79,12 @@ def explore(options: ExploreOptions) -> Path:
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
+    refuse_links(folder.path, "" if options.log else "figures")
     config = config_of_network(folder)
-    traits = traits_of(config, is_run=True)
+    try:
+        traits = traits_of(config, is_run=True)
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{folder.config_file} is missing or broken ({error}); train the run again") from error
     other = None if options.compare is None else find_run(options.compare, options.log_dir)
     if other is not None:
         if other.path.resolve() == folder.path.resolve():
@@ -97,9 +101,15 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     from firstlight.runs.load import load
 
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
+    if loaded.kind != kind:
+        raise UserError(
+            f"{folder.config_file} describes a {kind}, and the checkpoint is a {loaded.kind}'s; restore one"
+        )
     compared = None if other is None else load(str(other.path))
     subject = Subject(
-        loaded.config, loaded, compared, options.text, options.block, options.head, data_changes=options.data
+        *(loaded.config, loaded, compared, options.text, options.block, options.head),
+        data_changes=options.data,
+        log_dir=options.log_dir,
     )
     record = folder.read()
     page = Page(

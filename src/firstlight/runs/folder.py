@@ -155,6 +155,18 @@ def locked(folder: Path, what_for: str) -> Iterator[None]:
         locks.release(lock)
 
 
+def refuse_links(folder: Path, part: str = "") -> None:
+    """Raise UserError for a link in a run's folder, or in a part of it, that leads out of the folder.
+
+    What is written there would go elsewhere, and a stranger may have made it.
+    """
+    real, start = folder.resolve(), folder / part
+    found = [start, *(Path(where) / name for where, names, files in os.walk(start) for name in (*names, *files))]
+    for path in found:
+        if path.is_symlink() and path != folder and not path.resolve().is_relative_to(real):
+            raise UserError(f"{path} is a link to {path.readlink()}, outside the run; replace it by what it names")
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a text file under a temporary name and rename it, so that nobody ever reads half of it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")

@@ -4,7 +4,6 @@ A line may choose among the configuration files, and set numbers, names and the 
 place to write, an address, or an interpolation. What is typed again on this command line is the user's own.
 """
 
-import os
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
@@ -18,6 +17,7 @@ from hydra.errors import HydraException
 
 from firstlight import config_files
 from firstlight.errors import UserError
+from firstlight.runs.overrides import key_of
 from firstlight.runs.plain_yaml import read_yaml
 from firstlight.runs.targets import TARGET
 
@@ -102,25 +102,20 @@ class Refusal(NamedTuple):
 
 
 def kept_overrides(file: Path, typed: Sequence[str]) -> list[str]:
-    """Return the lines of a run's overrides.yaml that a resumed run is composed of, before what is typed.
+    """Return the lines of a run's overrides.yaml that a resumed run is composed of, with what is typed in their place.
 
-    Lines that say where things are written are left out, and so is a line that is typed again. Raises UserError for a
-    line that names code, a place, an address or an interpolation, with what to type to allow it.
+    Lines that say where things are written are left out. Raises UserError for a line that names code, a place, an
+    address or an interpolation, with what to type to allow it; `overrides.merged` replaces a line that is typed again.
     """
-    lines = [line for line in saved_lines(file) if line not in typed]
-    wrong = refused(lines, {_key(argument) for argument in typed})
+    lines, typed_keys = saved_lines(file), {key_of(argument) for argument in typed}
+    wrong = refused(lines, typed_keys)
     if wrong:
         again = " ".join(shlex.quote(each.line) for each in wrong)
         raise UserError(
             f"{file}: {wrong[0].what} {wrong[0].why}; a run's folder may not choose that. "
             f"If it is your own, type it again: {again}"
         )
-    operators = {(_key(argument), _operator(argument)) for argument in typed}
-    return [
-        line
-        for line in lines
-        if not _is_left_out(line) and (_key(line), _operator(line)) not in operators and not _refusals(line)
-    ]
+    return [line for line in lines if not _is_left_out(line)]
 
 
 def to_type_again(file: Path) -> list[str]:
@@ -147,17 +142,8 @@ def saved_lines(file: Path) -> list[str]:
 def refused(lines: Sequence[str], typed: Collection[str]) -> list[Refusal]:
     """Return what is wrong with the lines. typed: the keys that the command line sets, by which it allows them."""
     return [
-        refusal for line in lines if not _is_left_out(line) and _key(line) not in typed for refusal in _refusals(line)
+        refusal for line in lines if not _is_left_out(line) and key_of(line) not in typed for refusal in _refusals(line)
     ]
-
-
-def refuse_links(folder: Path) -> None:
-    """Raise UserError for a link in a run's folder that leads out of it: what is written there would go elsewhere."""
-    real = folder.resolve()
-    for where, names, files in os.walk(folder):
-        for path in (Path(where) / name for name in [*names, *files]):
-            if path.is_symlink() and not path.resolve().is_relative_to(real):
-                raise UserError(f"{path} is a link to {path.readlink()}, outside the run; replace it by what it names")
 
 
 def _refusals(line: str) -> list[Refusal]:
@@ -243,7 +229,7 @@ def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_left_out(line: str) -> bool:
-    key = _key(line)
+    key = key_of(line)
     return re.split(r"[./]", key)[0] in LEFT_OUT or key in LEFT_OUT_OF_DATA
 
 
@@ -253,11 +239,3 @@ def _is_group(key: str) -> bool:
 
 def _parsed(line: str) -> Override:
     return OverridesParser.create().parse_override(line)
-
-
-def _key(argument: str) -> str:
-    return argument.partition("=")[0].lstrip("+~")
-
-
-def _operator(argument: str) -> str:
-    return argument[: len(argument) - len(argument.lstrip("+~"))]

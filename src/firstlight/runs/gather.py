@@ -361,7 +361,8 @@ def read_confusion(path: Path) -> Confusion | None:
 
 def newest_texts(folder: Path) -> str | None:
     """What a generator or translator wrote last, or its beginning; None where there is nothing."""
-    files = sorted(folder.glob("[0-9]*.txt"))  # by their step
+    run = folder.parent.resolve()  # a link may lead to a file that is nobody's business
+    files = [file for file in sorted(folder.glob("[0-9]*.txt")) if file.resolve().is_relative_to(run)]  # by their step
     if not files:
         return None
     text = files[-1].read_text(encoding="utf-8", errors="replace").strip("\n")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -101,8 +101,10 @@ class LoadedTranslator(LoadedRun):
 
         >>> run.length_penalty
         """
-        callbacks = self.config.get("callbacks") or {}
-        return float((callbacks.get("translations") or {}).get("length_penalty", 1.0))
+        node: Any = self.config
+        for key in ("callbacks", "translations", "length_penalty"):
+            node = node.get(key) if isinstance(node, dict) else None
+        return float(node) if isinstance(node, int | float) else 1.0
 
     def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
         """Return the ids of the translation of one sentence, without the marks of its beginning and end.

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight import config_files
 from firstlight.errors import UserError
 from firstlight.runs import foreign
-from firstlight.runs.folder import RunFolder
+from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import (
     FIXED_OF_TRAINER,
     FREE_OPTIONS,
@@ -63,7 +63,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
         say(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
         sys.exit(0)
-    foreign.refuse_links(folder.path)
+    refuse_links(folder.path)
     old = saved_overrides(folder, typed)
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())

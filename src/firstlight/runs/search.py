@@ -170,8 +170,16 @@ class Study:
         return [trial.number for trial in self.study.get_trials(deepcopy=False, states=(TrialState.FAIL,))]
 
     def values(self, number: int) -> dict[str, Any]:
-        """What a trial tries."""
-        return dict(self.study.get_trials(deepcopy=False)[number].params)
+        """What a trial tries. Raises UserError for what is not in the space of this command line.
+
+        The values become overrides, and the file may be a stranger's.
+        """
+        values = dict(self.study.get_trials(deepcopy=False)[number].params)
+        space = self.space.distributions
+        for key, value in values.items():
+            if not (key in space and is_in(space[key], value)):
+                raise UserError(f"{self.path}: trial {number} has {key}={value}, not a value of this search; move it")
+        return values
 
     def batches(self, n_trials: int, at_a_time: int) -> Iterator[list[int]]:
         """The numbers of the trials to run next: those that were interrupted, then new ones until there are enough."""
@@ -215,6 +223,14 @@ class Study:
         content = {"metric": self.space.metric, "value": best.value, "values": best.params, "run": str(folder)}
         write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
         log.info("The best trial: %s %.4f with %s, in %s", self.space.metric, best.value, name, folder)
+
+
+def is_in(space: Any, value: Any) -> bool:
+    """Whether a distribution of Optuna's has a value."""
+    try:
+        return bool(space._contains(space.to_internal_repr(value)))
+    except ValueError:
+        return False
 
 
 def distribution(override: Override) -> Any:

@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
 from firstlight.runs import resume
-from firstlight.runs.folder import locked
+from firstlight.runs.folder import locked, refuse_links
 from firstlight.runs.jobs import Composer, Job, Sources, refuse_other_sweep
 from firstlight.runs.launchers import check_gpus, is_one_by_one
 from firstlight.runs.progress import Progress, metric_of, show_plan, show_results
@@ -64,6 +64,7 @@ class Runner:
     def __init__(self, config: DictConfig, folder: Path, launcher_of: LauncherOf) -> None:
         """folder: of the sweep; it is made."""
         folder.mkdir(parents=True, exist_ok=True)
+        refuse_links(folder)
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
         self.config, self.folder = config, folder
         self.errors: dict[Path, str] = {}

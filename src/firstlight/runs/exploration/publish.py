@@ -1,5 +1,6 @@
 """The figures of an exploration in the loggers that the run was trained with."""
 
+import json
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,9 +43,17 @@ def publish(
     loggers = loggers_of(config)
     step = record.get("steps") or 0
     if TENSORBOARD in loggers:
-        _to_tensorboard(shown, folder.path / str(loggers[TENSORBOARD].get("name") or ""), step)
+        _to_tensorboard(shown, _below(folder.path, str(loggers[TENSORBOARD].get("name") or "")), step)
     if WANDB in loggers:
         _to_wandb(shown, config, record, folder, step, is_sample=is_sample)
+
+
+def _below(folder: Path, name: str) -> Path:
+    """A folder in the run's. Raises UserError for a name that leads out of it, which only a changed file has."""
+    place = folder / name
+    if not place.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"--log: logger.tensorboard.name={name} in {folder} leads out of the run; correct config.yaml")
+    return place
 
 
 def _to_tensorboard(shown: "list[Shown]", folder: Path, step: int) -> None:
@@ -65,6 +74,8 @@ def _to_wandb(
     *,
     is_sample: bool,
 ) -> None:
+    if "${" in json.dumps(config, default=str):
+        raise UserError(f"--log: {folder.config_file} has an interpolation, which no run writes; correct it")
     import wandb
 
     from firstlight.runs.weights_and_biases import logger_options

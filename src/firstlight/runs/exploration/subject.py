@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from hydra.utils import instantiate
 from numpy.typing import NDArray
 
-from firstlight.config import ReviewDataNode
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.pairs import PairData
@@ -62,6 +62,7 @@ class Subject:
     head: int | None = None
     data_changes: DataChanges = field(default_factory=DataChanges)
     data_node: Any = None  # of a task without a run
+    log_dir: Path = Path("logs")  # below which the cache is
     _parts: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -166,7 +167,7 @@ class Subject:
 
     def _open_reviews(self) -> Reviews:
         saved = self.config["data"]
-        options: ReviewOptions = changed_options(saved, ReviewDataNode, self.data_changes)
+        options: ReviewOptions = changed_options(saved, ReviewOptions, self.data_changes, self.log_dir)
         source = find_source(options, sample=options.sample.value)
         if isinstance(self.loaded, LoadedClassifier):
             refuse_other_data(self.loaded, source, self.data_changes)
@@ -180,19 +181,15 @@ class Subject:
         return Reviews(source, options, encoded)
 
     def _open_stream(self) -> StreamData:
-        options = EvaluateOptions("", data=self.data_changes)
+        options = EvaluateOptions("", data=self.data_changes, log_dir=self.log_dir)
         if isinstance(self.loaded, LoadedGenerator):
-            data = evaluate_generator.open_data(self.loaded, options)
-            refuse_other_data(self.loaded, data.source, self.data_changes)
-            return data
+            return evaluate_generator.open_data(self.loaded, options)
         return self._of_task()
 
     def _open_pairs(self) -> PairData:
-        options = EvaluateOptions("", data=self.data_changes)
+        options = EvaluateOptions("", data=self.data_changes, log_dir=self.log_dir)
         if isinstance(self.loaded, LoadedTranslator):
-            data = evaluate_translator.open_data(self.loaded, options)
-            refuse_other_data(self.loaded, data.source, self.data_changes)
-            return data
+            return evaluate_translator.open_data(self.loaded, options)
         return self._of_task()
 
     def _of_task(self) -> Any:
