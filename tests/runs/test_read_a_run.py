@@ -20,6 +20,12 @@ from tests_support import Scripts
 Trained = Callable[[str], Path]
 
 
+@pytest.fixture
+def runs(trained: Trained) -> dict[str, Path]:
+    """Two runs that are trained before the test begins, since a training replaces the handlers of the log."""
+    return {task: trained(task) for task in ("sentiment", "stars")}
+
+
 def test_a_prediction_is_the_label_and_the_probabilities(trained: Trained, scripts: Scripts) -> None:
     texts = ["It's great, (really)! 5/5: café", "Bad"]
     done = scripts.run_alone("predict", str(trained("sentiment")), "--text", *texts, fresh=True)
@@ -106,8 +112,8 @@ def test_a_mistake_in_predict_is_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_texts_beyond_the_context_are_cut_and_counted(trained: Trained, caplog: pytest.LogCaptureFixture) -> None:
-    run = firstlight.load(trained("sentiment"))
+def test_texts_beyond_the_context_are_cut_and_counted(runs: dict[str, Path], caplog: pytest.LogCaptureFixture) -> None:
+    run = firstlight.load(runs["sentiment"])
     long = " ".join(["good"] * 23)
     expected = run.predict(long)
     assert caplog.messages == []
@@ -120,10 +126,9 @@ def test_texts_beyond_the_context_are_cut_and_counted(trained: Trained, caplog: 
 
 
 def test_an_evaluation_repeats_the_numbers_of_the_run(
-    trained: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for task in ("sentiment", "stars"):
-        run = trained(task)
+    for task, run in runs.items():
         expected = json.loads((run / "metrics.json").read_text())["metrics"]
         done = scripts.run("evaluate", str(run))
         assert done.returncode == 0, done.stderr
@@ -180,9 +185,9 @@ def test_labels_0_and_1_of_other_data_are_negative_and_positive(trained: Trained
 
 
 def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
-    trained: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = tmp_copy(trained("sentiment"), scripts.folder)
+    run = tmp_copy(runs["sentiment"], scripts.folder)
     (scripts.folder / "mine.csv").write_text("text,label\nbad,1\ngood,2\n")
     asked = ["evaluate", str(run), "--data.path", "mine.csv"]
     done = scripts.run(*asked)
@@ -197,7 +202,7 @@ def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
         assert done.returncode == 0, done.stderr
         assert line in done.stdout
     assert "mine.csv, test split: no row is positive" in caplog.text
-    done = scripts.run("evaluate", str(trained("stars")), "--data.path", "mine.csv", "--data.labels", "classes")
+    done = scripts.run("evaluate", str(runs["stars"]), "--data.path", "mine.csv", "--data.labels", "classes")
     assert done.returncode == 2
     assert "--data.labels classes: the run predicts stars; leave it out" in done.stderr
 

@@ -489,7 +489,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
     [
         (["--beam-size", "0"], "beam_size=0 must be at least 1"),
         (["--data.source-column", "fr"], "fr"),
-        (["--data.source-column", "de"], "data.source_column and data.target_column are both de"),
+        (["--data.source-column", "de"], "--data.source-column and --data.target-column are both de"),
         (["--data.text-column", "en"], "--data.text-column means nothing to this kind of run"),
         (["--context-length", "7"], "--context-length is for generators"),
         (["--data.path", "nowhere.jsonl"], "nowhere.jsonl"),
