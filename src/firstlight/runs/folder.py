@@ -58,6 +58,11 @@ class RunFolder:
         return self.path / "training_documents.txt"
 
     @property
+    def wandb_id_file(self) -> Path:
+        """What W&B calls this run, so that it is the same one when it goes on."""
+        return self.path / "wandb_id.txt"
+
+    @property
     def best_checkpoint(self) -> Path:
         return self.path / "checkpoints" / "best.ckpt"
 
