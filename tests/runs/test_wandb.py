@@ -140,8 +140,10 @@ def test_a_run_keeps_its_id_in_its_folder(key, tmp_path, monkeypatch) -> None:
     assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), node) == first
     another = weights_and_biases.identity(folder_config(tmp_path, resumed=False), node)
     assert another["id"] != first["id"]
-    (tmp_path / "wandb_id.txt").write_text("../../elsewhere")
-    assert re.fullmatch("[a-z0-9]{8}", weights_and_biases.identity(folder_config(tmp_path, resumed=True), node)["id"])
+    for broken in (b"../../elsewhere", b"\xff\xfe", b""):
+        (tmp_path / "wandb_id.txt").write_bytes(broken)
+        given = weights_and_biases.identity(folder_config(tmp_path, resumed=True), node)
+        assert re.fullmatch("[a-z0-9]{8}", given["id"])
     assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), OmegaConf.create({"id": "mine"})) == {}
     monkeypatch.setenv("WANDB_RUN_ID", "anagents")
     assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), node) == {}

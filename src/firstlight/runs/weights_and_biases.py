@@ -49,7 +49,7 @@ def identity(config: DictConfig, node: DictConfig) -> dict[str, str]:
     if os.environ.get("WANDB_RUN_ID") or node.get("id") or node.get("version"):
         return {}
     file = RunFolder(Path(config.paths.output_dir)).wandb_id_file
-    kept = file.read_text(encoding="utf-8").strip() if config.resume and file.is_file() else ""
+    kept = file.read_text(encoding="utf-8", errors="replace").strip() if config.resume and file.is_file() else ""
     if ID.fullmatch(kept):
         return {"id": kept, "resume": "allow"}
     new = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
