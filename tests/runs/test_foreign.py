@@ -210,6 +210,9 @@ def test_a_link_out_of_the_run_is_refused_before_anything_is_written(scripts: Sc
     kept = scripts.folder / "kept.txt"
     kept.write_text("kept")
     (folder.path / "inner").symlink_to("metrics.json")
+    logs = folder.path / "wandb" / "offline-run-20260102_030405-abcd1234" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "debug-core.log").symlink_to(kept)  # as W&B does
     refuse_links(folder.path)
     (folder.path / "train.log").symlink_to(kept)
     done = scripts.run("train", f"resume={folder.path}")

@@ -1,16 +1,19 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from PIL import Image
 
 from firstlight.errors import UserError
 from firstlight.runs import weights_and_biases
+from firstlight.runs.wandb_logger import ResumableWandbLogger
 from firstlight.runs.weights_and_biases import logger_options
 from tests_support import Done, Scripts
 from wandb_files import Run, no_key, runs_below
@@ -120,6 +123,80 @@ def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeyp
         weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})
     assert wandb.run is None
     weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})  # where there is none
+
+
+# --- a run that goes on ---
+
+
+def folder_config(folder: Path, *, resumed: bool) -> DictConfig:
+    return OmegaConf.create({"paths": {"output_dir": str(folder)}, "resume": "auto" if resumed else None})
+
+
+def test_a_run_keeps_its_id_in_its_folder(key, tmp_path, monkeypatch) -> None:
+    node = OmegaConf.create({})
+    first = weights_and_biases.identity(folder_config(tmp_path, resumed=False), node)
+    assert first["resume"] == "allow"
+    assert re.fullmatch("[a-z0-9]{8}", first["id"])
+    assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), node) == first
+    another = weights_and_biases.identity(folder_config(tmp_path, resumed=False), node)
+    assert another["id"] != first["id"]
+    for broken in (b"../../elsewhere", b"\xff\xfe", b""):
+        (tmp_path / "wandb_id.txt").write_bytes(broken)
+        given = weights_and_biases.identity(folder_config(tmp_path, resumed=True), node)
+        assert re.fullmatch("[a-z0-9]{8}", given["id"])
+    assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), OmegaConf.create({"id": "mine"})) == {}
+    monkeypatch.setenv("WANDB_RUN_ID", "anagents")
+    assert weights_and_biases.identity(folder_config(tmp_path, resumed=True), node) == {}
+
+
+class FakeRun:
+    """What a logger needs of a run of W&B, and what was logged: (W&B's step, the training's, a value)."""
+
+    id = "abcd1234"
+
+    def __init__(self, folder: Path, mode: str, starting_step: int = 0) -> None:
+        self.dir = str(folder / "files")
+        self.starting_step = starting_step
+        self.settings = SimpleNamespace(mode=mode)
+        self.lines: list[tuple[int, int, float]] = []
+
+    def log(self, content: dict[str, Any], step: int) -> None:
+        self.lines.append((step, content["trainer/global_step"], content["loss"]))
+
+    def define_metric(self, *_: Any, **__: Any) -> None:
+        """Lightning says which metric is the axis."""
+
+
+def logged(run: FakeRun) -> list[tuple[int, int, float]]:
+    """What is logged by a training that goes on from step 10 and had logged the steps 4, 9 and 14."""
+    logger = ResumableWandbLogger(experiment=run)
+    logger.go_on([(4, {"loss": 0.4}), (9, {"loss": 0.9})], 14)
+    for step in (14, 19):
+        logger.log_metrics({"loss": step / 10}, step)
+    return run.lines
+
+
+@pytest.mark.parametrize(
+    ("starting_step", "steps"), [(0, [4, 9, 14, 19]), (5, [9, 14, 19]), (10, [14, 19]), (15, [19]), (25, [])]
+)
+def test_online_what_the_server_has_is_not_logged_twice(tmp_path, starting_step: int, steps: list[int]) -> None:
+    run = FakeRun(tmp_path, "online", starting_step)
+    assert logged(run) == [(step, step, step / 10) for step in steps]
+
+
+def test_offline_the_newest_part_has_all_numbers(tmp_path) -> None:
+    for name in ("offline-run-1-abcd1234", "offline-run-2-abcd1234"):
+        (tmp_path / name / "files").mkdir(parents=True)
+    run = FakeRun(tmp_path / "offline-run-2-abcd1234", "offline")
+    assert logged(run) == [(step, step, step / 10) for step in (4, 9, 14, 19)]
+
+
+def test_offline_what_is_uploaded_is_not_logged_twice(tmp_path) -> None:
+    for name in ("offline-run-1-abcd1234", "offline-run-2-abcd1234"):
+        (tmp_path / name / "files").mkdir(parents=True)
+    (tmp_path / "offline-run-1-abcd1234" / "run-abcd1234.wandb.synced").touch()
+    run = FakeRun(tmp_path / "offline-run-2-abcd1234", "offline")
+    assert logged(run) == [(4, 19, 1.9)]  # wandb sync adds the 15 steps of the first part
 
 
 # --- what a sweep of three runs leaves, the second with a rate that no training survives ---
@@ -262,3 +339,20 @@ def test_the_terminal_says_how_to_upload_each_run(sweep) -> None:
     assert folders == [str(run.files.parent) for run in sweep[1]]
     assert "deprecated" not in said
     assert "already in progress" not in said
+
+
+def test_a_run_that_goes_on_is_the_same_run_and_its_last_folder_has_all_of_it(finished, tmp_path) -> None:
+    shutil.copytree(finished.folder, tmp_path / "run")
+    scripts = Scripts(tmp_path)
+    done = scripts.run_alone("train", "resume=run", "trainer.max_steps=9", environ=no_key(tmp_path))
+    assert done.returncode == 0, done.stderr
+    first, second = sorted(runs_below(tmp_path / "run"), key=lambda run: run.files.parent.name)
+    assert {told["run_id"] for run in (first, second) for told in run.all("run")} == {first.all("run")[0]["run_id"]}
+    written = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    for name in ("val/loss", "train/loss", "train/accuracy"):
+        expected = [(line["step"], line[name]) for line in written if name in line]
+        assert second.history(name) == expected
+        assert [step for step, _ in expected] == [2, 5, 8]
+    (said,) = re.findall(r"W&B: kept offline; .*", done.stdout + done.stderr)
+    where = second.files.parent
+    assert said.endswith(f"wandb sync {where}; it has all numbers of the run, so upload none of its earlier folders")

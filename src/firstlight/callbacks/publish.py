@@ -79,7 +79,7 @@ def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, objec
 
 def log_to_wandb(logger: WandbLogger, trainer: Trainer, content: dict[str, Any]) -> None:
     """Log what is no number, on the same axis as the metrics."""
-    logger.experiment.log({**content, "trainer/global_step": step_of(trainer)})
+    logger.log_metrics(content, step_of(trainer))
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:

@@ -134,6 +134,8 @@ def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger
         if node:
             is_wandb = name == "wandb"
             options = weights_and_biases.logger_options(config, node, task, is_sample=is_sample) if is_wandb else {}
+            if is_wandb:
+                options |= weights_and_biases.identity(config, node)
             loggers.append(instantiate(node, **options, _convert_="all"))
     told = hyperparameters(config, data, task)
     for logger in loggers:

@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from firstlight.errors import UserError
 log = logging.getLogger(__name__)
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
+WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
 LOCK = ".lock"  # the file in a run's folder that the process which trains the run has locked
 MOMENT = ("step", "epoch", "seconds")  # what every line of a history has besides metrics
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
@@ -56,6 +58,11 @@ class RunFolder:
     @property
     def known_documents_file(self) -> Path:
         return self.path / "training_documents.txt"
+
+    @property
+    def wandb_id_file(self) -> Path:
+        """What W&B calls this run, so that it is the same one when it goes on."""
+        return self.path / "wandb_id.txt"
 
     @property
     def best_checkpoint(self) -> Path:
@@ -161,10 +168,20 @@ def refuse_links(folder: Path, part: str = "") -> None:
     What is written there would go elsewhere, and a stranger may have made it.
     """
     real, start = folder.resolve(), folder / part
-    found = [start, *(Path(where) / name for where, names, files in os.walk(start) for name in (*names, *files))]
-    for path in found:
+    for path in (start, *_paths_below(start)):
         if path.is_symlink() and path != folder and not path.resolve().is_relative_to(real):
             raise UserError(f"{path} is a link to {path.readlink()}, outside the run; replace it by what it names")
+
+
+def _paths_below(folder: Path) -> Iterator[Path]:
+    """Every path below a run's folder but those in W&B's folders of earlier parts of the run.
+
+    W&B links its own log into them, and nothing is written to them again.
+    """
+    for where, names, files in os.walk(folder):
+        yield from (Path(where) / name for name in (*names, *files))
+        if Path(where) == folder / "wandb":
+            names[:] = [name for name in names if not WANDB_PART.fullmatch(name)]
 
 
 def write_atomically(path: Path, text: str) -> None:

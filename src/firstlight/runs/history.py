@@ -12,6 +12,7 @@ from lightning.pytorch.loggers import CSVLogger, Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from firstlight.runs.folder import read_history, write_atomically
+from firstlight.runs.wandb_logger import ResumableWandbLogger
 
 log = logging.getLogger(__name__)
 
@@ -36,16 +37,21 @@ class HistoryLogger(Logger):
     def start(self, first_step: int, others: Sequence[Logger] = ()) -> float:
         """Forget what was written at first_step or later: a resumed run writes it again. Returns its seconds so far.
 
-        others: loggers, of which those that begin with an empty file are given what was written before first_step.
+        others: loggers, of which those of CSV and W&B are given what they lack of the lines before first_step.
         """
-        kept = [line for line in read_history(self.path) if line["step"] < first_step]
+        before = read_history(self.path)
+        kept = [line for line in before if line["step"] < first_step]
         self._seconds_before = max((line["seconds"] for line in kept), default=0.0)
         self._started_at = time.perf_counter()
         if getattr(rank_zero_only, "rank", 0) == 0:
             write_atomically(self.path, "".join(json.dumps(line) + "\n" for line in kept))
         for logger in others:
             if isinstance(logger, CSVLogger):
-                _tell(logger, kept)
+                for step, metrics in map(_metrics_of, kept):
+                    logger.log_metrics(metrics, step)
+                logger.save()
+            elif isinstance(logger, ResumableWandbLogger):
+                logger.go_on(map(_metrics_of, kept), max((line["step"] for line in before), default=-1))
         if first_step:
             log.info("Going on from step %d", first_step)
         return self._seconds_before
@@ -64,10 +70,6 @@ class HistoryLogger(Logger):
         """The run's folder has them in .hydra/ and metrics.json."""
 
 
-def _tell(logger: Logger, lines: list[dict[str, Any]]) -> None:
-    """Log the lines of a history."""
-    for line in lines:
-        logger.log_metrics(
-            {name: value for name, value in line.items() if name not in ("step", "seconds")}, line["step"]
-        )
-    logger.save()
+def _metrics_of(line: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """The step of a line, and what was logged at it."""
+    return line["step"], {name: value for name, value in line.items() if name not in ("step", "seconds")}

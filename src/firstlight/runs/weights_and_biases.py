@@ -2,15 +2,23 @@
 
 import logging
 import os
+import re
+import secrets
+import string
 import sys
 from pathlib import Path
 from typing import Any
 
+from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
+from firstlight.runs.folder import RunFolder, write_atomically
+from firstlight.runs.wandb_logger import is_uploaded, parts
 
 log = logging.getLogger(__name__)
+
+ID = re.compile("[a-z0-9]{8}")
 
 
 def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample: bool) -> dict[str, Any]:
@@ -25,12 +33,29 @@ def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample
         options["mode"] = mode
     if node.get("name") is None:
         options["name"] = f"{task}-{folder.name}"
-    if node.get("group") is None:  # a run that is resumed is another one to W&B, of the same group
+    if node.get("group") is None:
         own = config.get("sweep", {}).get("name") or folder.name
         options["group"] = os.environ.get("WANDB_SWEEP_ID") or own  # a sweep of W&B's own
     if is_sample:
         options["tags"] = [*(node.get("tags") or []), "sample"]
     return options
+
+
+def identity(config: DictConfig, node: DictConfig) -> dict[str, str]:
+    """What makes a run that is resumed the same run to W&B: its id, which is kept in the run's folder.
+
+    {} where the id is given: by an agent of a W&B sweep, or in node.
+    """
+    if os.environ.get("WANDB_RUN_ID") or node.get("id") or node.get("version"):
+        return {}
+    file = RunFolder(Path(config.paths.output_dir)).wandb_id_file
+    kept = file.read_text(encoding="utf-8", errors="replace").strip() if config.resume and file.is_file() else ""
+    if ID.fullmatch(kept):
+        return {"id": kept, "resume": "allow"}
+    new = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
+    if getattr(rank_zero_only, "rank", 0) == 0:
+        write_atomically(file, new + "\n")
+    return {"id": new, "resume": "allow"}
 
 
 def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
@@ -56,9 +81,12 @@ def finish(record: dict[str, Any]) -> None:
     best = record["metrics"]  # of the best checkpoint, where W&B would show the last
     wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
     is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
+    run_id = wandb.run.id
     wandb.finish(exit_code=0 if record["status"] == "finished" else 1)
     if is_offline:
-        log.info("W&B: kept offline; to upload it: wandb sync %s", folder)
+        is_whole = len(parts(folder, run_id)) > 1 and not is_uploaded(folder, run_id)
+        note = "; it has all numbers of the run, so upload none of its earlier folders" if is_whole else ""
+        log.info("W&B: kept offline; to upload it: wandb sync %s%s", folder, note)
 
 
 def _mode(node: DictConfig) -> str | None:
