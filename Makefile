@@ -35,7 +35,7 @@ build: setup  ## The wheel and the source distribution, in dist/
 	$(BIN)/python -m build
 
 test: setup  ## The tests, without those marked slow
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10
 
 test-all: setup  ## All tests, each script started from nothing: many minutes more
 	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10 -m 'slow or not slow'

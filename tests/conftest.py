@@ -4,13 +4,16 @@ Nothing here imports torch or Hydra until a worker collects tests: the process t
 """
 
 import contextlib
+import functools
 import gc
 import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from filelock import FileLock
@@ -49,6 +52,17 @@ def files_are_merged_once() -> Iterator[None]:
     from composed_once import ComposedOnce
 
     with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce().active():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_are_searched_once() -> Iterator[None]:
+    """Let Lightning search the installed packages for callbacks of theirs once, and not for each Trainer."""
+    registry = sys.modules.get("lightning.fabric.utilities.registry")
+    if registry is None or TRUE_PROCESSES:
+        yield
+        return
+    with patch.object(registry, "entry_points", functools.cache(registry.entry_points)):
         yield
 
 
