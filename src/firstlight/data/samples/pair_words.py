@@ -116,6 +116,10 @@ def determiners(name: str, number: str) -> tuple[Pair, ...]:
     return _entries(entry for entry, _, times in texts for _ in range(int(times or 1)))
 
 
+def _table(name: str, columns: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    return {row: dict(zip(columns, text.split(), strict=True)) for row, (text,) in _DATA[name].items()}
+
+
 _DATA = load("pair_words")
 LISTS: dict[str, tuple[Pair, ...]] = {name: _entries(texts) for name, texts in _DATA["lists"].items()}
 KINDS = {name: _kind(table) for name, table in _DATA["kinds"].items()}
@@ -129,15 +133,9 @@ _ENDINGS = {
 _PARADIGMS = {stem: text.split() for stem, (text,) in _DATA["paradigms"].items()}
 DEFINITE = {gender: ["d" + ending for ending in row] for gender, row in _ENDINGS["der"].items()}
 DEFINITE_STEMS = ("d", "dies", "mein", "dein", "sein", "ihr", "unser")
-ENGLISH_PRONOUNS = {
-    pronoun: dict(zip(("object", "possessive", "be", "was", "do"), text.split(), strict=True))
-    for pronoun, (text,) in _DATA["english_pronouns"].items()
-}
-GERMAN_PRONOUNS = {
-    key: dict(zip((*CASES[:3], "possessive", "reflexive", "column"), text.split(), strict=True))
-    for key, (text,) in _DATA["german_pronouns"].items()
-}
-_FINITE = {infinitive: text.split() for infinitive, (text,) in _DATA["finite"].items()}
+ENGLISH_PRONOUNS = _table("english_pronouns", ("object", "possessive", "be", "was", "do"))
+GERMAN_PRONOUNS = _table("german_pronouns", (*CASES[:3], "possessive", "reflexive", "column"))
+_FINITE = _table("finite", COLUMNS)
 
 
 def declined(noun: Noun, determiner: str, adjectives: list[str], gender: str) -> dict[str, str]:
@@ -203,7 +201,7 @@ def german_verb(verb: Verb, tense: str, column: str, modal: str) -> tuple[str, s
 @cache
 def _finite(infinitive: str, third: str, column: str) -> str:
     if infinitive in _FINITE:
-        return _FINITE[infinitive][COLUMNS.index(column)]
+        return _FINITE[infinitive][column]
     if column == "ich":
         stem = re.sub("eln$", "l", infinitive)
         return (infinitive if infinitive.endswith("ern") else stem).removesuffix("n").removesuffix("e") + "e"
