@@ -19,11 +19,12 @@ _CONSONANT_Y = re.compile("(?<=[^aeiou])y$")
 @cache
 def plural(noun: str) -> str:
     """Return the plural of a noun."""
+    first, space, noun = noun.rpartition(" ")
     if noun in _PLURALS:
-        return _PLURALS[noun]
+        return first + space + _PLURALS[noun]
     if _CONSONANT_Y.search(noun):
-        return noun[:-1] + "ies"
-    return noun + ("es" if _HISSING.search(noun) else "s")
+        return first + space + noun[:-1] + "ies"
+    return first + space + noun + ("es" if _HISSING.search(noun) else "s")
 
 
 third = plural  # the form after "he", as in "he breaks"

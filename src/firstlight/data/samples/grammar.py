@@ -50,11 +50,11 @@ def front_first(choices: tuple[str, ...], rng: random.Random, steepness: float) 
 class Words(dict[str, str]):
     """The words of one text: what is given is fixed, any other slot is drawn anew whenever it is read."""
 
-    def __init__(
-        self, rng: random.Random, choices: Lexicon, steepness: float, given: Mapping[str, str] | None = None
-    ) -> None:
+    steepness = 2.0
+
+    def __init__(self, rng: random.Random, choices: Lexicon, given: Mapping[str, str] | None = None) -> None:
         super().__init__(given or {})
-        self.rng, self.choices, self.steepness = rng, choices, steepness
+        self.rng, self.choices = rng, choices
 
     def __missing__(self, slot: str) -> str:
         return self.one_of(self.choices[slot])

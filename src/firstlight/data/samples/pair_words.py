@@ -1,7 +1,8 @@
 """The words of the sample pairs, and how English and German inflect them; the words are in pair_words.toml."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,33 +18,31 @@ GENDERS = "mfnp"  # p is the plural
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun in both languages; without a German plural it is a name or cannot be counted."""
+    """A noun in both languages: the groups of _NOUN; without a German plural it is a name or cannot be counted."""
 
+    pair: str  # "+" for trousers: plural in English only
     english: str
-    english_plural: str
-    german: str
-    german_plural: str
     gender: str
+    german: str
+    weak: str
+    german_plural: str
     pronoun: str  # he, she or it
-    is_weak: bool
-    is_pair: bool  # trousers: plural in English only
+
+    @property
+    def english_plural(self) -> str:
+        return self.english if self.pair else english.plural(self.english)
 
     def compounded(self, english_word: str, german_word: str) -> "Noun":
         """Put a word before the English noun, and together with the German one."""
-        return Noun(
-            f"{english_word} {self.english}",
-            f"{english_word} {self.english_plural}",
-            german_word + self.german.lower(),
-            german_word + self.german_plural.lower(),
-            *(self.gender, self.pronoun, self.is_weak, self.is_pair),
-        )
+        german, plural = (german_word + word.lower() for word in (self.german, self.german_plural))
+        return replace(self, english=f"{english_word} {self.english}", german=german, german_plural=plural)
 
     def cases(self, *, is_plural: bool) -> tuple[str, ...]:
         """Return the nominative, accusative, dative and genitive in German."""
         if is_plural:
             word = self.german_plural
             return word, word, word if word[-1] in "ns" else word + "n", word
-        if self.is_weak:
+        if self.weak:
             return self.german, *[self.german_plural] * 3
         genitive = self.german
         if self.gender != "f":
@@ -54,113 +53,75 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb in both languages, with the case or the preposition that it governs in German."""
+    """A verb in both languages: the groups of _VERB."""
 
+    stative: str  # "!" where English knows no progressive
     english: str
-    particle: str  # the rest of a phrasal verb
-    is_stative: bool  # English knows no progressive of it
-    infinitive: str
+    particle: str
+    preposition: str  # that the German verb governs
+    government: str  # A or D where it is not the plain accusative
+    reflexive: str
     prefix: str
+    infinitive: str
     third: str
+    sein: str  # "+" where the auxiliary is "sein"
     participle: str
-    auxiliary: str
-    preposition: str
-    case: str
-    is_reflexive: bool
 
     def fits(self, tense: str) -> bool:
         """Whether it is said in a tense: an imperative keeps the vowel ("trage", but not "wirf")."""
         stem = re.sub("e?n$", "", self.infinitive)
-        return not (self.is_stative and tense in ("imperative", "infinitive", "liking")) and (
-            tense != "imperative" or self.third in (stem + "t", stem + "et")
-        )
+        if self.stative and tense in ("imperative", "infinitive", "liking"):
+            return False
+        return tense != "imperative" or self.third in (stem + "t", stem + "et")
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of noun: the adjectives that fit, whether colors fit and possessives do, the first parts of compounds."""
-
-    nouns: tuple[Noun, ...]
-    adjectives: tuple[Pair, ...]
-    has_colors: bool
-    is_owned: bool
-    compounds: tuple[Pair, ...]
+_NOUN = re.compile(r"(\+?)(.*?) = ([mfn]) ([^,*]+)(\*?)(?:, ([^,]+))?(?:, (\w+))?")
+_VERB = re.compile(
+    r"(!?)(\S+) ?(.*?) = (?:(?:(\w+) )?([AD]): )?(sich )?(?:(\w+)\|)?(\w+), (\w+), (\+?)(\w+)",
+)
 
 
-def entry(text: str) -> Pair:
-    """Split "English = German"."""
-    first, _, second = text.partition("=")
-    return first.strip(), second.strip()
+def _groups(notation: re.Pattern[str], text: str) -> tuple[str, ...]:
+    found = notation.fullmatch(text)
+    assert found is not None, f"{text!r} is not in the notation that the file explains"
+    return found.groups("")
 
 
-def _noun(text: str, *, is_person: bool) -> Noun:
-    singular, german = entry(text)
-    gender, _, words = german.partition(" ")
-    word, plural, pronoun, *_ = [*words.split(", "), "", ""]
-    is_pair = singular[0] == "+"
-    singular = singular.lstrip("+")
-    return Noun(
-        singular,
-        singular if is_pair else english.plural(singular),
-        word.rstrip("*"),
-        plural,
-        gender,
-        pronoun or ({"m": "he", "f": "she"}.get(gender, "it") if is_person else "it"),
-        is_weak=word[-1] == "*",
-        is_pair=is_pair,
-    )
+def _entries(texts: Iterable[str]) -> tuple[Pair, ...]:
+    """Split entries, "English = German"."""
+    split = (text.partition("=") for text in texts)
+    return tuple((first.strip(), second.strip()) for first, _, second in split)
 
 
-def _verb(text: str) -> Verb:
-    base, german = entry(text)
-    government, _, forms = german.rpartition(": ")
-    words = f"{government}: {forms}".replace("sich ", "")  # wherever it stands
-    government, forms = words.split(": ")
-    infinitive, third, participle = forms.split(", ")
-    prefix, _, stem = infinitive.rpartition("|")
-    preposition, _, case = government.rpartition(" ")
-    base_word, _, particle = base.lstrip("!").partition(" ")
-    return Verb(
-        base_word,
-        particle,
-        is_stative=base[0] == "!",
-        infinitive=stem,
-        prefix=prefix,
-        third=third,
-        participle=participle.lstrip("+"),
-        auxiliary="sein" if participle[0] == "+" else "haben",
-        preposition=preposition,
-        case="dat" if case == "D" else "acc",
-        is_reflexive="sich " in german,
-    )
-
-
-def _kind(table: dict[str, Any]) -> Kind:
-    return Kind(
-        tuple(_noun(text, is_person="persons" in table) for text in table["nouns"]),
-        LISTS[table["adjectives"][0]],
-        "colors" in table,
-        "owned" in table,
-        tuple(map(entry, table.get("compounds", ()))),
-    )
+def _kind(table: dict[str, Any]) -> dict[str, Any]:
+    """Read the nouns of a kind, the adjectives that fit and the first parts of its compounds."""
+    pronouns = {"m": "he", "f": "she"} if "persons" in table else {}
+    nouns = [Noun(*_groups(_NOUN, text)) for text in table["nouns"]]
+    nouns = [replace(noun, pronoun=noun.pronoun or pronouns.get(noun.gender, "it")) for noun in nouns]
+    compounds = _entries(table.get("compounds", ()))
+    return table | {"nouns": nouns, "adjectives": LISTS[table["adjectives"][0]], "compounds": compounds}
 
 
 @cache
 def verbs(name_or_text: str) -> tuple[Verb, ...]:
     """Return the verbs of the list of that name, or of a text."""
-    return tuple(map(_verb, _DATA["verbs"].get(name_or_text) or items(name_or_text)))
+    return tuple(Verb(*_groups(_VERB, text)) for text in _DATA["verbs"].get(name_or_text) or items(name_or_text))
 
 
 @cache
-def determiners(name: str, number: str) -> tuple[tuple[Pair, ...], tuple[int, ...]]:
-    """Return the determiners of a list with their weights; the number is singular, plural or mass."""
+def determiners(name: str, number: str) -> tuple[Pair, ...]:
+    """Return the determiners of a list, each as often as it says; the number is singular, plural or mass."""
     table = _DATA["determiners"][name]
-    found = [re.fullmatch(r"(.*?)(?: x(\d+))?", text) for text in table.get(number) or next(iter(table.values()))]
-    return tuple(entry(each[1]) for each in found if each), tuple(int(each[2] or 1) for each in found if each)
+    texts = (text.partition(" x") for text in table.get(number) or next(iter(table.values())))
+    return _entries(entry for entry, _, times in texts for _ in range(int(times or 1)))
+
+
+def _table(name: str, columns: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    return {row: dict(zip(columns, text.split(), strict=True)) for row, (text,) in _DATA[name].items()}
 
 
 _DATA = load("pair_words")
-LISTS: dict[str, tuple[Pair, ...]] = {name: tuple(map(entry, texts)) for name, texts in _DATA["lists"].items()}
+LISTS: dict[str, tuple[Pair, ...]] = {name: _entries(texts) for name, texts in _DATA["lists"].items()}
 KINDS = {name: _kind(table) for name, table in _DATA["kinds"].items()}
 _ENDINGS = {
     name: {
@@ -172,30 +133,18 @@ _ENDINGS = {
 _PARADIGMS = {stem: text.split() for stem, (text,) in _DATA["paradigms"].items()}
 DEFINITE = {gender: ["d" + ending for ending in row] for gender, row in _ENDINGS["der"].items()}
 DEFINITE_STEMS = ("d", "dies", "mein", "dein", "sein", "ihr", "unser")
-ENGLISH_PRONOUNS = {
-    pronoun: dict(zip(("object", "possessive", "be", "was", "do"), text.split(), strict=True))
-    for pronoun, (text,) in _DATA["english_pronouns"].items()
-}
-GERMAN_PRONOUNS = {
-    key: dict(zip((*CASES[:3], "possessive", "reflexive", "column"), text.split(), strict=True))
-    for key, (text,) in _DATA["german_pronouns"].items()
-}
-_FINITE = {infinitive: text.split() for infinitive, (text,) in _DATA["finite"].items()}
+ENGLISH_PRONOUNS = _table("english_pronouns", ("object", "possessive", "be", "was", "do"))
+GERMAN_PRONOUNS = _table("german_pronouns", (*CASES[:3], "possessive", "reflexive", "column"))
+_FINITE = _table("finite", COLUMNS)
 
 
-def declined(noun: Noun, determiner: str, adjectives: list[str], *, is_plural: bool) -> dict[str, str]:
-    """Return the German cases of a determiner, given by its stem, adjectives and a noun."""
+def declined(noun: Noun, determiner: str, adjectives: list[str], gender: str) -> dict[str, str]:
+    """Return the German cases of a determiner, given by its stem, adjectives and a noun; the gender may be p."""
     stem, _, number = determiner.partition(" ")
-    own, of_adjectives = _PARADIGMS.get(stem, ("none", "strong"))
-    gender = "p" if is_plural else noun.gender
-    rows = zip(
-        CASES, _ENDINGS[own][gender], _ENDINGS[of_adjectives][gender], noun.cases(is_plural=is_plural), strict=True
-    )
+    own, other = (_ENDINGS[name][gender] for name in _PARADIGMS.get(stem, ("none", "strong")))
     return {
-        case: spaced(
-            stem + ending, number, *(_inflected(adjective, adjectives_ending) for adjective in adjectives), word
-        )
-        for case, ending, adjectives_ending, word in rows
+        case: spaced(stem + own[at], number, *(_inflected(adjective, other[at]) for adjective in adjectives), word)
+        for at, (case, word) in enumerate(zip(CASES, noun.cases(is_plural=gender == "p"), strict=True))
     }
 
 
@@ -214,7 +163,7 @@ def english_verb(
     base = spaced(verb.english, verb.particle)
     if verb.english == "be":
         return ((forms["was" if tense == "past" else "be"], ""),) * 2
-    if tense == "progressive" and not verb.is_stative:
+    if tense == "progressive" and not verb.stative:
         adverb = "not" if is_negated else adverb
         return ((forms["be"], spaced(adverb, english.ended(verb.english, "ing"), verb.particle)),) * 2
     if tense in ("progressive", "present"):
@@ -234,25 +183,25 @@ def english_verb(
 
 def german_verb(verb: Verb, tense: str, column: str, modal: str) -> tuple[str, str, str]:
     """Return the finite verb, its prefix where that is apart, and the participle or infinitive that ends the clause."""
-    if tense == "past":
-        if verb.infinitive == "sein":
+    infinitive = verb.prefix + verb.infinitive
+    match tense:
+        case "past" if infinitive == "sein":
             return _finite("war", "", column), "", ""
-        return _finite(verb.auxiliary, "", column), "", verb.participle
-    if tense == "infinitive":
-        return "", "", f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}"
-    if tense == "imperative":
-        return _finite(verb.infinitive, verb.third, "ich"), verb.prefix, ""
-    if tense == "future":
-        return _finite("werden", "", column), "", verb.prefix + verb.infinitive
-    if tense == "modal":
-        return modal.split(", ")[COLUMNS.index(column)], "", verb.prefix + verb.infinitive
-    return _finite(verb.infinitive, verb.third, column), verb.prefix, ""
+        case "past":
+            return _finite("sein" if verb.sein else "haben", "", column), "", verb.participle
+        case "future":
+            return _finite("werden", "", column), "", infinitive
+        case "modal":
+            return modal.split(", ")[COLUMNS.index(column)], "", infinitive
+        case "infinitive":
+            return "", "", f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {infinitive}"
+    return _finite(verb.infinitive, verb.third, "ich" if tense == "imperative" else column), verb.prefix, ""
 
 
 @cache
 def _finite(infinitive: str, third: str, column: str) -> str:
     if infinitive in _FINITE:
-        return _FINITE[infinitive][COLUMNS.index(column)]
+        return _FINITE[infinitive][column]
     if column == "ich":
         stem = re.sub("eln$", "l", infinitive)
         return (infinitive if infinitive.endswith("ern") else stem).removesuffix("n").removesuffix("e") + "e"

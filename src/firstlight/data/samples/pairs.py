@@ -15,7 +15,7 @@ from firstlight.data.samples import pair_words as words
 from firstlight.data.samples.grammar import capitalized, items, read, with_articles
 from firstlight.data.samples.pair_words import CASES, Pair, spaced
 
-VERSION = 2  # raised whenever the generated text changes: caches depend on it
+VERSION = 3  # raised whenever the generated text changes: caches depend on it
 SPLITS = {"train": 12_000, "validation": 1_000, "test": 1_000}
 MIN_WORDS, MAX_WORDS = 3, 20  # of either side
 
@@ -51,9 +51,6 @@ class Forms(dict[str, str]):
 
     def __missing__(self, form: str) -> str:
         return self[""]
-
-    def __format__(self, form: str) -> str:
-        return self[form]
 
 
 @dataclass(frozen=True)
@@ -111,19 +108,11 @@ class Slots(dict[str, Part]):
         return self.fill_one("en", english), self.fill_one("de", german)
 
     def fill_one(self, language: str, pattern: str) -> str:
-        return spaced(*pattern.format_map(_Side(self, language)).split())
+        filled = _SLOT.sub(lambda slot: getattr(self[slot[1]], language)[slot[2]], pattern)
+        return spaced(*filled.split())
 
 
-class _Side(dict[str, Forms]):
-    """The slots in one of the languages."""
-
-    def __init__(self, slots: Slots, language: str) -> None:
-        super().__init__()
-        self.slots, self.language = slots, language
-
-    def __missing__(self, slot: str) -> Forms:
-        forms: Forms = getattr(self.slots[slot], self.language)
-        return forms
+_SLOT = re.compile(r"\{(\w+):?(\w*)\}")
 
 
 def _part(english: str, german: str) -> Part:
@@ -183,7 +172,7 @@ class Writer:
         if "it" in spec:
             return _pronoun(slots.found(spec["it"]))
         if "trait_of" in spec:
-            traits = words.KINDS[slots.found(spec["trait_of"]).kind].adjectives
+            traits = words.KINDS[slots.found(spec["trait_of"]).kind]["adjectives"]
             english, german = self.one_of([each for each in traits if "gradable" not in spec or each[0][0] != "!"])
             return _part(english.lstrip("!"), german)
         return _composed(spec, slots)
@@ -193,16 +182,24 @@ class Writer:
     def _noun_phrase(self, spec: Spec, slots: Slots) -> Part:
         name = self.rng.choice(spec["nouns"].split())
         kind = words.KINDS[name]
-        noun = self.one_of(kind.nouns)
-        if kind.compounds and " " not in noun.english and self.happens(COMPOUND_SHARE):
-            noun = noun.compounded(*self.one_of(kind.compounds))
-        is_plural = bool(noun.german_plural) and not noun.is_pair and self.happens(spec["plural"])
-        english, german = self._determiner(spec, kind, noun, slots, is_plural=is_plural)
+        noun = self.one_of(kind["nouns"])
+        if kind["compounds"] and " " not in noun.english and self.happens(COMPOUND_SHARE):
+            noun = noun.compounded(*self.one_of(kind["compounds"]))
+        is_plural = noun.german_plural and not noun.pair and self.happens(spec["plural"])
+        number = "plural" if is_plural else "singular" if noun.german_plural else "mass"
+        owner = slots.find(spec["owner"]) if "owner" in spec and "owned" in kind else None
+        if owner and owner.kind != "animals" and self.happens(WOMANS_SHARE if owner.is_woman else OWNED_SHARE):
+            english, german = words.ENGLISH_PRONOUNS[owner.pronoun]["possessive"], owner.row["possessive"]
+        else:
+            english, german = self._determiner(words.determiners(spec["determiners"], number))
+        if noun.pair and english == "a":
+            english = ""
+        if "negated" in spec and german in ("ein", ""):
+            german = "kein"
         adjectives = self._adjectives(kind, spec["adjectives"])
-        cases = words.declined(noun, german, [adjective for _, adjective in adjectives], is_plural=is_plural)
-        is_many = is_plural or noun.is_pair
-        gender, pronoun = "p" if is_plural else noun.gender, "they" if is_many else noun.pronoun
-        bare = spaced(*(adjective for adjective, _ in adjectives), noun.english_plural if is_many else noun.english)
+        gender, pronoun = ("p", "they") if is_plural else (noun.gender, "they" if noun.pair else noun.pronoun)
+        bare = spaced(*(one for one, _ in adjectives), noun.english_plural if is_plural else noun.english)
+        cases = words.declined(noun, german, [one for _, one in adjectives], gender)
         return Part(
             Forms({"": spaced(english, bare), "bare": bare, "is": words.ENGLISH_PRONOUNS[pronoun]["be"]}),
             Forms({**cases, "": cases["nom"], "who": words.DEFINITE[gender][0]}),
@@ -211,25 +208,17 @@ class Writer:
             is_woman="woman" in spec,
         )
 
-    def _determiner(self, spec: Spec, kind: words.Kind, noun: words.Noun, slots: Slots, *, is_plural: bool) -> Pair:
-        owner = slots.find(spec["owner"]) if "owner" in spec and kind.is_owned else None
-        if owner and owner.kind != "animals" and self.happens(WOMANS_SHARE if owner.is_woman else OWNED_SHARE):
-            return words.ENGLISH_PRONOUNS[owner.pronoun]["possessive"], owner.row["possessive"]
-        number = "plural" if is_plural else "singular" if noun.german_plural else "mass"
-        ((english, german),) = self.rng.choices(*words.determiners(spec["determiners"], number))
-        if "#" in german:
-            number_words = self.one_of(words.LISTS["numbers"])
-            english, german = english.replace("#", number_words[0]), german.replace("#", number_words[1])
-        if spec.get("negated") and german in ("ein", ""):
-            german = "kein"
-        return "" if noun.is_pair and english == "a" else english, german
+    def _determiner(self, choices: Sequence[Pair]) -> Pair:
+        english, german = self.rng.choice(choices)
+        number = self.one_of(words.LISTS["numbers"]) if "#" in german else ("", "")
+        return english.replace("#", number[0]), german.replace("#", number[1])
 
-    def _adjectives(self, kind: words.Kind, share: float) -> list[Pair]:
+    def _adjectives(self, kind: Spec, share: float) -> list[Pair]:
         if not self.happens(share):
             return []
-        english, german = self.one_of(kind.adjectives)
+        english, german = self.one_of(kind["adjectives"])
         drawn = [(english.lstrip("!"), german)]
-        if kind.has_colors:
+        if "colors" in kind:
             color = self.one_of(words.LISTS["colors"])
             drawn = self.rng.choice([drawn, [color], [color], [*drawn, color]])
         return drawn
@@ -239,43 +228,37 @@ class Writer:
     def _clause(self, slots: Slots) -> Part | None:
         spec = slots.spec
         tense, _, time = self.rng.choice(items(spec["tense"])).partition(" ")
-        if time:
-            spec["time"] = time
+        spec["time"] = time or spec["time"]
         verb = self.one_of(words.verbs(spec["verbs"]))
-        if not verb.fits(tense):
-            return None
         subject, adverb = slots["subject"], slots["adverb"]
         is_negated = tense == "progressive" and "object" in spec and self.happens(spec["negation"])
         if is_negated or not self.happens(spec["place"]):
             slots["where"] = _NOTHING
         slots["not"] = _NOTHING
         if "object" in spec:
-            kinds, determiners = spec["object"], spec["determiners"]
-            thing_spec = {"nouns": kinds, "determiners": determiners, "owner": "subject", "negated": is_negated}
-            thing = self.draw(thing_spec, slots)
-            if is_negated and not thing.de["acc"].startswith("kein"):
+            thing = {"nouns": spec["object"], "determiners": spec["determiners"], "owner": "subject"}
+            slots["thing"] = _governed(self.draw(thing | {"negated": True} if is_negated else thing, slots), verb)
+            if is_negated and not slots["thing"].de["acc"].startswith("kein"):
                 slots["not"] = _part("", "nicht")
-            slots["thing"] = _governed(thing, verb)
         tail, middle = slots.fill(spec["says"])
-        if subject.is_woman and not re.search(r"\bher\b", tail):
+        if not verb.fits(tense) or (subject.is_woman and not re.search(r"\bher\b", tail)):
             return None
-        modal = ("", "")
-        if tense == "modal":
-            modals = words.LISTS["modals"]
-            modal = self.one_of([each for each in modals if subject.pronoun != "you" or " " not in each[0]])
-        row = subject.row
+        modals = [modal for modal in words.LISTS["modals"] if subject.pronoun != "you" or " " not in modal[0]]
+        modal = self.one_of(modals)
+        row, pronoun = subject.row, subject.pronoun
+        english = words.english_verb(verb, tense, pronoun, adverb.en[""], modal[0], is_negated=is_negated)
         finite, prefix, last = words.german_verb(verb, tense, row["column"], modal[1])
-        middle = spaced(row["reflexive"] if verb.is_reflexive else "", adverb.de[""], middle)
-        english = words.english_verb(verb, tense, subject.pronoun, adverb.en[""], modal[0], is_negated=is_negated)
+        middle = spaced(row["reflexive"] if verb.reflexive else "", adverb.de[""], middle)
         return _arranged(subject, *english, tail, (finite, middle, prefix, last), slots)
 
 
 def _governed(thing: Part, verb: words.Verb) -> Part:
     """What a verb governs, as known from before or as new."""
-    german = spaced(verb.preposition, thing.de[verb.case])
+    german = spaced(verb.preposition, thing.de["dat" if verb.government == "D" else "acc"])
     is_known = thing.is_definite and not verb.preposition
-    forms = {"known": german if is_known else "", "new": "" if is_known else german}
-    return replace(thing, de=Forms({**thing.de, **forms}))
+    return replace(
+        thing, de=Forms({**thing.de, "known" if is_known else "new": german, "new" if is_known else "known": ""})
+    )
 
 
 def _arranged(

@@ -22,18 +22,10 @@ NUM_ACTS = 5
 ACT_SIZE = 23_700  # characters after which an act has no further scene
 MAX_COLUMNS = 60
 
-THEME_SHARE = 0.85  # sentences about the theme of their scene; the others are about any
-ECHO_SHARE = 0.45  # speeches that take up a word of the one before
-OATH_SHARE = 0.12
-QUESTION_SHARE = 0.25  # speeches that end with a question to be answered
-CALL_SHARE = 0.2  # speeches that end with a name
-GESTURE_SHARE = 0.12
-SONG_SHARE = 0.02
 SENTENCE_COUNTS = (1, 1, 2, 2, 2, 3, 3, 4, 5, 7)  # in a speech, each as likely
-STEEPNESS = 1.7  # of the draws from a list
 
 _DATA = load("plays")
-_PARTS, _SENTENCES, _PEOPLE = _DATA["parts"], _DATA["sentences"], _DATA["people"]
+_PARTS, _SENTENCES, _PEOPLE, _SHARES = (_DATA[table] for table in ("parts", "sentences", "people", "shares"))
 _THEMES = [{kind: words + _DATA["common"][kind] for kind, words in theme.items()} for theme in _DATA["themes"]]
 
 
@@ -58,12 +50,18 @@ class Character:
         """How others speak of this character."""
         return self.name if self.calling else f"the {self.name.lower()}"
 
+    @property
+    def pronouns(self) -> dict[str, str]:
+        return {"he": "she", "him": "her", "his": "her"} if self.feminine else {"he": "he", "him": "him", "his": "his"}
+
 
 class SpeechWords(Words):
     """The words of one speech, which remembers the nouns that were drawn."""
 
+    steepness = 1.7
+
     def __init__(self, rng: random.Random, choices: Lexicon, given: dict[str, str]) -> None:
-        super().__init__(rng, choices, STEEPNESS, given)
+        super().__init__(rng, choices, given)
         self.nouns: list[str] = []
 
     def __missing__(self, slot: str) -> str:
@@ -177,7 +175,7 @@ class Scene:
         if event < 0.06 and len(self.stage) < min(6, len(self.play.cast)):
             return self._enter(speaker), speaker
         if event < 0.12 and len(self.stage) > 2:
-            self._speak(speaker, listener, last=_PARTS["farewells"], after="Exit")
+            self._speak(speaker, listener, last="farewells", after="Exit")
             self.stage.remove(speaker)
             return listener, self._other_than(listener)
         called = self._speak(speaker, listener)
@@ -190,16 +188,16 @@ class Scene:
         """Bring somebody on, announced by the speaker, if any."""
         comer = self.rng.choice([person for person in self.play.cast if person not in self.stage])
         if speaker:
-            self._speak(speaker, comer, last=_PARTS["arrivals"])
+            self._speak(speaker, comer, last="arrivals")
         self._direct(f"Enter {comer.name}")
         self.stage.append(comer)
-        self.due = front_first(_PARTS["greetings"], self.rng, STEEPNESS)
+        self.due = front_first(_PARTS["greetings"], self.rng, SpeechWords.steepness)
         return comer
 
     def _end(self, speaker: Character, listener: Character) -> None:
         """Close with a death or with rhymes."""
         if self.deadly and len(self.play.cast) > 7 and self.rng.random() < 0.3:
-            self._speak(speaker, listener, last=_PARTS["deaths"], after="Dies")
+            self._speak(speaker, listener, last="deaths", after="Dies")
             self.play.cast.remove(speaker)
             self._direct(f"Exeunt with the body of {speaker.name}")
             return
@@ -213,23 +211,16 @@ class Scene:
     def _words(self, speaker: Character, listener: Character | None) -> SpeechWords:
         absent = [person for person in self.play.cast if person not in self.stage and person is not listener]
         who = self.rng.choice(absent or self.play.cast)
-        he, him, his = ("she", "her", "her") if who.feminine else ("he", "him", "his")
-        given = {"who": who.spoken, "he": he, "him": him, "his": his, "key": self.heard, **self.topic}
-        given["next"] = listener.spoken if listener else "my soul"
-        given["voc"] = _vocative(speaker, listener)
+        given = {"who": who.spoken, "key": self.heard, **who.pronouns, **self.topic}
+        given |= {"next": listener.spoken if listener else "my soul", "voc": _vocative(speaker, listener)}
         return self.play.words(self.theme, speaker, listener, given)
 
     def _speak(
-        self,
-        speaker: Character,
-        listener: Character | None,
-        count: int = 0,
-        last: tuple[str, ...] = (),
-        after: str = "",
+        self, speaker: Character, listener: Character | None, count: int = 0, last: str = "", after: str = ""
     ) -> bool:
         """Write a speech, with an answer or an echo first; return whether it calls upon the listener."""
         words = self._words(speaker, listener)
-        if not last and not self.due and self.rng.random() < SONG_SHARE:
+        if not last and not self.due and self.rng.random() < _SHARES["song"]:
             self.heard = ""
             self._say(speaker, ["[_Sings._]", *self._rhymes(words, 2)])
             return False
@@ -246,15 +237,15 @@ class Scene:
     def _opening(self, speaker: Character, words: SpeechWords) -> list[str]:
         if self.due:
             return [words.fill(self.due)]
-        if self.heard and self.rng.random() < ECHO_SHARE:
+        if self.heard and self.rng.random() < _SHARES["echo"]:
             return [words.one_of(_PARTS["echoes"])]
-        if self.rng.random() < OATH_SHARE:
+        if self.rng.random() < _SHARES["oath"]:
             return [f"{self.play.oaths[speaker.name]}, {words['clause']}."]
         return []
 
     def _sentence(self, words: SpeechWords) -> str:
         kind = self.rng.choices(("says", "asks", "bids"), (74, 12, 14))[0]
-        if self.rng.random() < THEME_SHARE:
+        if self.rng.random() < _SHARES["theme"]:
             return words.one_of(_SENTENCES[kind])
         usual, other = words.choices, self.rng.randrange(len(_THEMES))
         words.choices = usual | _nouns(other)
@@ -262,48 +253,37 @@ class Scene:
         words.choices = usual
         return sentence
 
-    def _ending(self, words: SpeechWords, listener: Character | None, last: tuple[str, ...]) -> list[str]:
+    def _ending(self, words: SpeechWords, listener: Character | None, last: str) -> list[str]:
         if last:
-            return [words.one_of(last)]
-        if listener and self.rng.random() < QUESTION_SHARE:
-            question, self.due = front_first(_PARTS["exchanges"], self.rng, STEEPNESS).split(" => ")
+            return [words.one_of(_PARTS[last])]
+        if listener and self.rng.random() < _SHARES["question"]:
+            question, self.due = front_first(_PARTS["exchanges"], self.rng, SpeechWords.steepness).split(" => ")
             self.topic = self._new_topic(words)
             words.update(self.topic)
             return [words.fill(question)]
-        if listener and self.rng.random() < CALL_SHARE:
+        if listener and self.rng.random() < _SHARES["call"]:
             return [words.one_of(_PARTS["calls"])]
         return []
 
     def _new_topic(self, words: SpeechWords) -> dict[str, str]:
-        verb, thing = words["t"], words["n"]
+        verb, thing, person = words["t"], words["n"], words["name"]
         before, done = english.past(verb)
-        return {
-            "deed": verb,
-            "deed_ed": before,
-            "deed_en": done,
-            "deed_es": _third(verb, self.play.archaic),
-            "thing": thing,
-            "thing_s": english.plural(thing),
-            "person": words["name"],
-        }
+        deeds = {"deed": verb, "deed_ed": before, "deed_en": done, "deed_es": _third(verb, self.play.archaic)}
+        return {**deeds, "thing": thing, "thing_s": english.plural(thing), "person": person}
 
     def _gesture(self, lines: list[str], speaker: Character, listener: Character | None, words: SpeechWords) -> None:
         """Put a stage direction before one of the lines, at times."""
-        if not listener or self.rng.random() >= GESTURE_SHARE:
+        if not listener or self.rng.random() >= _SHARES["gesture"]:
             return
-        own = {"He": "She" if speaker.feminine else "He", "his": "her" if speaker.feminine else "his"}
-        gesture = front_first(_PARTS["gestures"], self.rng, STEEPNESS).format_map(
-            SpeechWords(self.rng, words.choices, {**words, **own})
-        )
+        own = {"He": speaker.pronouns["he"].title(), "his": speaker.pronouns["his"]}
+        gesture = SpeechWords(self.rng, words.choices, {**words, **own}).one_of(_PARTS["gestures"])
         lines.insert(self.rng.randrange(len(lines)), f"[_{_with_articles(gesture)}._]")
 
     def _rhymes(self, words: SpeechWords, num_couplets: int) -> list[str]:
+        families = (self.rng.choice(_PARTS["rhymes"]).split(", ") for _ in range(num_couplets))
+        pairs = (self.rng.sample(family, 2) for family in families)
         return [
-            self._rhymed_line(words, rhyme) + mark
-            for _ in range(num_couplets)
-            for rhyme, mark in zip(
-                self.rng.sample(self.rng.choice(_PARTS["rhymes"]).split(", "), 2), (",", "."), strict=True
-            )
+            self._rhymed_line(words, rhyme) + mark for pair in pairs for rhyme, mark in zip(pair, ",.", strict=True)
         ]
 
     def _rhymed_line(self, words: SpeechWords, rhyme: str) -> str:
@@ -324,8 +304,7 @@ def _says_thou(speaker: Character | None, listener: Character | None) -> bool:
     """Thou is for oneself, for those below, and among equals for those of one's own gender."""
     if not speaker or not listener:
         return True
-    same_kind = (listener.rank, listener.feminine) == (speaker.rank, speaker.feminine)
-    return listener.rank > speaker.rank or same_kind
+    return listener.rank > speaker.rank or (listener.rank, listener.feminine) == (speaker.rank, speaker.feminine)
 
 
 def _vocative(speaker: Character, listener: Character | None) -> str:
@@ -388,7 +367,7 @@ def _third(verb: str, archaic: bool) -> str:
 
 _START = re.compile(r"((?:^|[.!?]’? |\.” |, (?=‘))[“‘’]?)([a-z])")
 _BEFORE_VOWEL = re.compile(rf"\b(a|my|thy)(?= (?:{VOWEL}|honey))")
-_LETTER = re.compile("[a-z]")
+_LOW = re.compile("^([‘’“(]*)([a-z])")
 _VOWELS = re.compile("[aeiouy]+")
 _SILENT = re.compile(r"(?<=[^aeiou\W])(?:(?<!l)e|(?<![td])ed|(?<![sxzhcg])es)$")
 
@@ -400,7 +379,11 @@ def _with_articles(text: str) -> str:
 
 def _tidy(text: str) -> str:
     """Begin with a capital."""
-    return _START.sub(lambda found: found[1] + found[2].upper(), _with_articles(text))
+    return _START.sub(_raised, _with_articles(text))
+
+
+def _raised(found: re.Match[str]) -> str:
+    return found[1] + found[2].upper()
 
 
 @cache
@@ -420,14 +403,6 @@ def _verse(text: str, *, broken: bool = False) -> list[str]:
         if line and (length + count > 11 or length >= 10 or len(line) + len(word) >= MAX_COLUMNS):
             lines.append(line)
             line, length = "", 0
-        line = f"{line} {word}" if line else _LETTER.sub(_upper, word, count=1) if _starts_low(word) else word
+        line = f"{line} {word}" if line else _LOW.sub(_raised, word)
         length += count
     return [*lines, line]
-
-
-def _starts_low(word: str) -> bool:
-    return word.lstrip("‘’“(")[:1].islower()
-
-
-def _upper(found: re.Match[str]) -> str:
-    return found[0].upper()

@@ -16,15 +16,8 @@ SPLITS = {"train": 20_000, "validation": 2_000, "test": 2_000}
 NUM_STARS = 5
 MIN_WORDS, MAX_WORDS = 10, 120
 
-NEIGHBOR_SHARE = 0.14  # reviews whose stars are one off
-TWISTED_SHARE = 0.5  # statements that only a reader of the whole sentence gets right
-CONCESSION_SHARE = 0.2  # plain statements that grant the opposite about another aspect; it does not count
-HEARSAY_SHARE = 0.1  # statements followed by somebody else's; it does not count
-OPENING_SHARE = 0.7
-VERDICT_SHARE = 0.3
 STATEMENT_COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4)  # how many a review makes, each as likely
 ASIDE_COUNTS = (0, 0, 0, 1, 1, 2)
-STEEPNESS = 2  # of the draws from a list
 
 Review = dict[str, str | int]
 
@@ -32,7 +25,7 @@ _DATA = load("reviews")
 PLAIN, TWISTED, VERDICTS = (  # by grade, from -2 to 2
     {int(grade): patterns for grade, patterns in _DATA[kind].items()} for kind in ("plain", "twisted", "verdicts")
 )
-_AROUND = _DATA["around"]
+_AROUND, _SHARES = _DATA["around"], _DATA["shares"]
 _LEXICONS = [_DATA["words"] | product for product in _DATA["products"]]
 
 
@@ -71,16 +64,16 @@ def _review(label: int, rng: random.Random) -> str:
     sentences = [sentence for each in _grades(grade, rng) for sentence in _statement(each, words, rng)]
     for aside in rng.sample(_AROUND["asides"], rng.choice(ASIDE_COUNTS)):
         sentences.insert(rng.randrange(len(sentences) + 1), words.fill(aside))
-    if rng.random() < OPENING_SHARE:
+    if rng.random() < _SHARES["opening"]:
         sentences.insert(0, words.fill(rng.choice(_AROUND["openings"])))
-    if rng.random() < VERDICT_SHARE:
+    if rng.random() < _SHARES["verdict"]:
         sentences.append(words.fill(rng.choice(VERDICTS[grade])))
     return _as_typed(" ".join(_punctuated(sentence, rng) for sentence in sentences), rng)
 
 
 def _meant_label(label: int, rng: random.Random) -> int:
     """The label that the text deserves: the given one, or at times its neighbor."""
-    if rng.random() >= NEIGHBOR_SHARE:
+    if rng.random() >= _SHARES["neighbor"]:
         return label
     return rng.choice([neighbor for neighbor in (label - 1, label + 1) if 0 <= neighbor < NUM_STARS])
 
@@ -96,14 +89,14 @@ def _grades(mean: int, rng: random.Random) -> list[int]:
 
 def _statement(grade: int, words: "ReviewWords", rng: random.Random) -> list[str]:
     """State the grade about a new aspect: twisted, plain, or beside a concession; then, at times, quote somebody."""
-    if rng.random() < TWISTED_SHARE:
+    if rng.random() < _SHARES["twisted"]:
         sentences = [words.about_new_aspect(TWISTED[grade])]
     else:
         sentences = [words.about_new_aspect(PLAIN[grade])]
-        if grade and rng.random() < CONCESSION_SHARE:
+        if grade and rng.random() < _SHARES["concession"]:
             concession = words.about_new_aspect(PLAIN[-grade])
             sentences = [rng.choice(_AROUND["contrasts"]).format(statement=sentences[0], concession=concession)]
-    if rng.random() < HEARSAY_SHARE:
+    if rng.random() < _SHARES["hearsay"]:
         quote = words.about_new_aspect(PLAIN[rng.choice((-2, -1, 1, 2))])
         sentences.append(f'{words.fill(rng.choice(_AROUND["hearsay"]))} "{quote}"')
     return sentences
@@ -113,7 +106,7 @@ class ReviewWords(Words):
     """The words of one review: its product and brands are fixed, any other slot is drawn anew."""
 
     def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng, rng.choice(_LEXICONS), STEEPNESS)
+        super().__init__(rng, rng.choice(_LEXICONS))
         self.mentioned: set[str] = set()
         self.update({slot: self[slot] for slot in ("product", "brand", "rival")})
 
