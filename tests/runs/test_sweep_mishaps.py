@@ -72,7 +72,10 @@ def test_a_second_command_for_a_sweep_that_runs_is_refused(scripts: Scripts, qui
     assert (folder / "multirun.yaml").read_text() == "that of the other command"
 
 
-@pytest.mark.parametrize("devices", [("trainer.devices=2",), ("trainer.devices=-1",), ("trainer.num_nodes=2",)])
+@pytest.mark.parametrize(
+    "devices",
+    [("trainer.devices=2", "trainer.accelerator=gpu"), ("trainer.devices=-1",), ("trainer.num_nodes=2",)],
+)
 def test_several_processes_are_refused_where_lightning_would_choose_ddp_by_itself(
     devices: tuple[str, ...], scripts: Scripts, quick: list[str]
 ) -> None:
