@@ -252,7 +252,7 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
         (["--task", "stars", "--text", "good"], "--text is about a run, and --task stars draws data alone"),
         (["--task", "stars", "--log"], "--log sends figures to the loggers of a run"),
         (["--task", "stars", "--figures", "attention"], "--figures attention does not fit --task stars without a run"),
-        (["--task", "stars", "--data.path", "nowhere.csv"], "data.path=nowhere.csv: there is no such file"),
+        (["--task", "stars", "--data.path", "nowhere.csv"], "--data.path nowhere.csv: there is no such file"),
         (["--task", "names", "--data.text-column", "a"], "--data.text-column means nothing to --task names"),
     ],
 )  # fmt: skip
