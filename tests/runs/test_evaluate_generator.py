@@ -192,7 +192,7 @@ MISTAKES = {
     "--data.path nowhere.txt": "nowhere.txt: there is no such file or folder",
     "--data.path empty.txt": "empty.txt:1: the file is empty; name a file with text",
     "--data.path single.txt": "single.txt",
-    "--data.path text.txt --data.source sample": "--data.source sample reads nothing, so --data.path text.txt",
+    "--data.path text.txt --data.source sample": "--data.source sample reads nothing, so --data.path text.txt must be",
 }
 
 
@@ -217,7 +217,7 @@ def test_a_split_that_is_not_there_is_said(home: Home) -> None:
     ("change", "message"),
     [
         (lambda file: file.write_text("ka lo mi " * 31), "the run was trained on other data than text.txt"),
-        (Path.unlink, "--data.path text.txt: there is no such file or folder"),
+        (Path.unlink, "--data.path text.txt: there is no such file or folder; the run was trained on it"),
     ],
     ids=["changed", "gone"],
 )

@@ -43,7 +43,8 @@ def options_of_card(
     try:
         options = kind(**kept)
     except (TypeError, ValueError) as error:
-        raise UserError(f"the checkpoint's data options cannot be used: {error}") from error
+        is_typed = path is not None or source is not None
+        raise UserError(str(error) if is_typed else f"the checkpoint's data options cannot be used: {error}") from error
     if options.path is None and not address and options.source.value in ("auto", "hub"):
         _check_local(options)
     return options
