@@ -469,18 +469,3 @@ def test_two_processes_may_encode_the_same_at_once(file, start):
     assert not complete.name.startswith(".")
     assert text_of(encode_file(file, tokenizer=TokenizerOptions(kind=TokenizerKind.char)), "train")
     assert len(cached(file)) == 1
-
-
-@pytest.mark.parametrize("name", ["ids.bin", "offsets.npy", "tokenizer.json"])
-@pytest.mark.parametrize("damage", ["gone", "short"])
-def test_a_damaged_cache_is_one_line_that_names_the_folder(tmp_path, name, damage):
-    (tmp_path / "text.txt").write_text("one two three four five six seven\n" * 11)
-    options = CharacterOptions(path=str(tmp_path / "text.txt"), cache_dir=str(tmp_path / "cache"))
-    encode_text(find_text(options), options)
-    (file,) = (tmp_path / "cache" / "encoded").glob(f"*/{name}")
-    if damage == "gone":
-        file.unlink()
-    else:
-        file.write_bytes(file.read_bytes()[:-3])
-    with pytest.raises(UserError, match=r"encoded/text-\w+ is damaged \(.*\); delete it, and it is made again"):
-        encode_text(find_text(options), options)

@@ -1,7 +1,6 @@
 """A text as arrays of ids, encoded once and kept on disk, however long it is."""
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.encoding import SPLITS, key_of, write_folder
+from firstlight.data import cache
+from firstlight.data.encoding import SPLITS, key_of
 from firstlight.data.options import CharacterOptions, Preparation, Split
 from firstlight.data.text_sources import TextSource
 from firstlight.errors import UserError
@@ -20,8 +20,6 @@ from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer
-
-log = logging.getLogger(__name__)
 
 VERSION = 1  # raise it whenever the same input would be prepared or encoded otherwise
 CHARACTERS_AT_ONCE = 2**20
@@ -57,9 +55,7 @@ def encode_text(
     Raises UserError.
     """
     folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer)
-    if not folder.is_dir():
-        log.info("Encoding %s", source.where)
-        write_folder(folder, lambda temporary: _encode(source, options, tokenizer, temporary))
+    cache.provide(folder, lambda new: _encode(source, options, tokenizer, new), f"Encoding {source.where}")
     return _load(folder)
 
 
@@ -91,8 +87,8 @@ def _encode(
             counts += written
             splits += [number] * len(written)
     statistics = {"characters": int(lengths.sum())} | statistics
-    np.save(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
-    np.save(folder / "splits.npy", np.array(splits, dtype=np.int64))
+    cache.save_array(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
+    cache.save_array(folder / "splits.npy", np.array(splits, dtype=np.int64))
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
 
@@ -191,7 +187,7 @@ def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
 def _write(file: Any, chunk: list[str], tokenizer: CharacterTokenizer | BytePairTokenizer) -> list[int]:
     """Append the ids of some parts to a file; returns how many each part has."""
     encoded = tokenizer.encode_batch(chunk)
-    encoded.ids.astype(id_type(tokenizer.vocab_size)).tofile(file)
+    file.write(encoded.ids.astype(id_type(tokenizer.vocab_size)).tobytes())  # numpy's tofile hides a full disk
     return encoded.lengths.tolist()
 
 
@@ -202,15 +198,10 @@ def id_type(vocab_size: int) -> type[np.uint8] | type[np.int32]:
 
 def _load(folder: Path) -> Corpus:
     """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
-    try:
-        tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
-        offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
-        statistics = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
-    except (OSError, EOFError, ValueError) as error:
-        raise UserError(f"{folder} is damaged ({error}); delete it, and it is made again") from error
-    if len(ids) != offsets[-1]:
-        raise UserError(f"{folder} is damaged ({len(ids)} ids of {offsets[-1]}); delete it, and it is made again")
+    tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
+    offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
+    statistics = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
     return Corpus(RaggedIds(ids, offsets), splits, tokenizer, statistics)
 
 
