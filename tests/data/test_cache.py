@@ -89,11 +89,11 @@ class Table:
     """One split of a data set, as `datasets` has it."""
 
     @staticmethod
-    def to_parquet(path: str) -> None:
+    def to_parquet(file: Any) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
-        parquet.write_table(pa.Table.from_pylist(Rows.splits()["train"]), path)
+        parquet.write_table(pa.Table.from_pylist(Rows.splits()["train"] * 100), file)
 
 
 @pytest.fixture(autouse=True)
@@ -267,6 +267,14 @@ def test_an_array_that_does_not_fit_keeps_the_reason() -> None:
     """numpy.save would say "100000 requested and 0 written", and nothing that a program can read."""
     with pytest.raises(OSError, match="No space left") as error:
         cache.save_array(Path("/dev/full"), np.zeros(100_000))
+    assert error.value.errno == errno.ENOSPC
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_parquet_that_does_not_fit_keeps_the_reason() -> None:
+    """A Python file whose write fails may make pyarrow abort the process."""
+    with pytest.raises(OSError, match="No space left") as error:
+        hub._write_parquet(Table, Path("/dev/full"))
     assert error.value.errno == errno.ENOSPC
 
 

@@ -1,5 +1,6 @@
 """Data sets of the Hugging Face Hub, kept as Parquet files so that they are read like any local folder."""
 
+import io
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,35 @@ def _download(dataset_id: str, revision: str, folder: Path) -> None:
     if not known:
         raise UserError(f"{dataset_id} has no split named train, validation or test, but {', '.join(splits)}")
     for name, split in known.items():
-        split.to_parquet(str(folder / f"{name}.parquet"))
+        _write_parquet(split, folder / f"{name}.parquet")
+
+
+def _write_parquet(split: Any, path: Path) -> None:
+    with _Sink(path.open("wb", buffering=0)) as file:
+        split.to_parquet(file)
+    if file.error is not None:
+        raise file.error
+
+
+class _Sink(io.BufferedWriter):
+    """A file that keeps the first error of a write for later: pyarrow aborts the whole process if a write fails."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Pretend to have written, once the disk is full."""
+        try:
+            return super().write(data) if self.error is None else len(data)
+        except OSError as error:
+            self.error = error
+            return len(data)
+
+    def close(self) -> None:
+        """Keep the error of what was still in memory, too."""
+        try:
+            super().close()
+        except OSError as error:
+            self.error = self.error or error
 
 
 def _load_dataset(dataset_id: str, revision: str, cache_dir: Path) -> Any:
