@@ -16,6 +16,7 @@ from firstlight.data.files import read_text
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
 from firstlight.data.sources import DATA_VARIABLE, SAMPLE_WARNING, hash_of, local_folder
 from firstlight.errors import RunError, UserError
+from firstlight.regular_files import regular
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,10 @@ def find_text(options: CharacterOptions) -> TextSource:
 
 def check_text_path(path: str | None) -> None:
     """Raise UserError, before anything heavy, if a path is no file or folder."""
-    if path is None or Path(path).exists():
+    if path is None:
+        return
+    if Path(path).exists():
+        regular(Path(path))
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; set data.url, or download the file first")
