@@ -255,6 +255,15 @@ def test_plays_are_taken_out_of_their_edition(file, monkeypatch):
     assert encoded.statistics == asdict(plays.statistics(TEXT[100:-100]))
 
 
+@pytest.mark.parametrize(("preparation", "count"), [(Preparation.plays, 2), (Preparation.text, 1)])
+def test_plays_that_are_prepared_otherwise_are_encoded_anew_and_no_other_text(file, monkeypatch, preparation, count):
+    play = "ACT I\n\nANNA.\nBread!\n"
+    encode_file(file, play * 11, preparation=preparation)
+    monkeypatch.setattr(plays, "VERSION", 1009)
+    encode_file(file, play * 11, preparation=preparation)
+    assert len(cached(file)) == count
+
+
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):
     monkeypatch.setattr(text_sources, "sample_text", lambda preparation: TEXT)
     encoded = encode_file(file, path=None, source=SourceKind.sample, preparation=Preparation.plays)

@@ -33,13 +33,15 @@ class Corpus:
     """An encoded text: one document for each split, or, of lines, many.
 
     ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS; statistics:
-    what was counted in the text: characters, and of plays lines, passages, words and more.
+    what was counted in the text: characters, and of plays lines, passages, words and more; gaps: of plays the acts and
+    scenes whose numbers are left out, each with the line of its play.
     """
 
     ids: RaggedIds
     splits: NDArray[np.int64]
     tokenizer: CharacterTokenizer | BytePairTokenizer
     statistics: dict[str, int]
+    gaps: list[str]
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
         """The documents of a split: (n,)."""
@@ -66,7 +68,7 @@ def _encode(
     folder: Path,
 ) -> None:
     """Pass over the text to measure its pieces, to learn the vocabulary, to encode; a part of it is in memory."""
-    pieces, statistics = _prepared(source, options)
+    pieces, statistics, gaps = _prepared(source, options)
     lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
     if not lengths.sum():
         raise UserError(f"{source.where}: there is no text in it; name another file")
@@ -90,18 +92,20 @@ def _encode(
     cache.save_array(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
     cache.save_array(folder / "splits.npy", np.array(splits, dtype=np.int64))
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
+    counted = {"statistics": statistics, "gaps": gaps}
+    (folder / "statistics.json").write_text(json.dumps(counted), encoding="utf-8")
 
 
-def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, int]]:
-    """The pieces that a split keeps whole, and what there is to say of the text."""
+def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, int], list[str]]:
+    """The pieces that a split keeps whole, and the statistics and gaps of the text."""
     if options.preparation is Preparation.lines:
-        return lambda: _documents(source, options.separator), {}
+        return lambda: _documents(source, options.separator), {}, []
     if options.preparation is Preparation.plays:
-        text = "".join(source.lines())
-        text = text if source.path is None else plays.extract_plays(text)  # the sample is nothing but plays
-        return lambda: _passages(text.splitlines(keepends=True)), asdict(plays.statistics(text))
-    return lambda: _passages(source.lines()), {}
+        edition = "".join(source.lines())
+        is_sample = source.path is None  # nothing but plays
+        text, gaps = (edition, []) if is_sample else (plays.extract_plays(edition), plays.gaps(edition))
+        return lambda: _passages(text.splitlines(keepends=True)), asdict(plays.statistics(text)), gaps
+    return lambda: _passages(source.lines()), {}, []
 
 
 def _documents(source: TextSource, separator: str) -> Iterator[str]:
@@ -201,18 +205,20 @@ def _load(folder: Path) -> Corpus:
     tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
     ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
     offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
-    statistics = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
-    return Corpus(RaggedIds(ids, offsets), splits, tokenizer, statistics)
+    counted = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
+    return Corpus(RaggedIds(ids, offsets), splits, tokenizer, **counted)
 
 
 def _cache_key(
     source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None
 ) -> str:
     """A name for everything that the encoding depends on."""
+    is_extracted = options.preparation is Preparation.plays and source.path is not None
+    version = [plays.VERSION] if is_extracted else []
     depends_on = {
         "version": VERSION,
         "source": source.fingerprint,
-        "preparation": [options.preparation.value, options.separator],
+        "preparation": [options.preparation.value, options.separator, *version],
         "split": [options.split.value, options.validation_fraction, options.test_fraction, options.split_seed],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
         "given": tokenizer.to_json() if tokenizer is not None else None,
