@@ -386,6 +386,22 @@ def test_of_two_processes_that_mend_the_same_the_first_is_kept(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
 
 
+def test_a_folder_that_is_taken_away_while_it_is_looked_at_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that mends it had moved it to where it goes."""
+    rename, refused = os.rename, iter([OSError(errno.ENOTEMPTY, "Directory not empty")])
+
+    def refuse_once(old: Path, new: Path) -> None:
+        for error in refused:
+            raise error
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refuse_once)
+    cache.provide(tmp_path / "kept", lambda new: (new / "file").write_text("whole"), "Making")
+    assert (tmp_path / "kept" / "file").read_text() == "whole"
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), UserError("data.path=x: mistake")])
 def test_a_write_that_breaks_off_leaves_nothing(error: BaseException, tmp_path: Path) -> None:
     def fill(folder: Path) -> None:

@@ -5,6 +5,7 @@ looks complete. Its file SHA256SUMS, which `sha256sum -c` reads too, lists the c
 folder is filled again.
 """
 
+import errno
 import fcntl
 import hashlib
 import logging
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 CHECKSUMS = "SHA256SUMS"
 TEMPORARY = ".writing-"
 LOCK = "lock"  # in a temporary folder; held by the process that fills it
+TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)  # what stands where a folder is to be renamed to
 A_DAY = 24 * 60 * 60.0
 
 
@@ -153,8 +155,8 @@ def _install(content: Path, folder: Path) -> None:
     while True:
         try:
             os.rename(content, folder)  # noqa: PTH104  (Path.rename hides that the target may exist)
-        except OSError:
-            if not os.path.lexists(folder):
+        except OSError as error:
+            if error.errno not in TAKEN:
                 raise
             if damage(folder) is None:
                 return
