@@ -66,8 +66,8 @@ def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
         if not is_disk_full(error):
             raise
         raise RunError(
-            f"{folder.parent}: the disk is full ({error}); free some space, or set paths.cache_dir (in Python: "
-            "cache_dir) to a folder on another disk"
+            f"{folder.parent}: the disk is full ({error}); free some space, or set data.cache_dir to a folder on "
+            "another disk"
         ) from error
 
 
@@ -127,7 +127,7 @@ def _make_parents(folder: Path) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise UserError(f"{error.filename} is not a folder; remove it, or set paths.cache_dir") from None
+        raise UserError(f"{error.filename} is not a folder; remove it, or set data.cache_dir") from None
 
 
 def _files(folder: Path) -> set[str]:
