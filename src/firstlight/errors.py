@@ -1,5 +1,6 @@
 """The exceptions that the entry scripts print in one line, without a traceback."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,6 +38,15 @@ class Interrupted(BaseException):
 
     def __str__(self) -> str:
         return f"interrupted by signal {self.signal_number}"
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Return whether an exception, or one that led to it, says that a disk or a quota is full."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def reason(error: BaseException) -> str:

@@ -255,6 +255,15 @@ def test_plays_are_taken_out_of_their_edition(file, monkeypatch):
     assert encoded.statistics == asdict(plays.statistics(TEXT[100:-100]))
 
 
+@pytest.mark.parametrize(("preparation", "count"), [(Preparation.plays, 2), (Preparation.text, 1)])
+def test_plays_that_are_prepared_otherwise_are_encoded_anew_and_no_other_text(file, monkeypatch, preparation, count):
+    play = "ACT I\n\nANNA.\nBread!\n"
+    encode_file(file, play * 11, preparation=preparation)
+    monkeypatch.setattr(plays, "VERSION", 1009)
+    encode_file(file, play * 11, preparation=preparation)
+    assert len(cached(file)) == count
+
+
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):
     monkeypatch.setattr(text_sources, "sample_text", lambda preparation: TEXT)
     encoded = encode_file(file, path=None, source=SourceKind.sample, preparation=Preparation.plays)
@@ -469,18 +478,3 @@ def test_two_processes_may_encode_the_same_at_once(file, start):
     assert not complete.name.startswith(".")
     assert text_of(encode_file(file, tokenizer=TokenizerOptions(kind=TokenizerKind.char)), "train")
     assert len(cached(file)) == 1
-
-
-@pytest.mark.parametrize("name", ["ids.bin", "offsets.npy", "tokenizer.json"])
-@pytest.mark.parametrize("damage", ["gone", "short"])
-def test_a_damaged_cache_is_one_line_that_names_the_folder(tmp_path, name, damage):
-    (tmp_path / "text.txt").write_text("one two three four five six seven\n" * 11)
-    options = CharacterOptions(path=str(tmp_path / "text.txt"), cache_dir=str(tmp_path / "cache"))
-    encode_text(find_text(options), options)
-    (file,) = (tmp_path / "cache" / "encoded").glob(f"*/{name}")
-    if damage == "gone":
-        file.unlink()
-    else:
-        file.write_bytes(file.read_bytes()[:-3])
-    with pytest.raises(UserError, match=r"encoded/text-\w+ is damaged \(.*\); delete it, and it is made again"):
-        encode_text(find_text(options), options)

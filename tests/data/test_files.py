@@ -166,6 +166,22 @@ def test_a_missing_column_is_named_with_those_there_are(make, name, content, lin
         values(make(name, content), "lable")
 
 
+@pytest.mark.timeout(60)  # comparing each of 100,000 columns with all others took minutes
+def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line(make):
+    names = [f"c{number}" for number in range(100_003)]
+    path = make("wide.csv", f"text,{','.join(names)}\ngood{',7' * len(names)}\n")
+    assert values(path, "text", names[-1]) == [{"text": "good", names[-1]: "7"}]
+    some = ", ".join(names[:19])
+    with pytest.raises(UserError) as error:
+        values(path, "body")
+    assert str(error.value) == (
+        f"{path}:1: no column 'body'; the columns are text, {some} and 99,984 more; check the name"
+    )
+    path.write_text(f"text,{','.join(names)},c1009\n")
+    with pytest.raises(UserError, match=r"wide.csv:1: two columns are named 'c1009'; rename one of them"):
+        values(path, "text")
+
+
 def test_a_missing_column_of_parquet_is_named(tmp_path):
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.Table.from_pylist(REVIEWS), path)

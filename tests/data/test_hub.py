@@ -269,8 +269,8 @@ def test_a_data_set_is_downloaded_mirrored_as_parquet_and_encoded(hub, find, tmp
     found = find(hub="own/first")
     assert (found["source"], found["where"], found["rows"]) == ("hub", f"own/first@{revision}", 50)
     assert {address.startswith(("127.0.0.1", "('127.0.0.1'")) for address in found["asked"]} == {True}
-    splits = ("test", "train", "validation")
-    assert mirrored(tmp_path, "own/first") == [f"{revision}/{split}.parquet" for split in splits]
+    files = ("SHA256SUMS", "test.parquet", "train.parquet", "validation.parquet")
+    assert mirrored(tmp_path, "own/first") == [f"{revision}/{file}" for file in files]
     home = tmp_path / "cache" / "hub" / "own--first"
     assert [path.name for path in home.iterdir()] == [revision]  # nothing unfinished is left
     assert [row.values for row in read_rows(home / revision / "test.parquet")] == [
@@ -304,7 +304,7 @@ def test_a_new_revision_is_another_source(hub, find, tmp_path):
     newer = hub.publish("own/growing", REVIEWS | {"test.jsonl": lines(15, "bad")})
     found = find(hub="own/growing")
     assert (found["where"], found["rows"]) == (f"own/growing@{newer}", 60)
-    assert len(mirrored(tmp_path, "own/growing")) == 6
+    assert len(mirrored(tmp_path, "own/growing")) == 8
 
 
 def test_without_a_network_the_newest_mirror_is_used(hub, find, find_cut_off, tmp_path):
@@ -325,7 +325,7 @@ def test_a_path_may_be_the_id_of_a_data_set(hub, find):
 def test_a_split_that_the_data_set_does_not_have_is_taken_out_of_training(hub, find, tmp_path):
     revision = hub.publish("own/training", {"train.jsonl": lines(105, "good")})
     assert find(hub="own/training")["rows"] == 105
-    assert mirrored(tmp_path, "own/training") == [f"{revision}/train.parquet"]
+    assert mirrored(tmp_path, "own/training") == [f"{revision}/SHA256SUMS", f"{revision}/train.parquet"]
 
 
 def test_local_data_asks_nobody(find, tmp_path):

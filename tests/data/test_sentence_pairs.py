@@ -379,39 +379,3 @@ def test_the_ids_stay_on_disk_and_are_not_changed_there(write, folder):
         assert isinstance(side.ids, np.memmap)
         side.ids[:] = 0
     assert pairs_of(encode_folder(folder), "train") == before
-
-
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_broken_write_leaves_nothing(write, folder, monkeypatch, error):
-    def fail(encoded: EncodedPairs, path: Path) -> None:
-        np.save(path / "source_ids.npy", encoded.source.ids)
-        raise error
-
-    write(train=rows(23))
-    with monkeypatch.context() as patch, pytest.raises(type(error)):
-        patch.setattr(sentence_pairs, "_save", fail)
-        encode_folder(folder)
-    assert cached(folder) == []
-    assert len(encode_folder(folder).splits) == 23
-
-
-@pytest.mark.parametrize("cut", ["removed", "emptied", "cut short"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(f"{side}_{part}" for side in ("source", "target") for part in ("ids.npy", "offsets.npy", "tokenizer.json")),
-        "splits.npy",
-        "places.npy",
-    ],
-)
-def test_damage_in_the_cache_is_named_with_its_remedy(write, folder, name, cut):
-    write(train=rows(23))
-    encode_folder(folder, shared_vocabulary=False)
-    [kept] = cached(folder)
-    content = (kept / name).read_bytes()
-    if cut == "removed":
-        (kept / name).unlink()
-    else:
-        (kept / name).write_bytes(content[: 0 if cut == "emptied" else len(content) // 2])
-    with pytest.raises(UserError, match=rf"^{kept} is damaged \(.*\); delete it, and it is made again$"):
-        encode_folder(folder, shared_vocabulary=False)

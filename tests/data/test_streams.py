@@ -1,4 +1,5 @@
 import json
+import logging
 import random
 from itertools import chain
 from pathlib import Path
@@ -338,6 +339,17 @@ def test_fewer_reviews_may_be_trained_on(tmp_path):
 
 
 # --- the table and the device ---
+
+
+def test_the_statistics_of_plays_warn_where_an_act_is_missing_each_time(tmp_path, caplog):
+    play = "THE BAKERS\n\n\nACT I\n\nANNA.\nBread!\n\nACT III\n\nANNA.\nAle!\n\n"
+    for _ in range(2):  # the second time from the cache
+        caplog.clear()
+        open_text(tmp_path, play * 11, preparation=Preparation.plays, context_length=3)
+        warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert len(warnings) == 11
+        place = f"{tmp_path}/text.txt:4"
+        assert warnings[0] == f"{place}: THE BAKERS: no act 2; check the headings of the edition there"
 
 
 def test_a_text_stays_on_disk_and_is_looked_up_there(tmp_path):

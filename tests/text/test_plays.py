@@ -1,3 +1,4 @@
+import hashlib
 import re
 
 import pytest
@@ -5,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstlight.errors import UserError
-from firstlight.text.plays import PlayStatistics, clean, extract_plays, statistics
+from firstlight.text.plays import PlayStatistics, clean, extract_plays, gaps, statistics
 from tests_support import ROOT
 
 REAL = ROOT.parent / "shared" / "data" / "shakespeare" / "pg100.txt"
@@ -475,6 +476,135 @@ def test_acts_numbered_twice_lose_nothing():
     assert extract_plays(play) == "ANNA.\nOne.\n\nANNA.\nTwo.\n\nANNA.\nThree.\n"
 
 
+def test_an_edition_with_straight_apostrophes_gives_the_same_text():
+    assert extract_plays(WORKS.replace("’", "'")) == PLAYS
+
+
+def test_a_straight_apostrophe_among_many_curly_ones_is_a_misprint_and_goes():
+    many = BAKERS_ACTS.replace("1 GULL.", "1 GULL.\n" + "’Tis so, we’d say.\n" * 100)
+    one = many.replace("rather eat", "rather e'er eat")
+    assert extract_plays(one) == extract_plays(many.replace("rather eat", "rather eer eat"))
+
+
+TITLED = """THE LOST SPOON
+
+DRAMATIS PERSONAE
+
+  COOK
+  BOY
+
+{}
+
+COOK.
+My spoon!
+
+ACT II.
+
+BOY.
+Found!
+"""
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "THE LOST SPOON ACT I. SCENE 1",
+        "THE LOST SPOON, ACT I. SCENE 1. A kitchen.",
+        "  THE LOST SPOON: ACT I",
+        "The Lost Spoon. ACT I",
+        "THE SPOON ACT I. SCENE 1.",
+        "ACT_1|SC_1",
+        "THE_LOST_SPOON|ACT_1|SC_1",
+        "ACT_1",
+        "ACT_1|SC_1\n                  ACT I. SCENE I.",
+        "ACT I\nACT I. SCENE I.",
+    ],
+)
+def test_the_heading_of_an_act_may_carry_the_title_or_bars(heading):
+    play = TITLED.format(heading)
+    assert extract_plays(play) == "COOK.\nMy spoon!\n\nBOY.\nFound!\n"
+    assert gaps(play) == []
+
+
+def test_the_title_may_be_in_the_heading_of_every_scene():
+    titled = INDENTED.replace("\nACT I", "\nTHE BAKERS OF LUNDY ACT I")
+    assert titled.count("LUNDY ACT") == 4
+    assert extract_plays(titled) == extract_plays(INDENTED)
+
+
+@pytest.mark.parametrize(
+    "line", ["END OF ACT I. SCENE 1.", "THE END OF ACT I", "And so we ACT I. Or do we?", "OTTO. ACT I? No."]
+)
+def test_a_line_that_names_an_act_and_is_no_heading_stays(line):
+    play = f"ACT I\n\nANNA.\nOne.\n\n{line}\n\nACT II\n\nANNA.\nTwo.\n"
+    assert extract_plays(play).count("\n") == 7
+
+
+@pytest.mark.parametrize("mark", ["THE END", "-THE END-", "--The End--", "—FINIS—", "  - THE END -"])
+def test_the_mark_at_the_end_of_a_play_may_have_dashes(mark):
+    assert extract_plays(f"ACT I\n\nANNA.\nBread!\n\n{mark}\n\nSonnets\n\nO bread!\n") == "ANNA.\nBread!\n"
+
+
+@pytest.mark.parametrize("first", ["EPILOGUE", "THE_BAKERS|EPILOGUE"])
+@pytest.mark.parametrize("second", ["                    EPILOGUE.", "              THE EPILOGUE."])
+@pytest.mark.parametrize("gap", ["", "\n"])
+def test_the_heading_of_an_epilogue_may_be_typed_twice(first, second, gap):
+    play = f"ACT I\n\nANNA. Bread!\n\n{first}\n{second}\n{gap}  OTTO. Our play is done.\n"
+    assert extract_plays(play) == "ANNA. Bread!\n\n  OTTO. Our play is done.\n"
+
+
+OPENING = "THE BAKERS\n\nDramatis Personæ\n\nANNA\n\n{}\n\nACT I\n\nANNA.\nBread!\n"
+
+
+def test_a_prologue_typed_twice_is_a_heading():
+    play = OPENING.format("PROLOGUE\n        PROLOGUE.\n\nEnter CHORUS\n\nCHORUS.\nTwo bakers, both of Lundy.")
+    assert extract_plays(play) == "Enter CHORUS\n\nCHORUS.\nTwo bakers, both of Lundy.\n\nANNA.\nBread!\n"
+
+
+def test_a_prologue_right_above_a_speech_is_its_speaker_below_a_heading_too():
+    play = OPENING.format("SCENE: Lundy\n\nPROLOGUE\nPROLOGUE.\nTwo bakers, both of Lundy.")
+    assert extract_plays(play) == "PROLOGUE.\nTwo bakers, both of Lundy.\n\nANNA.\nBread!\n"
+
+
+def test_a_misprinted_numeral_is_read():
+    play = "ACT I\n\nANNA.\nOne.\n\nACT Il. SCENE 1\n\nANNA.\nTwo.\n"
+    assert extract_plays(play) == "ANNA.\nOne.\n\nANNA.\nTwo.\n"
+    assert gaps(play) == []
+
+
+# --- what is missing ---
+
+
+@pytest.mark.parametrize("text", [WORKS, INDENTED, SPOON, "ACT I\n\nANNA.\nOne.\n\nACT II\n\nANNA.\nTwo.\n"])
+def test_an_edition_without_gaps_has_none(text):
+    assert gaps(text) == []
+
+
+@pytest.mark.parametrize(
+    ("headings", "missing"),
+    [
+        (["ACT II", "ACT III"], "no act 1"),
+        (["ACT I", "ACT III", "ACT V"], "no act 2, no act 4"),
+        (["ACT I\nSCENE I.", "SCENE III."], "no scene 2 of act 1"),
+        (["ACT I. SCENE 2.", "ACT II. SCENE 1.", "ACT II. SCENE 3."], "no scene 1 of act 1, no scene 2 of act 2"),
+        (["ACT I", "ACT IV\nSCENE II."], "no act 2, no act 3, no scene 1 of act 4"),
+        (["INDUCTION\n\nSCENE II.", "ACT I"], "no scene 1 of the induction"),
+    ],
+)
+def test_gaps_name_the_play_its_line_and_what_is_missing(headings, missing):
+    acts = "".join(f"{each}\n\nANNA.\nBread!\n\n" for each in headings)
+    assert gaps(f"THE BAKERS\n\nDramatis Personæ\n\nANNA\n\n\n{acts}") == [f"8: THE BAKERS: {missing}"]
+
+
+def test_a_play_with_gaps_is_named_among_others():
+    bakers = BAKERS.replace("SCENE II. Before", "SCENE III. Before")
+    text = LICENCE_ABOVE + CONTENTS + RHYMES + bakers + SPOON + CROW
+    [found] = gaps(text)
+    line, rest = found.split(": ", 1)
+    assert rest == "THE BAKERS OF LUNDY: no scene 2 of act 1"
+    assert text.splitlines()[int(line) - 1] == "PROLOGUE"
+
+
 @pytest.mark.parametrize(
     "text", ["", "\n\n", RHYMES, CONTENTS + RHYMES + CROW, BAKERS_PREAMBLE, "We act. I act. Act I did!"]
 )
@@ -489,7 +619,8 @@ def test_a_text_without_plays_is_the_users_mistake(text):
         ("bread & butter, &c. and cakes, &c, too", "bread AND butter, etc. and cakes, etc., too"),
         ("Cæsar, ÆSOP, Œdipus, œuvre", "Caesar, AESOP, OEdipus, oeuvre"),
         ("Alençon, unlearnèd, À la, naïve, Ångström", "Alencon, unlearned, A la, naive, Angstrom"),
-        ("Otto' oven, ’tis ‘mine’", "Otto oven, ’tis ‘mine’"),
+        ("Otto' oven, 'tis o'er", "Otto’ oven, ’tis o’er"),
+        ("Otto' oven" + ", ’tis" * 100, "Otto oven" + ", ’tis" * 100),
         ('"Aye," quoth he, ("no")—"well"', "“Aye,” quoth he, (“no”)—“well”"),
         ("1 GULL.\n  2. Gulls\n_3. A gull._", "GULL.\n  Gulls\n_A gull._"),
         ("a loaf, 2s. 6d.", "a loaf, s. d."),
@@ -498,7 +629,20 @@ def test_a_text_without_plays_is_the_users_mistake(text):
         ("{a} <b> *c* |d| e=f @ # 日本", "a b c d ef   "),
         ("[_Exeunt._] (aside), why? O! no: yes; so", "[_Exeunt._] (aside), why? O! no: yes; so"),
     ],
-    ids=["and", "ligatures", "accents", "apostrophes", "quotes", "numbers", "digits", "tabs", "dots", "others", "kept"],
+    ids=[
+        "and",
+        "ligatures",
+        "accents",
+        "straight",
+        "misprint",
+        "quotes",
+        "numbers",
+        "digits",
+        "tabs",
+        "dots",
+        "others",
+        "kept",
+    ],
 )
 def test_clean(text, expected):
     assert clean(text) == expected
@@ -543,3 +687,5 @@ def test_the_complete_works_come_near_to_what_the_post_has():
     assert found.longest_passage == 3_047
     assert len(re.findall(r"\bthe\b", plays)) == pytest.approx(23_467, rel=0.005)
     assert extract_plays(saved_elsewhere(LICENCE_ABOVE + text + LICENCE_BELOW)) == plays
+    assert hashlib.sha256(plays.encode()).hexdigest()[:16] == "09940410434062c5"
+    assert gaps(text) == []

@@ -1,7 +1,6 @@
 """A text as arrays of ids, encoded once and kept on disk, however long it is."""
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.encoding import SPLITS, key_of, write_folder
+from firstlight.data import cache
+from firstlight.data.encoding import SPLITS, key_of
 from firstlight.data.options import CharacterOptions, Preparation, Split
 from firstlight.data.text_sources import TextSource
 from firstlight.errors import UserError
@@ -20,8 +20,6 @@ from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer
-
-log = logging.getLogger(__name__)
 
 VERSION = 1  # raise it whenever the same input would be prepared or encoded otherwise
 CHARACTERS_AT_ONCE = 2**20
@@ -35,13 +33,15 @@ class Corpus:
     """An encoded text: one document for each split, or, of lines, many.
 
     ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS; statistics:
-    what was counted in the text: characters, and of plays lines, passages, words and more.
+    what was counted in the text: characters, and of plays lines, passages, words and more; gaps: of plays the acts and
+    scenes whose numbers are left out, each with the line of its play.
     """
 
     ids: RaggedIds
     splits: NDArray[np.int64]
     tokenizer: CharacterTokenizer | BytePairTokenizer
     statistics: dict[str, int]
+    gaps: list[str]
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
         """The documents of a split: (n,)."""
@@ -57,9 +57,7 @@ def encode_text(
     Raises UserError.
     """
     folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer)
-    if not folder.is_dir():
-        log.info("Encoding %s", source.where)
-        write_folder(folder, lambda temporary: _encode(source, options, tokenizer, temporary))
+    cache.provide(folder, lambda new: _encode(source, options, tokenizer, new), f"Encoding {source.where}")
     return _load(folder)
 
 
@@ -70,7 +68,7 @@ def _encode(
     folder: Path,
 ) -> None:
     """Pass over the text to measure its pieces, to learn the vocabulary, to encode; a part of it is in memory."""
-    pieces, statistics = _prepared(source, options)
+    pieces, statistics, gaps = _prepared(source, options)
     lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
     if not lengths.sum():
         raise UserError(f"{source.where}: there is no text in it; name another file")
@@ -91,21 +89,23 @@ def _encode(
             counts += written
             splits += [number] * len(written)
     statistics = {"characters": int(lengths.sum())} | statistics
-    np.save(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
-    np.save(folder / "splits.npy", np.array(splits, dtype=np.int64))
+    cache.save_array(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
+    cache.save_array(folder / "splits.npy", np.array(splits, dtype=np.int64))
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    (folder / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
+    counted = {"statistics": statistics, "gaps": gaps}
+    (folder / "statistics.json").write_text(json.dumps(counted), encoding="utf-8")
 
 
-def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, int]]:
-    """The pieces that a split keeps whole, and what there is to say of the text."""
+def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, int], list[str]]:
+    """The pieces that a split keeps whole, and the statistics and gaps of the text."""
     if options.preparation is Preparation.lines:
-        return lambda: _documents(source, options.separator), {}
+        return lambda: _documents(source, options.separator), {}, []
     if options.preparation is Preparation.plays:
-        text = "".join(source.lines())
-        text = text if source.path is None else plays.extract_plays(text)  # the sample is nothing but plays
-        return lambda: _passages(text.splitlines(keepends=True)), asdict(plays.statistics(text))
-    return lambda: _passages(source.lines()), {}
+        edition = "".join(source.lines())
+        is_sample = source.path is None  # nothing but plays
+        text, gaps = (edition, []) if is_sample else (plays.extract_plays(edition), plays.gaps(edition))
+        return lambda: _passages(text.splitlines(keepends=True)), asdict(plays.statistics(text)), gaps
+    return lambda: _passages(source.lines()), {}, []
 
 
 def _documents(source: TextSource, separator: str) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
 def _write(file: Any, chunk: list[str], tokenizer: CharacterTokenizer | BytePairTokenizer) -> list[int]:
     """Append the ids of some parts to a file; returns how many each part has."""
     encoded = tokenizer.encode_batch(chunk)
-    encoded.ids.astype(id_type(tokenizer.vocab_size)).tofile(file)
+    file.write(encoded.ids.astype(id_type(tokenizer.vocab_size)).tobytes())  # numpy's tofile hides a full disk
     return encoded.lengths.tolist()
 
 
@@ -202,26 +202,23 @@ def id_type(vocab_size: int) -> type[np.uint8] | type[np.int32]:
 
 def _load(folder: Path) -> Corpus:
     """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
-    try:
-        tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
-        offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
-        statistics = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
-    except (OSError, EOFError, ValueError) as error:
-        raise UserError(f"{folder} is damaged ({error}); delete it, and it is made again") from error
-    if len(ids) != offsets[-1]:
-        raise UserError(f"{folder} is damaged ({len(ids)} ids of {offsets[-1]}); delete it, and it is made again")
-    return Corpus(RaggedIds(ids, offsets), splits, tokenizer, statistics)
+    tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
+    offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
+    counted = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
+    return Corpus(RaggedIds(ids, offsets), splits, tokenizer, **counted)
 
 
 def _cache_key(
     source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None
 ) -> str:
     """A name for everything that the encoding depends on."""
+    is_extracted = options.preparation is Preparation.plays and source.path is not None
+    version = [plays.VERSION] if is_extracted else []
     depends_on = {
         "version": VERSION,
         "source": source.fingerprint,
-        "preparation": [options.preparation.value, options.separator],
+        "preparation": [options.preparation.value, options.separator, *version],
         "split": [options.split.value, options.validation_fraction, options.test_fraction, options.split_seed],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
         "given": tokenizer.to_json() if tokenizer is not None else None,

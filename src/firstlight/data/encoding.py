@@ -2,11 +2,7 @@
 
 import hashlib
 import json
-import logging
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.data import cache
 from firstlight.data.files import MissingColumnError, Row
 from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
 from firstlight.data.options import Labels, PairOptions, ReviewOptions
@@ -22,8 +19,6 @@ from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import Tokenizer, load_word_list, train_subword_tokenizer, train_word_tokenizer
-
-log = logging.getLogger(__name__)
 
 VERSION = 2  # raise it whenever the same input would be encoded otherwise
 SPLITS = ("train", "validation", "test")
@@ -64,10 +59,11 @@ def encode(
     training rows. Raises UserError naming file and line.
     """
     folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer, label_names)
-    if not folder.is_dir():
-        log.info("Encoding %s", source.where)
-        encoded = _encode(source, options, tokenizer, label_names)
-        write_folder(folder, lambda temporary: _save(encoded, temporary))
+    cache.provide(
+        folder,
+        lambda new: _save(_encode(source, options, tokenizer, label_names), new),
+        f"Encoding {source.where}",
+    )
     return _with_labels(_load(folder), source, options, label_names)
 
 
@@ -210,10 +206,10 @@ def _digest(path: Path) -> str:
 
 
 def _save(encoded: EncodedTexts, folder: Path) -> None:
-    np.save(folder / "ids.npy", encoded.ids.ids)
-    np.save(folder / "offsets.npy", encoded.ids.offsets)
-    np.save(folder / "labels.npy", encoded.labels)
-    np.save(folder / "splits.npy", encoded.splits)
+    cache.save_array(folder / "ids.npy", encoded.ids.ids)
+    cache.save_array(folder / "offsets.npy", encoded.ids.offsets)
+    cache.save_array(folder / "labels.npy", encoded.labels)
+    cache.save_array(folder / "splits.npy", encoded.splits)
     (folder / "tokenizer.json").write_text(encoded.tokenizer.to_json(), encoding="utf-8")
     (folder / "labels.json").write_text(json.dumps(encoded.first_lines), encoding="utf-8")
 
@@ -228,18 +224,3 @@ def _load(folder: Path) -> EncodedTexts:
         [],
         json.loads((folder / "labels.json").read_text(encoding="utf-8")),
     )
-
-
-def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Fill a temporary folder and rename it; where another process was faster, keep what it wrote."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".writing-"))
-    try:
-        write(temporary)
-        temporary.chmod(0o755)
-        os.rename(temporary, folder)  # noqa: PTH104  (Path.rename hides that the target may exist)
-    except OSError:
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

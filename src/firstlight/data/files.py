@@ -5,21 +5,23 @@ import json
 import os
 import re
 import secrets
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from difflib import get_close_matches
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from firstlight.errors import UserError
+from firstlight.regular_files import SpecialFileError, regular
 
 TEXT_COLUMN = "text"  # the one column of a plain text file
 LONGEST_FIELD = 2**26  # characters of a CSV field; an open quote would otherwise read the whole file into memory
 ROWS_AT_ONCE = 1024  # of Parquet
+MOST_NAMED = 20  # columns in a message
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines cuts at other marks too
 
 COMPRESSED = (".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
@@ -65,10 +67,12 @@ def read_rows(path: Path, columns: Sequence[str] = ()) -> Iterator[Row]:
 
 def _check_file(path: Path) -> None:
     try:
-        mode = path.stat().st_mode
+        is_folder = regular(path).is_dir()
+    except SpecialFileError:
+        raise
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}{_did_you_mean(path.name, _names_beside(path))}") from None
-    if stat.S_ISDIR(mode):
+    if is_folder:
         raise UserError(f"{path} is a folder; name a file in it")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: no permission to read it; check its owner and mode")
@@ -103,12 +107,18 @@ def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
         raise UserError(f"{path}:1: the file {problem}; name a file with data")
 
 
-def _check_columns(wanted: Sequence[str], present: Iterable[str], place: str) -> None:
+def _check_columns(wanted: Sequence[str], present: Collection[str], place: str) -> None:
     """Raise MissingColumnError if a wanted column is missing."""
     for column in wanted:
         if column not in present:
-            problem = f"{place}: no column {column!r}; the columns are {', '.join(present)}"
+            problem = f"{place}: no column {column!r}; the columns are {listed(present)}"
             raise MissingColumnError(problem + _did_you_mean(column, present), problem, column, list(present))
+
+
+def listed(names: Collection[str]) -> str:
+    """Return the names in one line, of many the first ones and how many more there are."""
+    shown = ", ".join(islice(names, MOST_NAMED))
+    return f"{shown} and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else shown
 
 
 # --- text, line by line ---
@@ -132,7 +142,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
     Where no line ends with a line feed, a carriage return ends a line, as in files of old Macs.
     """
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         lines: Iterator[bytes] = file
         first = next(file, b"")
         if b"\r" in first and not first.endswith(b"\n"):  # the first line is the whole file
@@ -207,9 +217,9 @@ def _read_delimited(path: Path, columns: Sequence[str], delimiter: str) -> Itera
 
 
 def _check_header(header: list[str], columns: Sequence[str], place: str) -> None:
-    repeated = [name for name in header if header.count(name) > 1]
-    if repeated:
-        raise UserError(f"{place}: two columns are named {repeated[0]!r}; rename one of them")
+    [(name, count)] = Counter(header).most_common(1)
+    if count > 1:
+        raise UserError(f"{place}: two columns are named {name!r}; rename one of them")
     if len(header) == 1 and ";" in header[0] and header[0] not in columns:
         raise UserError(f"{place}: the columns are separated by ';'; save the file with commas, or as .tsv with tabs")
     _check_columns(columns, header, place)

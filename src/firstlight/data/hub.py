@@ -1,15 +1,14 @@
 """Data sets of the Hugging Face Hub, kept as Parquet files so that they are read like any local folder."""
 
-import errno
+import io
 import logging
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstlight.data import cache
 from firstlight.data.files import SPLITS
-from firstlight.errors import RunError, UserError
+from firstlight.errors import RunError, UserError, is_disk_full
 
 log = logging.getLogger(__name__)
 
@@ -40,16 +39,28 @@ def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
     try:
         revision = _newest_revision(dataset_id)
     except HubUnreachableError:
-        kept = sorted(home.glob("[!.]*/"), key=lambda folder: folder.stat().st_mtime)
+        kept = _undamaged(home)
         if not kept:
             raise
         log.warning("The Hub does not answer; using %s as downloaded before, revision %s", dataset_id, kept[-1].name)
         return Mirror(kept[-1], dataset_id, kept[-1].name)
-    folder = home / revision
-    if not folder.is_dir():
-        log.info("Downloading %s, revision %s, from the Hub", dataset_id, revision)
-        _download(dataset_id, revision, folder)
-    return Mirror(folder, dataset_id, revision)
+    cache.provide(
+        home / revision,
+        lambda new: _download(dataset_id, revision, new),
+        f"Downloading {dataset_id}, revision {revision}, from the Hub",
+    )
+    return Mirror(home / revision, dataset_id, revision)
+
+
+def _undamaged(home: Path) -> list[Path]:
+    """The revisions of a data set that were downloaded before, the newest one last."""
+    kept = []
+    for folder in sorted(home.glob("[!.]*/"), key=lambda folder: folder.stat().st_mtime):
+        if problem := cache.damage(folder):
+            log.warning("%s is damaged (%s), so it is not used", folder, problem)
+        else:
+            kept.append(folder)
+    return kept
 
 
 def _newest_revision(dataset_id: str) -> str:
@@ -83,25 +94,42 @@ def _is_network_error(error: Exception) -> bool:
 
 
 def _download(dataset_id: str, revision: str, folder: Path) -> None:
-    """Write each split as Parquet; the folder appears only when all are there."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".downloading-"))
-    try:
-        # A cache of its own: where a download fails, `datasets` takes an older revision that it finds in its cache.
-        splits = _load_dataset(dataset_id, revision, temporary / "cache")
-        known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
-        if not known:
-            raise UserError(f"{dataset_id} has no split named train, validation or test, but {', '.join(splits)}")
-        complete = temporary / revision
-        complete.mkdir()
-        for name, split in known.items():
-            split.to_parquet(str(complete / f"{name}.parquet"))
-        complete.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was faster, and its copy is as good
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    """Write each split as Parquet into a new folder of the cache."""
+    # A cache of its own: where a download fails, `datasets` takes an older revision that it finds in its cache.
+    splits = _load_dataset(dataset_id, revision, folder.with_name("datasets"))
+    known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
+    if not known:
+        raise UserError(f"{dataset_id} has no split named train, validation or test, but {', '.join(splits)}")
+    for name, split in known.items():
+        _write_parquet(split, folder / f"{name}.parquet")
+
+
+def _write_parquet(split: Any, path: Path) -> None:
+    with _Sink(path.open("wb", buffering=0)) as file:
+        split.to_parquet(file)
+    if file.error is not None:
+        raise file.error
+
+
+class _Sink(io.BufferedWriter):
+    """A file that keeps the first error of a write for later: pyarrow aborts the whole process if a write fails."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Pretend to have written, once the disk is full."""
+        try:
+            return super().write(data) if self.error is None else len(data)
+        except OSError as error:
+            self.error = error
+            return len(data)
+
+    def close(self) -> None:
+        """Keep the error of what was still in memory, too."""
+        try:
+            super().close()
+        except OSError as error:
+            self.error = self.error or error
 
 
 def _load_dataset(dataset_id: str, revision: str, cache_dir: Path) -> Any:
@@ -111,7 +139,7 @@ def _load_dataset(dataset_id: str, revision: str, cache_dir: Path) -> Any:
     try:
         return datasets.load_dataset(dataset_id, revision=revision, cache_dir=str(cache_dir))
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_disk_full(error):
             raise
         reason = f"{dataset_id} could not be downloaded from the Hub: {error.__cause__ or error}"
         if isinstance(error, datasets.exceptions.DatasetsError) or _is_network_error(error):

@@ -1,6 +1,5 @@
 """Pairs of sentences as arrays of ids, encoded once and kept on disk."""
 
-import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -8,14 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.encoding import SPLITS, carve_out, key_of, rows_of_columns, write_folder
+from firstlight.data import cache
+from firstlight.data.encoding import SPLITS, carve_out, key_of, rows_of_columns
 from firstlight.data.options import PairOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
-
-log = logging.getLogger(__name__)
 
 VERSION = 1  # raise it whenever the same input would be encoded otherwise
 SIDES = ("source", "target")
@@ -54,10 +52,7 @@ def encode_pairs(source: Source, options: PairOptions, tokenizers: PairTokenizer
     Raises UserError naming file and line.
     """
     folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizers)
-    if not folder.is_dir():
-        log.info("Encoding %s", source.where)
-        encoded = _encode(source, options, tokenizers)
-        write_folder(folder, lambda temporary: _save(encoded, temporary))
+    cache.provide(folder, lambda new: _save(_encode(source, options, tokenizers), new), f"Encoding {source.where}")
     return _load(folder)
 
 
@@ -112,26 +107,22 @@ def _cache_key(source: Source, options: PairOptions, tokenizers: PairTokenizers 
 
 def _save(encoded: EncodedPairs, folder: Path) -> None:
     for side, ids, tokenizer in zip(SIDES, (encoded.source, encoded.target), encoded.tokenizers, strict=True):
-        np.save(folder / f"{side}_ids.npy", ids.ids)
-        np.save(folder / f"{side}_offsets.npy", ids.offsets)
+        cache.save_array(folder / f"{side}_ids.npy", ids.ids)
+        cache.save_array(folder / f"{side}_offsets.npy", ids.offsets)
         (folder / f"{side}_tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    np.save(folder / "splits.npy", encoded.splits)
-    np.save(folder / "places.npy", encoded.places)
+    cache.save_array(folder / "splits.npy", encoded.splits)
+    cache.save_array(folder / "places.npy", encoded.places)
 
 
 def _load(folder: Path) -> EncodedPairs:
     """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
-    try:
-        source, target = (
-            RaggedIds(np.load(folder / f"{side}_ids.npy", mmap_mode="c"), np.load(folder / f"{side}_offsets.npy"))
-            for side in SIDES
-        )
-        texts = [(folder / f"{side}_tokenizer.json").read_text(encoding="utf-8") for side in SIDES]
-        splits, places = np.load(folder / "splits.npy"), np.load(folder / "places.npy")
-        tokenizers = tokenizers_of(*texts)
-    except (OSError, EOFError, ValueError) as error:
-        raise UserError(f"{folder} is damaged ({error}); delete it, and it is made again") from error
-    return EncodedPairs(source, target, splits, places, tokenizers)
+    source, target = (
+        RaggedIds(np.load(folder / f"{side}_ids.npy", mmap_mode="c"), np.load(folder / f"{side}_offsets.npy"))
+        for side in SIDES
+    )
+    texts = [(folder / f"{side}_tokenizer.json").read_text(encoding="utf-8") for side in SIDES]
+    splits, places = np.load(folder / "splits.npy"), np.load(folder / "places.npy")
+    return EncodedPairs(source, target, splits, places, tokenizers_of(*texts))
 
 
 def tokenizers_of(source: str, target: str) -> PairTokenizers:

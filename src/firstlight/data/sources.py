@@ -17,6 +17,7 @@ from firstlight.data import hub
 from firstlight.data.files import READERS, Row, dataset_files, read_rows
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
+from firstlight.regular_files import regular
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,10 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
 
 def check_path(path: str | None, source: SourceKind) -> None:
     """Raise UserError, before anything heavy, if a path can be neither a file, nor a folder, nor a Hub id."""
-    if path is None or Path(path).exists():
+    if path is None:
+        return
+    if Path(path).exists():
+        regular(Path(path))
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; download the file first, or name a Hub data set as owner/name")
@@ -169,6 +173,6 @@ def hash_of(files: dict[str, Path]) -> str:
     digest = hashlib.sha256()
     for split, path in sorted(files.items()):
         digest.update((split + path.suffix.lower()).encode())
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]

@@ -271,12 +271,14 @@ class CharacterData(StreamData):
         return find_text(self.options)
 
     def prepare_data(self) -> None:
-        """Encode the text, unless the cache has it, and log its statistics."""
+        """Encode the text, unless the cache has it, and log its statistics, with a warning for plays with gaps."""
         if hasattr(self, "corpus"):
             return
         self.corpus = encode_text(self.source, self.options, self.reader)
         counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in self.corpus.statistics.items())
         log.info("%s: %s", self.source.where, ", ".join(counts))
+        for gap in self.corpus.gaps:
+            log.warning("%s:%s; check the headings of the edition there", self.source.where, gap)
 
     def open(self) -> None:
         """Open the encoded text and set `corpus`, `tokenizer` and `separator_id`."""

@@ -1,21 +1,22 @@
 """Where a text to be continued comes from: a local file, the web, or the generated sample."""
 
+import functools
 import hashlib
 import logging
 import re
-import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from http.client import HTTPException, InvalidURL
 from pathlib import Path
 
+from firstlight.data import cache
 from firstlight.data.files import read_text
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
 from firstlight.data.sources import DATA_VARIABLE, SAMPLE_WARNING, hash_of, local_folder
 from firstlight.errors import RunError, UserError
+from firstlight.regular_files import regular
 
 log = logging.getLogger(__name__)
 
@@ -73,14 +74,17 @@ def find_text(options: CharacterOptions) -> TextSource:
 
 def check_text_path(path: str | None) -> None:
     """Raise UserError, before anything heavy, if a path is no file or folder."""
-    if path is None or Path(path).exists():
+    if path is None:
+        return
+    if Path(path).exists():
+        regular(Path(path))
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; set data.url, or download the file first")
     raise UserError(f"data.path={path}: there is no such file or folder")
 
 
-@cache
+@functools.cache
 def sample_text(preparation: Preparation) -> str:
     """The generated text of a kind."""
     from firstlight.data.samples import names, plays
@@ -104,17 +108,9 @@ def _only_text_in(folder: Path) -> Path:
 
 def _download(url: str, name: str, cache_dir: Path) -> TextSource:
     """The file at a URL, downloaded once and kept."""
-    path = cache_dir / "downloads" / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}.txt"
-    if not path.is_file():
-        log.info("Downloading %s", url)
-        content = _fetch(url)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            unfinished.write_bytes(content)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+    folder = cache_dir / "downloads" / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
+    path = folder / "text.txt"
+    cache.provide(folder, lambda new: new.joinpath(path.name).write_bytes(_fetch(url)), f"Downloading {url}")
     return TextSource(SourceKind.hub, url, hash_of({"text": path}), path)
 
 

@@ -13,6 +13,7 @@ import torch
 
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
+from firstlight.regular_files import regular
 
 FORMAT = 1
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # what a run goes on from; what LAST was before
@@ -61,7 +62,7 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     if URL.match(str(path)):
         raise UserError(f"{path} is a URL; download the run folder first, and only from people you trust")
     try:
-        damaged = _damaged_part(Path(path))
+        damaged = _damaged_part(regular(Path(path)))
     except FileNotFoundError:
         last = Path(path).with_name(LAST)
         remedy = f"use {last.name}, which exists" if last.is_file() else "train the run first"

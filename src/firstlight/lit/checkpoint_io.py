@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from lightning.fabric.plugins import CheckpointIO
 
+from firstlight.data.cache import sync
 from firstlight.lit.checkpoint import CARD, FORMAT, LAST, PREVIOUS, read_checkpoint
 
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # by which Lightning's forked or spawned processes hand back bare weights
@@ -46,7 +47,7 @@ class AtomicCheckpointIO(CheckpointIO):
             Path(temporary).unlink(missing_ok=True)
             if is_first and not any(target.parent.iterdir()):
                 target.parent.rmdir()  # so that a folder without checkpoints is one from which they were deleted
-        _sync_folder(target.parent)
+        sync(target.parent)  # the rename itself is to outlast a power cut
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         """Read tensors and plain types only, whatever is asked for."""
@@ -70,12 +71,3 @@ def _keep(last: Path, previous: Path) -> None:
         last.replace(previous)
     else:
         link.replace(previous)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

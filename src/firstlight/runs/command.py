@@ -1,6 +1,5 @@
 """The frame around every entry script: one line for a mistake, and the right exit code. Imports nothing heavy."""
 
-import errno
 import os
 import sys
 import time
@@ -9,7 +8,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from firstlight.errors import Interrupted, RunError, UserError
+from firstlight.errors import Interrupted, RunError, UserError, is_disk_full
 from firstlight.spelling import option
 from firstlight.terminal_text import prepare_streams, say
 
@@ -53,7 +52,7 @@ def _run(main: Callable[[], Result]) -> Result:
             USER_MISTAKE,
         )
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_disk_full(error):
             raise
         fail(f"the disk is full: {error}; free some space, or set {option('paths.log_dir')} to another disk", CRASH)
 

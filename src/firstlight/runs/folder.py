@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 from firstlight import locks
 from firstlight.errors import UserError
+from firstlight.regular_files import regular
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class RunFolder:
     def read(self) -> dict[str, Any]:
         """The content of metrics.json. Raises UserError where there is none, or a broken one."""
         try:
-            record = json.loads(self.metrics_file.read_text(encoding="utf-8"))
+            record = json.loads(regular(self.metrics_file).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise UserError(f"{self.path} is not a run folder: it has no metrics.json") from None
         except ValueError as error:
@@ -122,7 +123,8 @@ class RunFolder:
 
     def is_locked(self) -> bool:
         """Whether a living process trains this run."""
-        return locks.is_taken(self.path / LOCK)
+        lock = self.path / LOCK
+        return lock.exists() and locks.is_taken(regular(lock))
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
@@ -130,9 +132,9 @@ def read_history(path: Path) -> list[dict[str, Any]]:
 
     Raises UserError, with the number of the line, for a line that is no JSON object with a step and seconds.
     """
-    if not path.is_file():
+    if not path.exists():
         return []
-    lines = path.read_bytes().splitlines(keepends=True)
+    lines = regular(path).read_bytes().splitlines(keepends=True)
     return [_line(path, i, line) for i, line in enumerate(lines, 1) if line.endswith(b"\n") and line.strip()]
 
 

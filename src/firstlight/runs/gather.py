@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from firstlight.errors import UserError
+from firstlight.regular_files import regular
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
 from firstlight.runs.folder import MOMENT, RunFolder
 from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
@@ -118,7 +119,7 @@ def is_trained_now(folder: RunFolder) -> bool:
 def read_record(folder: RunFolder) -> dict[str, Any]:
     """metrics.json. Raises Damaged, too for a file that is another program's."""
     try:
-        text = folder.metrics_file.read_text(encoding="utf-8")
+        text = regular(folder.metrics_file).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise Damaged("there is no metrics.json: it ended before its record began") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -262,7 +263,7 @@ class Configuration:
 def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], str | None]:
     """The curves of a history, thinned, and what is wrong with the file; its whole lines are read all the same."""
     try:
-        content = path.read_bytes()
+        content = regular(path).read_bytes()
     except FileNotFoundError:
         return {}, None  # its numbers are whole without
     except OSError as error:
@@ -340,7 +341,7 @@ def read_confusion(path: Path) -> Confusion | None:
     """The table of callbacks/confusion_matrix.py; None where there is none. Raises Damaged."""
     name = f"{path.parent.name}/{path.name}"
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = regular(path).read_bytes().decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -365,5 +366,5 @@ def newest_texts(folder: Path) -> str | None:
     files = [file for file in sorted(folder.glob("[0-9]*.txt")) if file.resolve().is_relative_to(run)]  # by their step
     if not files:
         return None
-    text = files[-1].read_text(encoding="utf-8", errors="replace").strip("\n")
+    text = regular(files[-1]).read_text(encoding="utf-8", errors="replace").strip("\n")
     return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from firstlight.errors import UserError
+from firstlight.regular_files import regular
 
 MOST_BYTES = 2**24
 DEEPEST = 100  # lists and mappings in each other; our files have 6, and the C parser's stack ends below 100,000
@@ -19,7 +20,7 @@ def read_yaml(path: Path) -> Any:
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             text = file.read(MOST_BYTES + 1).decode("utf-8")
         _check_structure(yaml, text, loader)
         return yaml.load(text, Loader=loader)  # noqa: S506  (a safe loader)

@@ -13,7 +13,7 @@ import tyro
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
 from firstlight.console import Console
-from firstlight.data.files import TEXT_COLUMN, Row, RowWriter, read_rows
+from firstlight.data.files import TEXT_COLUMN, Row, RowWriter, listed, read_rows
 from firstlight.errors import UserError
 from firstlight.invocation import parse
 from firstlight.terminal_text import note, say, shown, write_out
@@ -85,7 +85,7 @@ def check_column(column: str, row: Row, options: PredictOptions) -> None:
     """Raise UserError if the input does not have a column."""
     if column not in row.values:
         raise UserError(
-            f"{options.input}: there is no column {column}; set --text-column to one of {', '.join(row.values)}"
+            f"{options.input}: there is no column {column}; set --text-column to one of {listed(row.values)}"
         )
 
 

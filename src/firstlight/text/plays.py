@@ -6,18 +6,20 @@ ends where the next work begins.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 from firstlight.errors import UserError
+
+VERSION = 2  # raise it whenever an edition would be prepared otherwise
 
 NO_PLAY = (
     'no play in the text: looked for headings of acts ("ACT I", "Act 1", "Actus Primus") with lines to speak below '
     "them; data.preparation=text trains on the text as it is"
 )
 
-_ROMAN = {"I": 1, "V": 5, "X": 10}
+_ROMAN = {"I": 1, "l": 1, "V": 5, "X": 10}
 _ORDINALS = [
     ("one", "first", "prim"),
     ("two", "second", "secund"),
@@ -28,11 +30,13 @@ _ORDINALS = [
 _NUMBER = {name: number for number, names in enumerate(_ORDINALS, start=1) for name in names}
 
 _MARKUP = r"[\s_*=\[]*"  # what may surround a heading: an indent, italics, a bracket
-_NUMERAL = rf"(?:(?i:the)\s+)?([IVX]+|\d+|(?i:{'|'.join(_NUMBER)}))(?i:us|a)?"
+_NUMERAL = rf"(?:(?i:the)\s+)?([IVX][IVXl]*|\d+|(?i:{'|'.join(_NUMBER)}))(?i:us|a)?"  # "Il" is a misprint of "II"
 _SCENE_WORD = r"S(?i:c(?:e|æ|œ|ae|oe)n[ea])"
 _ACT = re.compile(rf"{_MARKUP}(?:ACT|Act)(?:US|us)?\s+{_NUMERAL}(?=\s*$|\s*[.,:;\]_*=—-]|\s+{_SCENE_WORD})")
 _SCENE = re.compile(rf"{_MARKUP}{_SCENE_WORD}\s+{_NUMERAL}(?![^\W_])")
 _SCENE_OF_ACT = re.compile(rf"\b{_SCENE_WORD}\s+{_NUMERAL}(?![^\W_])")
+_TITLED = re.compile(rf"(.*?\w)[\s.,:;—-]+({_ACT.pattern}.*)")
+_BARRED = re.compile(r"\s*(?=.*\||ACT_)[A-Z0-9_'’]+(?:\|[A-Z0-9_]+)*$")
 _THE = rf"{_MARKUP}(?:THE |The )?"
 _ALONE = r"[\s.\]_*=]*$"
 _PRELUDE = re.compile(rf"{_THE}(?:PROLOGUE|Prologue|INDUCTION|Induction){_ALONE}")
@@ -46,10 +50,13 @@ _PREAMBLE = re.compile(
     r"|(?:the )?names of (?:all )?the actors|(?:the )?actors.? names|(?:written )?by william shakes?pear)",
     re.I,
 )
-_END = re.compile(rf"{_MARKUP}(?:(?:THE END|The End|FINIS|Finis){_ALONE}|END OF TH|End of (?:the |this )?Project Gut)")
+_END = re.compile(
+    rf"{_MARKUP}[\s—-]*(?:(?:THE END|The End|FINIS|Finis)[\s—-]*{_ALONE}|END OF TH|End of (?:the |this )?Project Gut)"
+)
 _SPEECH = re.compile(r"\s*(?:[\[_(]|Enter\b|[A-Z]{2}|[A-Z][\w ]*\.)")  # or a direction
 _NOTICE = re.compile(r"<<.*?>>", re.S)  # the licence that an edition repeats after every work
 
+_STRAY = 100  # curly apostrophes to each straight one, where the straight ones are misprints
 _FAR = 3  # blank lines above the title of a work, at the least
 _TITLE_BLOCKS = 4  # at the most: a year, a title, a subtitle, the author
 _DIRECTION = ("[", "_", "(")
@@ -100,7 +107,8 @@ def extract_plays(text: str) -> str:
 
     The result has stage directions, speakers and speeches, with one blank line between passages. The licence, contents,
     poems, titles, casts, and the headings of acts, scenes, prologues and epilogues are removed. At most 71 different
-    characters remain: English letters, new line, space and common marks.
+    characters remain: English letters, new line, space and common marks. Straight apostrophes become curly ones. In an
+    edition that types curly ones, a few straight ones are misprints and are removed.
 
     Args:
         text: the whole edition, such as Gutenberg's number 100, or a single play.
@@ -126,10 +134,56 @@ def extract_plays(text: str) -> str:
         'FIRST LORD.\nWho is there? A man AND a dog.\n'
     """
     lines = _lines(text)
-    plays = ["\n".join(_without_headings(lines[start:end])) for start, end in _plays(lines)]
+    plays = ["\n".join(_without_headings(lines[play.start : play.end])) for play in _plays(lines)]
     if not plays:
         raise UserError(NO_PLAY)
     return _folded(clean("\n\n".join(plays)))
+
+
+def gaps(text: str) -> list[str]:
+    """Return what is missing in the numbers of the acts and scenes of an edition, one line for each such play.
+
+    A line has the number of the play's first line, its title if there is one, and the acts and scenes, such as
+    "1009: THE BAKERS: no act 1, no scene 3 of act 2".
+    """
+    lines = _lines(text)
+    titles = _titles(lines)
+    found = []
+    for play in _plays(lines):
+        if missing := list(_missing(lines[play.start : play.end])):
+            title = clean(_title_of(lines[play.above : play.start], titles))
+            found.append(": ".join(filter(None, [str(play.start + 1), title, ", ".join(missing)])))
+    return found
+
+
+def _missing(play: list[str]) -> Iterator[str]:
+    """Yield the acts, and the scenes of each act, whose numbers are left out."""
+    scenes: dict[int, set[int]] = {}
+    act = 0  # of an induction
+    for line in play:
+        heading, place = _ACT.match(line), 0
+        if heading:
+            act, place = _number(heading[1]), heading.end()
+        scene = _SCENE_OF_ACT.search(line, place) if heading else _SCENE.match(line)
+        if heading or scene:
+            scenes.setdefault(act, set()).update([_number(scene[1])] if scene else [])
+    for number in sorted(_left_out(scenes.keys())):
+        yield f"no act {number}"
+    for number, of_act in sorted(scenes.items()):
+        for scene_number in sorted(_left_out(of_act)):
+            yield f"no scene {scene_number} of {f'act {number}' if number else 'the induction'}"
+
+
+def _left_out(numbers: Collection[int]) -> set[int]:
+    return set(range(1, max(numbers, default=0))) - set(numbers)
+
+
+def _title_of(above: list[str], titles: set[str]) -> str:
+    """Return the title in the lines above a play: a line that the contents list, or in capitals above the cast."""
+    listed = next((line for line in reversed(above) if _key(line) in titles), "")
+    cast = max((index for index, line in enumerate(above) if _PREAMBLE.match(line)), default=len(above))
+    capitals = (line for line in reversed(above[:cast]) if line.isupper() and not _END.match(line))
+    return (listed or next((line for line in capitals if not _is_heading(line)), "")).strip()
 
 
 def clean(text: str) -> str:
@@ -139,12 +193,33 @@ def clean(text: str) -> str:
     text = re.sub(r"&c\b\.?", "etc.", text).replace("&", "AND")
     text = re.sub(r"^([ _]*)\d+\.? +", r"\1", text, flags=re.M)  # "1 GENTLEMAN" → "GENTLEMAN"
     text = re.sub(r'(?<![^\s(\[—_-])"', "“", text).replace('"', "”")
+    if text.count("'") * _STRAY > text.count("’"):
+        text = text.replace("'", "’")
     return _OUTSIDE.sub("", text)
 
 
 def _lines(text: str) -> list[str]:
+    """Return the lines, with the headings that some editions have in the usual form.
+
+    "ACT_2|SC_7" → "ACT 2. SCENE 7"; "KING_LEAR|EPILOGUE" → "EPILOGUE"; "KING LEAR ACT I. SCENE 1" → "ACT I. SCENE 1".
+    """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return [line.rstrip() for line in _NOTICE.sub("", text).split("\n")]
+    lines = [_without_bars(line.rstrip()) for line in _NOTICE.sub("", text).split("\n")]
+    titled = {index: match for index, line in enumerate(lines) if "ACT" in line and (match := _TITLED.match(line))}
+    alone = {_key(line) for line in lines} if titled else set()
+    for index, match in titled.items():
+        title, heading = match[1], match[2]
+        is_title = _key(title) in alone or (title.isupper() and _SCENE_OF_ACT.search(heading))
+        if is_title and "end" not in _key(title).split():
+            lines[index] = heading
+    return lines
+
+
+def _without_bars(line: str) -> str:
+    if not _BARRED.match(line):
+        return line
+    parts = [re.sub("^SC ", "SCENE ", part.replace("_", " ")) for part in line.strip().split("|")]
+    return ". ".join(filter(_is_heading, parts)) or line
 
 
 def _folded(text: str) -> str:
@@ -161,7 +236,7 @@ def _without_headings(lines: list[str]) -> Iterator[str]:
             heading = line
         else:
             heading = ""
-            if not (_is_part(line) and _is_alone(lines, index)):
+            if not _is_heading_of_part(lines, index):
                 yield line
 
 
@@ -174,29 +249,49 @@ def _is_part(line: str) -> bool:
     return bool(_PRELUDE.match(line) or _EPILOGUE.match(line))
 
 
+def _is_heading_of_part(lines: list[str], index: int) -> bool:
+    """Is this PROLOGUE, EPILOGUE or the like a heading, alone or typed twice, and not the speaker of the next line?"""
+    if not _is_part(lines[index]):
+        return False
+    first = last = index
+    while first and _is_part(lines[first - 1]):
+        first -= 1
+    while last + 1 < len(lines) and _is_part(lines[last + 1]):
+        last += 1
+    if not _is_blank(lines, first - 1):
+        return False
+    is_above_speech = first < last and not _is_blank(lines, last + 1) and bool(_SPEECH.match(lines[last + 1]))
+    return index < last or is_above_speech or _is_blank(lines, last + 1)
+
+
 def _is_numbered(line: str) -> bool:
     """Is this the heading of an act or a scene?"""
     return bool(_ACT.match(line) or _SCENE.match(line))
-
-
-def _is_alone(lines: list[str], index: int) -> bool:
-    return _is_blank(lines, index - 1) and _is_blank(lines, index + 1)
 
 
 def _is_blank(lines: list[str], index: int) -> bool:
     return not 0 <= index < len(lines) or not lines[index]
 
 
-def _plays(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first line of each play, and the line after its last."""
+@dataclass(frozen=True)
+class _Play:
+    """The first line of a play, the line after its last, and the line after the play above it."""
+
+    start: int
+    end: int
+    above: int
+
+
+def _plays(lines: list[str]) -> Iterator[_Play]:
+    """Yield each play."""
     titles = _titles(lines)
     runs = _runs(lines)
-    done = 0  # what is above belongs to an earlier play, or to a list of acts
+    above = done = 0  # what is above done belongs to an earlier play, or to a list of acts
     for run, following in pairwise([*runs, [len(lines)]]):
         end = _end(lines, run[-1], following[0], titles)
         if _is_spoken(lines[run[0] : run[1] if len(run) > 1 else end]):
-            yield _start(lines, done, run[0]), end
-            done = end
+            yield _Play(_start(lines, done, run[0]), end, above)
+            above = done = end
         else:
             done = run[-1] + 1
 
@@ -204,15 +299,19 @@ def _plays(lines: list[str]) -> Iterator[tuple[int, int]]:
 def _runs(lines: list[str]) -> list[list[int]]:
     """Group the headings of acts: each group counts up, and is a play or a list of the acts of one."""
     runs: list[list[int]] = []
-    before = (0, 0)
+    before, last = (0, 0), 0
     for index, line in enumerate(lines):
         if act := _ACT.match(line):
             scene = _SCENE_OF_ACT.search(line, act.end())
             number = (_number(act[1]), _number(scene[1]) if scene else 0)
+            is_next = bool(runs) and not any(lines[last + 1 : index])
+            if is_next and number[0] == before[0] and before[1] in (0, number[1]):  # a heading typed twice
+                before, last = number, index
+                continue
             if not runs or number <= before:
                 runs.append([])
             runs[-1].append(index)
-            before = number
+            before, last = number, index
     return runs
 
 
@@ -247,8 +346,8 @@ def _start(lines: list[str], above: int, act: int) -> int:
     setting = next((index for index in range(cast, act) if _is_setting(lines[index])), None)
     if setting is not None:
         return next((index for index in range(setting + 1, act) if _opens(lines, index)), act)
-    preludes = (index for index in range(cast, act) if _PRELUDE.match(lines[index]) and _is_alone(lines, index))
-    return max(preludes, default=act)
+    preludes = (index for index in range(cast, act) if _PRELUDE.match(lines[index]))
+    return max((index for index in preludes if _is_heading_of_part(lines, index)), default=act)
 
 
 def _is_setting(line: str) -> bool:

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.pre_tokenizers import Split, WhitespaceSplit
 
 from firstlight.errors import UserError
+from firstlight.regular_files import regular
 from firstlight.text.normalize import normalizer, words, words_and_marks
 from firstlight.text.ragged import RaggedIds
 
@@ -252,7 +253,7 @@ def load_word_list(path: Path, *, punctuation: bool = False) -> Tokenizer:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a UTF-8 file, numbered from 1. Raises UserError if it cannot be read."""
     try:
-        content = path.read_bytes().removeprefix(BOM_UTF8)
+        content = regular(path).read_bytes().removeprefix(BOM_UTF8)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; name a file with one word a line") from None
     for line, raw in enumerate(content.splitlines(), start=1):

@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from firstlight.errors import RunError, UserError
+from firstlight.regular_files import regular
 from firstlight.text.ragged import RaggedIds
 
 CONSTANT = 1e-12  # a row whose variance is this small a part of its mean square is rounding alone
@@ -253,7 +254,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the lines of a UTF-8 file, each with its place, without the spaces at its end."""
     is_text = False  # so far
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 place = f"{path}:{number}"
                 problem = "a NUL byte" if b"\0" in raw else ""

@@ -1,0 +1,427 @@
+"""The one mechanism behind all that is kept on disk: encoded texts and pairs, copies of the Hub, downloads."""
+
+import errno
+import fcntl
+import io
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from firstlight.data import cache, hub, sources, text_sources
+from firstlight.data.corpus import encode_text
+from firstlight.data.encoding import encode
+from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions, SourceKind
+from firstlight.data.sentence_pairs import encode_pairs
+from firstlight.data.sources import Source, find_source
+from firstlight.data.text_sources import find_text
+from firstlight.errors import RunError, UserError
+from firstlight.text.options import TokenizerKind, TokenizerOptions
+
+WORDS = "one two three four five six seven eight nine ten eleven"
+SRC = Path(__file__).parents[2] / "src"
+
+Content = dict[str, Any]
+
+
+# --- every cache, each used twice in the same way ---
+
+
+class Rows:
+    """Generated rows with a text, its translation and a label."""
+
+    VERSION, SPLITS = 1, {"train": 23}
+
+    @staticmethod
+    def splits() -> dict[str, list[dict[str, Any]]]:
+        texts = [" ".join(WORDS.split()[n % 7 :]) for n in range(23)]
+        return {"train": [{"text": text, "en": text, "de": text[::-1], "label": 0} for text in texts]}
+
+
+ROWS = Source(SourceKind.sample, "generated rows", "5eed", sample=Rows)  # type: ignore[arg-type]
+WORD_OPTIONS = TokenizerOptions(kind=TokenizerKind.word, min_document_frequency=1)
+
+
+def encoded_reviews(cache_dir: Path) -> Content:
+    found = encode(ROWS, ReviewOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
+    return vars(found) | {"ids": found.ids.ids, "offsets": found.ids.offsets, "tokenizer": found.tokenizer.to_json()}
+
+
+def encoded_pairs(cache_dir: Path) -> Content:
+    found = encode_pairs(ROWS, PairOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
+    sides = {f"{name} {part}": getattr(getattr(found, name), part) for name in ("source", "target")
+             for part in ("ids", "offsets")}  # fmt: skip
+    tokenizers = [tokenizer.to_json() for tokenizer in found.tokenizers]
+    return sides | {"splits": found.splits, "places": found.places, "tokenizers": tokenizers}
+
+
+def encoded_text(cache_dir: Path) -> Content:
+    options = CharacterOptions(
+        source=SourceKind.sample, preparation=Preparation.lines, name="names", cache_dir=str(cache_dir)
+    )
+    found = encode_text(find_text(options), options)
+    return vars(found) | {"ids": found.ids.ids, "offsets": found.ids.offsets, "tokenizer": found.tokenizer.to_json()}
+
+
+def copy_of_the_hub(cache_dir: Path) -> Content:
+    source = find_source(ReviewOptions(source=SourceKind.hub, hub="own/data", cache_dir=str(cache_dir)))
+    return {"where": source.where, "fingerprint": source.fingerprint, "texts": source.texts("text", range(3))}
+
+
+def downloaded(cache_dir: Path) -> Content:
+    options = CharacterOptions(source=SourceKind.hub, name="mine", url="http://a.b/text", cache_dir=str(cache_dir))
+    source = find_text(options)
+    return {"where": source.where, "fingerprint": source.fingerprint, "text": "".join(source.lines())}
+
+
+CACHES = [encoded_reviews, encoded_pairs, encoded_text, copy_of_the_hub, downloaded]
+
+
+class Table:
+    """One split of a data set, as `datasets` has it."""
+
+    @staticmethod
+    def to_parquet(file: Any) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        parquet.write_table(pa.Table.from_pylist(Rows.splits()["train"] * 100), file)
+
+
+@pytest.fixture(autouse=True)
+def world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be asked from the network; few names; and no waiting for the disk, so that the tests are short."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
+    monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": Table, "test": Table})
+    monkeypatch.setattr(text_sources, "_fetch", lambda _: WORDS.encode())
+    monkeypatch.setattr(text_sources, "sample_text", lambda _: WORDS.replace(" ", "\n"))
+
+
+def kept_in(cache_dir: Path) -> Path:
+    """The only folder that a cache has made, at whatever depth."""
+    [checksums] = cache_dir.rglob(cache.CHECKSUMS)
+    return checksums.parent
+
+
+def assert_same(found: Content, expected: Content) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert np.array_equal(found[name], value), name
+
+
+@pytest.mark.parametrize("use", CACHES)
+def test_what_is_whole_is_used_as_it_is(use: Callable[[Path], Content], tmp_path: Path, caplog: Any) -> None:
+    first = use(tmp_path)
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert_same(use(tmp_path), first)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == written
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+# --- damage ---
+
+
+def flip_a_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) * 2 // 3] ^= 0b100
+    file.write_bytes(content)
+
+
+def replace_by_a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def replace_by_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def change_the_dtype(file: Path) -> None:
+    """Whole and well-formed, but of other numbers; a file that is no array gets to be one."""
+    with io.BytesIO() as other:
+        np.save(other, np.arange(12.0).reshape(3, 4))
+        file.write_bytes(other.getvalue())
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "gone": Path.unlink,
+    "empty": lambda file: file.write_bytes(b""),
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-2]),
+    "longer": lambda file: file.write_bytes(file.read_bytes() + b"\0"),
+    "zeros": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "flipped": flip_a_bit,
+    "folder": replace_by_a_folder,
+    "pipe": replace_by_a_pipe,
+    "dtype": change_the_dtype,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("use", CACHES)
+def test_damage_in_any_file_is_noted_once_and_mended(
+    use: Callable[[Path], Content], damage: str, tmp_path: Path, caplog: Any
+) -> None:
+    first = use(tmp_path)
+    folder = kept_in(tmp_path)
+    for name in sorted(path.name for path in folder.iterdir()):  # the list of checksums too
+        caplog.clear()
+        DAMAGES[damage](folder / name)
+        assert_same(use(tmp_path), first)
+        [warning] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+        assert warning.startswith(f"{folder} is damaged (")
+        assert warning.endswith("); it is made again")
+        assert cache.damage(folder) is None
+        assert list(folder.parent.iterdir()) == [folder]  # and nothing beside it
+
+
+@pytest.mark.parametrize("replace", ["file", "empty folder", "foreign file", "foreign folder"])
+@pytest.mark.parametrize("use", CACHES)
+def test_what_is_no_folder_of_the_cache_is_replaced(use: Any, replace: str, tmp_path: Path, caplog: Any) -> None:
+    first = use(tmp_path)
+    folder = kept_in(tmp_path)
+    if replace == "foreign file":
+        (folder / "validation.csv").write_text("text,label\nx,1\n")
+    elif replace == "foreign folder":
+        (folder / "more").mkdir()
+    else:
+        folder.rename(tmp_path.parent / f"{tmp_path.name}-away")
+        folder.mkdir() if replace == "empty folder" else folder.write_text("mine")
+    assert_same(use(tmp_path), first)
+    assert f"{folder} is damaged (" in caplog.text
+    assert cache.damage(folder) is None
+
+
+def test_hidden_files_are_left_alone(tmp_path: Path, caplog: Any) -> None:
+    """File managers and network disks make them."""
+    encoded_text(tmp_path)
+    (kept_in(tmp_path) / ".DS_Store").write_bytes(b"\0")
+    encoded_text(tmp_path)
+    assert (kept_in(tmp_path) / ".DS_Store").is_file()
+    assert not caplog.records or "damaged" not in caplog.text
+
+
+def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    def unreachable(_: str) -> str:
+        raise hub.HubUnreachableError("no network")
+
+    expected = copy_of_the_hub(tmp_path)
+    older = kept_in(tmp_path)
+    os.utime(older, (1, 1))
+    monkeypatch.setattr(hub, "_newest_revision", lambda _: "6eed")
+    copy_of_the_hub(tmp_path)
+    monkeypatch.setattr(hub, "_newest_revision", unreachable)
+    flip_a_bit(older.with_name("6eed") / "train.parquet")
+    assert_same(copy_of_the_hub(tmp_path), expected)
+    assert "6eed is damaged ('train.parquet' has another checksum than when it was written), so it is not used" in (
+        caplog.text
+    )
+    (older / "test.parquet").unlink()
+    with pytest.raises(UserError, match=r"data\.source=hub: the Hub does not answer \(no network\)"):
+        copy_of_the_hub(tmp_path)
+
+
+def test_the_list_of_checksums_is_that_of_sha256sum(tmp_path: Path) -> None:
+    encoded_pairs(tmp_path)
+    subprocess.run(["sha256sum", "--check", "--strict", "--quiet", cache.CHECKSUMS], cwd=kept_in(tmp_path), check=True)
+
+
+# --- a full disk ---
+
+
+@pytest.mark.parametrize("use", CACHES)
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_one_line_that_names_the_folder_and_the_remedy(
+    use: Callable[[Path], Content], number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(RunError) as error:
+            use(tmp_path)
+    folder, reason, remedy = re.fullmatch(r"(.+?): the disk is full \((.+?)\); (.+)", str(error.value)).groups()
+    assert tmp_path in Path(folder).parents
+    assert reason == f"[Errno {number}] {os.strerror(number)}"
+    assert re.fullmatch(r"free some space, or set (data\.)?cache_dir to a folder on another disk", remedy)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    use(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_array_that_does_not_fit_keeps_the_reason() -> None:
+    """numpy.save would say "100000 requested and 0 written", and nothing that a program can read."""
+    with pytest.raises(OSError, match="No space left") as error:
+        cache.save_array(Path("/dev/full"), np.zeros(100_000))
+    assert error.value.errno == errno.ENOSPC
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_parquet_that_does_not_fit_keeps_the_reason() -> None:
+    """A Python file whose write fails may make pyarrow abort the process."""
+    with pytest.raises(OSError, match="No space left") as error:
+        hub._write_parquet(Table, Path("/dev/full"))
+    assert error.value.errno == errno.ENOSPC
+
+
+def test_an_array_is_what_numpy_reads(tmp_path: Path) -> None:
+    array = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    cache.save_array(tmp_path / "array.npy", array)
+    found = np.load(tmp_path / "array.npy", mmap_mode="c")
+    assert found.dtype == array.dtype
+    assert np.array_equal(found, array)
+
+
+def test_a_file_where_the_cache_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "encoded").write_text("mine")
+    with pytest.raises(UserError, match=rf"^{tmp_path}/encoded is not a folder; remove it, or set .*cache_dir$"):
+        encoded_text(tmp_path)
+
+
+# --- flushed, then renamed ---
+
+
+def path_of(handle: int) -> Path:
+    """The path of an open file, which on macOS only the system's own call tells."""
+    if sys.platform == "darwin":
+        return Path(fcntl.fcntl(handle, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0").decode())
+    return Path(os.readlink(f"/proc/self/fd/{handle}"))
+
+
+def test_all_is_flushed_to_the_disk_before_the_folder_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    rename = os.rename
+    monkeypatch.setattr(os, "rename", lambda old, new: (events.append("rename"), rename(old, new)))
+    monkeypatch.setattr(os, "fsync", lambda handle: events.append(path_of(handle).name))
+    cache.provide(tmp_path / "kept", lambda new: [(new / name).write_text(name) for name in "ab"], "Making")
+    assert events == ["a", "b", cache.CHECKSUMS, "content", "rename", tmp_path.name]
+
+
+# --- several processes ---
+
+FILL_AND_WAIT = """
+import sys, time
+from pathlib import Path
+from firstlight.data import cache
+
+def fill(folder):
+    (folder / "half").write_text("half")
+    print("filling", flush=True)
+    time.sleep(100)
+
+cache.provide(Path(sys.argv[1]), fill, "Filling")
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    def start(name: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FILL_AND_WAIT, str(tmp_path / name)], stdout=subprocess.PIPE, text=True,
+            env={"PYTHONPATH": str(SRC), "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "filling\n"
+        return process
+
+    killed = start("killed")
+    [left] = tmp_path.iterdir()
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    living = start("living")  # it removes what the killed one left
+    try:
+        [writing] = tmp_path.iterdir()
+        assert writing != left
+        cache.provide(tmp_path / "kept", lambda new: (new / "file").write_text("whole"), "Making")
+        assert sorted(tmp_path.iterdir()) == sorted([writing, tmp_path / "kept"])
+        assert (writing / "content" / "half").read_text() == "half"
+    finally:
+        living.kill()
+        living.communicate()
+
+
+def test_what_an_earlier_version_left_is_removed_after_a_day(tmp_path: Path) -> None:
+    old, new = tmp_path / f"{cache.TEMPORARY}old", tmp_path / f"{cache.TEMPORARY}new"
+    for folder, hours in ((old, 25), (new, 1)):
+        folder.mkdir()
+        os.utime(folder, (time.time() - hours * 3600,) * 2)
+    cache.provide(tmp_path / "kept", lambda made: (made / "file").write_text("whole"), "Making")
+    assert sorted(tmp_path.iterdir()) == sorted([new, tmp_path / "kept"])
+
+
+def test_the_first_of_two_processes_is_kept(tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        cache.provide(tmp_path / "kept", lambda new: (new / "file").write_text("first"), "Making")
+        (folder / "file").write_text("second")
+
+    cache.provide(tmp_path / "kept", fill, "Making")
+    assert (tmp_path / "kept" / "file").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
+
+
+def test_of_two_processes_that_mend_the_same_the_first_is_kept(tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        cache.provide(tmp_path / "kept", lambda new: (new / "file").write_text("first"), "Making")
+        (folder / "file").write_text("second")
+
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_text("damaged")
+    cache.provide(tmp_path / "kept", fill, "Making")
+    assert (tmp_path / "kept" / "file").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [tmp_path / "kept"]
+
+
+def test_a_folder_that_is_taken_away_while_it_is_looked_at_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that mends it had moved it to where it goes."""
+    rename, refused = os.rename, iter([OSError(errno.ENOTEMPTY, "Directory not empty")])
+
+    def refuse_once(old: Path, new: Path) -> None:
+        for error in refused:
+            raise error
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refuse_once)
+    cache.provide(tmp_path / "kept", lambda new: (new / "file").write_text("whole"), "Making")
+    assert (tmp_path / "kept" / "file").read_text() == "whole"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), UserError("data.path=x: mistake")])
+def test_a_write_that_breaks_off_leaves_nothing(error: BaseException, tmp_path: Path) -> None:
+    def fill(folder: Path) -> None:
+        (folder / "half").write_text("half")
+        raise error
+
+    with pytest.raises(type(error)):
+        cache.provide(tmp_path / "kept", fill, "Making")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_made_again_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged folder goes only when another takes its place."""
+    downloaded(tmp_path)
+    flip_a_bit(kept_in(tmp_path) / "text.txt")
+
+    def unreachable(_: str) -> bytes:
+        raise text_sources.UnreachableError("no network")
+
+    monkeypatch.setattr(text_sources, "_fetch", unreachable)
+    with pytest.raises(UserError, match=r"does not answer \(no network\)"):
+        downloaded(tmp_path)
+    assert (kept_in(tmp_path) / "text.txt").is_file()
+    assert sources.hash_of({"text": kept_in(tmp_path) / "text.txt"})

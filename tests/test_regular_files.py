@@ -1,0 +1,125 @@
+"""A pipe, a socket or a device where a file should be is refused before it is opened, wherever a file is read."""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstlight.data.files import read_lines, read_rows, read_text
+from firstlight.data.options import CharacterOptions, ReviewOptions
+from firstlight.data.sources import check_path, find_source, hash_of
+from firstlight.data.text_sources import check_text_path, find_text
+from firstlight.errors import UserError
+from firstlight.lit.checkpoint import read_checkpoint
+from firstlight.regular_files import SpecialFileError, regular
+from firstlight.runs import explore, gather, resume
+from firstlight.runs.folder import RunFolder, read_history
+from firstlight.text.tokenizers import load_word_list
+from firstlight.text.vectors import read_vectors
+from run_folders import make_run
+
+pytestmark = pytest.mark.timeout(60)  # a reader that opens a pipe waits for ever
+
+KINDS = {"pipe": "a named pipe", "socket": "a socket", "device": "a device"}
+
+
+def make_special(path: Path, kind: str) -> Path:
+    """A pipe, a socket, or a link to a device that never ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as end:
+            os.chdir(path.parent)  # the path of a socket may be no longer than 107 bytes
+            end.bind(path.name)
+    else:
+        path.symlink_to("/dev/zero")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go back to where the tests were started from."""
+    monkeypatch.chdir(tmp_path)
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "a.csv": lambda path: next(read_rows(path)),
+    "a.jsonl": lambda path: next(read_rows(path)),
+    "a.parquet": lambda path: next(read_rows(path)),
+    "a.txt": lambda path: next(read_text(path)),
+    "lines": lambda path: next(read_lines(path)),
+    "hashed.csv": lambda path: hash_of({"train": path}),
+    "data.path of rows": lambda path: check_path(str(path), ReviewOptions().source),
+    "data.path of a text": lambda path: check_text_path(str(path)),
+    "source.csv": lambda path: find_source(ReviewOptions(path=str(path))),
+    "folder/train.csv": lambda path: find_source(ReviewOptions(path=str(path.parent))),
+    "source.txt": lambda path: find_text(CharacterOptions(path=str(path))),
+    "folder/novel.txt": lambda path: find_text(CharacterOptions(path=str(path.parent))),
+    "words": load_word_list,
+    "vectors": lambda path: read_vectors(path, ["good"], 2),
+    "best.ckpt": read_checkpoint,
+    "history.jsonl": read_history,
+    "run/metrics.json": lambda path: RunFolder(path.parent).read(),
+    "run/.lock": lambda path: RunFolder(path.parent).is_locked(),
+    "run/.hydra/overrides.yaml": lambda path: resume.saved_overrides(RunFolder(path.parents[1]), []),
+    "run/config.yaml": lambda path: explore.config_of_network(RunFolder(path.parent)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+    path = make_special(tmp_path / "reviews.csv", kind)
+    with pytest.raises(SpecialFileError) as error:
+        regular(path)
+    remedy = "write its content to a file, and name that file"
+    assert str(error.value) == f"{path} is {KINDS[kind]}, not a regular file; {remedy}"
+    assert isinstance(error.value, UserError)
+
+
+def test_files_and_folders_pass_and_a_link_is_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "link").symlink_to("file")
+    for name in ("file", "link", "."):
+        assert regular(tmp_path / name) == tmp_path / name
+    with pytest.raises(FileNotFoundError):
+        regular(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_refuses_a_pipe_and_a_device_in_one_line(name: str, kind: str, tmp_path: Path) -> None:
+    path = make_special(tmp_path / name, kind)
+    with pytest.raises(UserError) as error:
+        READERS[name](path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("metrics.json", "unreadable"),
+        ("history.jsonl", "incomplete"),
+        ("confusion_matrix/validation.csv", "incomplete"),
+        ("samples/00000010.txt", "incomplete"),
+    ],
+)
+def test_a_report_says_which_file_of_a_run_is_a_pipe(name: str, status: str, tmp_path: Path) -> None:
+    make_special(make_run(tmp_path, "a") / name, "pipe")
+    [run] = gather.gather(tmp_path)
+    assert run.status == status
+    assert "cannot be read" in run.why
+    assert "is a named pipe, not a regular file" in run.why
+
+
+@pytest.mark.parametrize("name", ["config.yaml", ".hydra/hydra.yaml"])
+def test_a_report_passes_over_a_configuration_that_is_a_pipe(name: str, tmp_path: Path, caplog: Any) -> None:
+    make_special(make_run(tmp_path, "a") / name, "pipe")
+    make_run(tmp_path, "b", "optimizer.lr=0.5")
+    assert [run.keys["optimizer.lr"] for run in gather.gather(tmp_path)] == [None, 0.5]
+    assert "is a named pipe, not a regular file" in caplog.text
