@@ -105,6 +105,17 @@ def test_a_checkpoint_in_the_middle_of_a_step_does_not_count(interrupted: Path) 
         find(interrupted)
 
 
+def test_a_checkpoint_without_its_place_in_an_epoch_does_not_count(interrupted: Path) -> None:
+    checkpoints = interrupted / "checkpoints"
+    content = read_checkpoint(checkpoints / "best.ckpt")
+    del content["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+    torch.save(content, checkpoints / "best.ckpt")
+    for name in ("last.ckpt", "previous.ckpt"):
+        lose(checkpoints / name)
+    with pytest.raises(UserError, match=r"best\.ckpt does not say where in an epoch it was written"):
+        find(interrupted)
+
+
 def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
     interrupted: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

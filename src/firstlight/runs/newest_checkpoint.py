@@ -54,8 +54,11 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
         found = Found(path, content)
         if path == folder.last_checkpoint:
             return found
-        if _ends_a_step(content):
-            others.append(found)
+        try:
+            if _ends_a_step(content):
+                others.append(found)
+        except (KeyError, TypeError, ZeroDivisionError):
+            problems.append(f"{path.name} does not say where in an epoch it was written")
     if others:
         newest = max(others, key=lambda each: each.step)
         _say("%s: %s; the run goes on from %s, which is of step %d", folder.path, problems[0], newest.path, newest.step)
