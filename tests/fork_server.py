@@ -11,6 +11,7 @@ start, what is registered with Hydra) is as new as in a process that starts from
 
 import gc
 import importlib
+import io
 import json
 import os
 import selectors
@@ -131,12 +132,28 @@ class Server:
         for number, descriptor in enumerate(standard):
             os.dup2(descriptor, number)
             os.close(descriptor)
-        sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]
+        open_standard_streams()
         os.chdir(command.folder)
         os.environ.clear()
         os.environ.update(self.set_by_libraries | command.environment)
         tell(status, f"{os.getpid()}\n")
         os.close(status)
+
+
+def open_standard_streams() -> None:
+    """Open input, output and errors anew. Those of the server remember whether its own can seek, as a file can."""
+    for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        old = getattr(sys, name)
+        buffering = 0 if isinstance(old.buffer, io.RawIOBase) else -1
+        stream = io.TextIOWrapper(
+            open(number, "rb" if name == "stdin" else "wb", buffering=buffering, closefd=False),  # noqa: SIM115
+            encoding=old.encoding,
+            errors=old.errors,
+            line_buffering=os.isatty(number) if name == "stdout" else old.line_buffering,
+            write_through=old.write_through,
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def receive(requests: socket.socket) -> tuple[Command, list[int]] | None:
