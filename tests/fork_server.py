@@ -200,26 +200,6 @@ def execute(command: Command, library_path: list[str]) -> None:
     exec(compile(Path(script).read_bytes(), script, "exec"), module.__dict__)  # noqa: S102
 
 
-def open_streams_anew() -> None:
-    """Make standard output and error streams that are not seekable, whatever the server itself writes to.
-
-    A stream remembers from its start whether it is seekable, and a forked process writes into pipes and terminals.
-    """
-    ends = os.pipe()
-    for number, name in enumerate(("stdout", "stderr"), start=1):
-        old: Any = getattr(sys, name)
-        kept = os.dup(number)
-        os.dup2(ends[1], number)
-        new = open(number, "w", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
-        new.reconfigure(line_buffering=old.line_buffering, write_through=old.write_through)
-        new.buffer.raw.name = f"<{name}>"  # type: ignore[attr-defined]
-        setattr(sys, name, new)
-        os.dup2(kept, number)
-        os.close(kept)
-    for end in ends:
-        os.close(end)
-
-
 def refuse_threads() -> None:
     """End with a message if an import has started a thread, since a fork copies none."""
     names = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
@@ -236,7 +216,6 @@ def name_of(task: Path) -> str:
 
 def main() -> None:
     """Import the libraries, then fork for each command until the tests end."""
-    open_streams_anew()
     server = Server(socket.socket(fileno=int(sys.argv[1])))
     typed = {os.path.abspath(part) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part}
     library_path = [part for part in sys.path[1:] if part not in typed]

@@ -10,7 +10,7 @@ from torch.autograd.functional import jacobian
 from torch.testing import assert_close
 
 from firstlight.networks import masks
-from firstlight.networks.attention import MultiHeadAttention, masked_softmax
+from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.block import FeedForward, build_norm
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
@@ -137,7 +137,7 @@ def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int)
 def test_the_derivative_of_a_softmax_by_hand() -> None:
     """Scores (0, ln 2, ln 3) weigh 1/6, 2/6, 3/6; ∂wᵢ/∂xₖ = wᵢ(δᵢₖ - wₖ), in 36ths."""
     expected = tensor([[1 * 5, -1 * 2, -1 * 3], [-2 * 1, 2 * 4, -2 * 3], [-3 * 1, -3 * 2, 3 * 3]]) / 36
-    assert_close(jacobian(lambda scores: masked_softmax(scores, None), tensor([0, LN2, LN3])), expected)
+    assert_close(jacobian(lambda scores: masks.masked_softmax(scores, None), tensor([0, LN2, LN3])), expected)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_the_derivative_of_a_softmax_is_that_of_post_3_where_the_mask_allows_and
     powers = scores.exp() * (1 if mask is None else mask)
     weights = powers / powers.sum().clamp(min=1e-9)
     expected = torch.diag(weights) - torch.outer(weights, weights)
-    assert_close(jacobian(lambda each: masked_softmax(each, mask), scores), expected)
+    assert_close(jacobian(lambda each: masks.masked_softmax(each, mask), scores), expected)
 
 
 def bare_norm(dim: int) -> nn.LayerNorm:
