@@ -92,8 +92,8 @@ def refuse_other_data(data: TableData, trained_on: str) -> None:
     """Raise UserError if the data is not that with the fingerprint trained_on."""
     if trained_on != data.source.fingerprint:
         raise UserError(
-            f"{data.source.where} has changed since the run began (fingerprint {data.source.fingerprint}, then "
-            f"{trained_on}); start a new run, or restore the data"
+            f"{data.source.where} is not the data that the run was trained on, or has changed since the run began "
+            f"(fingerprint {data.source.fingerprint}, then {trained_on}); name or restore that data, or start a new run"
         )
 
 
