@@ -103,6 +103,7 @@ def test_the_examples_of_a_public_name_run(
 @pytest.mark.parametrize("name", DATA_MODULES)
 def test_every_option_of_a_data_module_is_described_in_a_line_of_its_docstring(name: str) -> None:
     kind = public("data", name)
-    arguments = re.search(r"^    Args:\n(.*?)\n\n", kind.__doc__, flags=re.MULTILINE | re.DOTALL)
-    described = re.findall(r"^        (\w+): \S", arguments[1] if arguments else "", flags=re.MULTILINE)
+    page = inspect.getdoc(kind) or ""  # Python 3.13 keeps a docstring without its indentation
+    arguments = re.search(r"^Args:\n(.*?)\n\n", page, flags=re.MULTILINE | re.DOTALL)
+    described = re.findall(r"^    (\w+): \S", arguments[1] if arguments else "", flags=re.MULTILINE)
     assert described == [option for option in inspect.signature(kind).parameters if option != "self"]
