@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from faults.trials import SEED, Trials
+from faults.trials import SEED, SHARE, Trials
 from firstlight.data.options import Preparation
 from firstlight.data.samples import pairs, reviews
 from firstlight.data.text_sources import sample_text
@@ -32,7 +32,7 @@ def pytest_runtest_call(item: pytest.Function) -> Iterator[None]:
         if trials and trials.failures:
             command = f"FAULTS_SEED={SEED} pytest -m faults '{item.nodeid}'"
             pytest.fail(f"{trials.report()}\n\nTo repeat: {command}", pytrace=False)
-        if trials and not trials.tried:
+        if trials and not trials.tried and SHARE >= 1:
             pytest.fail("nothing was tried", pytrace=False)
     finally:
         if trials:
