@@ -335,14 +335,16 @@ def test_a_card_chooses_no_path_no_address_and_no_code(
         config[group] = {**(config.get(group) or {}), key: value}
         torch.save({**whole, CARD: {**whole[CARD], "config": config}}, path)
         for name, *arguments in uses:
-            with trials.one(f"{task} {group}.{key}={value}: {name} {arguments}", seconds=60), watched(inside, run):
+            what = f"{task} {group}.{key}={value}: {name} {arguments}"
+            with trials.one(what, seconds=60), watched(inside, run):
                 done = scripts.run(name, *map(str, arguments))
                 if done.returncode:
                     assert_refused(done.returncode, done.stderr)
-                assert os.environ["HOME"] not in (done.stdout + done.stderr).replace(str(tmp_path), ""), (
-                    "it was resolved"
-                )
-        assert not any(elsewhere.iterdir()), "it wrote elsewhere"
+                shown = (done.stdout + done.stderr).replace(str(tmp_path), "")
+                assert os.environ["HOME"] not in shown, "an interpolation was resolved"
+                assert not any(elsewhere.iterdir()), "it wrote elsewhere"
+            shutil.rmtree(elsewhere)
+            elsewhere.mkdir()
 
 
 @pytest.mark.faults("hostile: sweep folders")
@@ -384,6 +386,9 @@ def test_a_hostile_sweep_folder_runs_no_code(
             done = scripts.run("train", "-m", *short[:-1], f"sweep.name={quoted(name)}")
             if done.returncode:
                 assert_refused(done.returncode, done.stderr)
-        assert not any(elsewhere.iterdir())
-        found = [path for path in inside.rglob("metrics.json") if sweep.parent not in path.parents]
-        assert not found, f"sweep.name={name} wrote to {found[0]}"
+            assert not any(elsewhere.iterdir())
+            found = [path for path in inside.rglob("metrics.json") if sweep.parent not in path.parents]
+            assert not found, f"sweep.name={name} wrote to {found[0]}"
+        for folder in inside.iterdir():
+            if folder.name != "logs":
+                shutil.rmtree(folder)
