@@ -113,7 +113,7 @@ def training(small_data: Path) -> Callable[[str], list[str]]:
     common = [
         *("model=tiny", "dropout=0.2", "trainer.max_steps=50", "trainer.val_check_interval=25"),
         *("trainer.log_every_n_steps=5", "callbacks.checkpoint.every_n_train_steps=4", "threads=1"),
-        "trainer.accelerator=cpu",
+        *("trainer.max_epochs=-1", "trainer.check_val_every_n_epoch=null", "trainer.accelerator=cpu"),
     ]
     of_task = {
         "sentiment": ["data.path=amazon_reviews", "context_length=23", "data.batch_size=10", "logger=csv"],

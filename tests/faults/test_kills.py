@@ -80,12 +80,11 @@ def reference(
 
 
 def command(training: list[str], accumulate: int) -> list[str]:
-    """The overrides of a training in which much of the time is validation."""
+    """The overrides of a training that accumulates the gradients of so many batches."""
     return [
         *training,
-        *("trainer.max_epochs=-1", f"trainer.accumulate_grad_batches={accumulate}"),
+        f"trainer.accumulate_grad_batches={accumulate}",
         f"trainer.val_check_interval={25 * accumulate}",
-        "trainer.check_val_every_n_epoch=null",
     ]
 
 
