@@ -119,12 +119,12 @@ def test_a_run_with_damaged_settings_is_resumed_or_refused(
         shutil.rmtree(again, ignore_errors=True)
         shutil.copytree(run, again)
         (again / name).write_bytes(damage.apply((again / name).read_bytes()))
-        before = contents(tmp_path)
+        before = contents(again)
         words = [f"task={task}", "resume=auto"] if wish == "auto" else [f"resume={again}", "trainer.max_steps=60"]
         done = scripts.run("train", *words, "dry_run=true")
         if done.returncode:
             assert_refused(done.returncode, done.stderr)
-        assert contents(tmp_path) == before, "dry_run=true, and what is refused, writes nothing"
+        assert contents(again) == before, "dry_run=true, and what is refused, writes nothing"
 
     for name in READ_BY_A_RESUMED_RUN:
         for wish in ("auto", "folder"):
