@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TOOLS := build/tools
 
-.PHONY: help setup build train results dashboard test test-all lint format audit resolve clean
+.PHONY: help setup build train results dashboard test test-all faults lint format audit resolve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -38,7 +38,10 @@ test: setup  ## The tests, without those marked slow
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10
 
 test-all: setup  ## All tests, each script started from nothing: many minutes more
-	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10 -m 'slow or not slow'
+	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10 -m 'not faults'
+
+faults: setup  ## Kills, damaged and hostile files, full disks, hostile requests; FAULTS_SEED=2 tries others: 15 minutes
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m faults tests/faults
 
 lint: setup  ## Style, types and the direction of the imports
 	$(BIN)/ruff check .

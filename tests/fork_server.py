@@ -61,6 +61,7 @@ class Command:
     arguments: list[str]  # the script and what follows it
     folder: str
     environment: dict[str, str]
+    own_group: bool = False  # whether it leads a process group, to which tests can send signals
 
 
 class Server:
@@ -121,6 +122,8 @@ class Server:
 
     def become(self, command: Command, descriptors: list[int]) -> None:
         """Turn this forked process into what a new one would be."""
+        if command.own_group:
+            os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, self.on_interrupt)

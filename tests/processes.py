@@ -39,10 +39,12 @@ class ForkedProcess:
         folder: Path,
         environment: Mapping[str, str],
         terminal: int | None = None,
+        own_group: bool = False,
     ) -> None:
         """Run a script, the first of the arguments, in a folder.
 
         terminal: a file descriptor for input, output and errors; None: no input, and two pipes that are read as text.
+        own_group: let the process lead a process group.
         """
         self.args = list(arguments)
         self.returncode: int | None = None
@@ -58,9 +60,8 @@ class ForkedProcess:
                 standard = [here.enter_context(open(os.devnull)).fileno(), out, err]
             else:
                 standard = [terminal] * 3
-            server.send(
-                {"arguments": self.args, "folder": str(folder), "environment": dict(environment)}, [*standard, status]
-            )
+            command = {"arguments": self.args, "folder": str(folder), "environment": dict(environment)}
+            server.send(command | {"own_group": own_group}, [*standard, status])
         self.pid = self._line()
 
     @staticmethod

@@ -80,15 +80,17 @@ class Scripts:
         fresh: bool = False,
         environ: Mapping[str, str] | None = None,
         terminal: int | None = None,
+        own_group: bool = False,
     ) -> Process:
         """Start a script as a process of its own; its output is in pipes, or on a terminal.
 
-        fresh: start Python from nothing instead of forking; environ: more variables; terminal: a file descriptor.
+        fresh: start Python from nothing instead of forking; environ: more variables; terminal: a file descriptor;
+        own_group: let it lead a process group.
         """
         command = [str(ROOT / "src" / f"{name}.py"), *arguments]
         variables = environment() | (environ or {})
         if not fresh and CAN_FORK and not TRUE_PROCESSES and fork_server().suits(variables):
-            return ForkedProcess(fork_server(), command, self.folder, variables, terminal)
+            return ForkedProcess(fork_server(), command, self.folder, variables, terminal, own_group)
         output = subprocess.PIPE if terminal is None else terminal
         return subprocess.Popen(
             [sys.executable, *command],
@@ -98,6 +100,7 @@ class Scripts:
             text=True,
             cwd=self.folder,
             env=variables,
+            process_group=0 if own_group else None,
         )
 
     def run_alone(

@@ -137,6 +137,7 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
         weight(BIAS, torch.zeros(1).expand(5)),
         r"head\.outputs\.bias has more numbers than the file",
     ),
+    "without numbers": (weight(BIAS, torch.zeros(5, device="meta")), r"outputs\.bias has more numbers than the file"),
     "sparse": (weight(BIAS, torch.zeros(5).to_sparse()), r"head\.outputs\.bias has more numbers than the file"),
 }
 

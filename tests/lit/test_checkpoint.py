@@ -355,6 +355,20 @@ def test_an_object_of_a_class_is_named_and_no_way_around_is_advised(tmp_path) ->
     assert "add_safe_globals" not in str(error.value)
 
 
+class Huge:
+    """A few bytes that ask for more memory than any machine has: a pickle may call bytearray, as torch allows it."""
+
+    def __reduce__(self):
+        return (bytearray, (2**62,))
+
+
+def test_a_checkpoint_that_asks_for_all_memory_is_refused(tmp_path) -> None:
+    path = tmp_path / "last.ckpt"
+    torch.save({**content(), CARD: {"format": FORMAT, "name": Huge()}}, path)
+    with pytest.raises(UserError, match=r"not loaded \(MemoryError\)"):
+        read_checkpoint(path)
+
+
 def test_a_pickle_that_makes_no_sense_is_refused(tmp_path, saved) -> None:
     """With the right checksum, so that only the reader of pickles can notice."""
     with zipfile.ZipFile(saved) as archive:

@@ -111,3 +111,14 @@ def test_an_unknown_option_of_a_reading_script_is_exit_code_2(scripts: Scripts) 
     assert done.returncode == 2
     assert "--text" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_check_that_fails_by_a_bug_ends_the_run_before_it_begins(
+    scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hydra would warn of the exception and train all the same."""
+    monkeypatch.setattr("firstlight.runs.launch.check_metric", lambda config: 1 / 0)
+    done = scripts.run("train", "task=sentiment", "data.source=sample", "dry_run=true")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert not (scripts.folder / "logs").exists()

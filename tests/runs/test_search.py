@@ -180,6 +180,19 @@ def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_train
     assert records(folder_of(scripts)) == found
 
 
+def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    optuna.create_study(storage=f"sqlite:///{path}").ask()
+    with search.readable(path):
+        pass
+    whole = path.read_bytes()
+    damages = (b"no database", whole[: len(whole) // 2], whole[:100] + bytes(3000) + whole[3100:])
+    for damaged in damages:
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"study.db cannot be read \(.*\); move it away"), search.readable(path):
+            optuna.load_study(storage=f"sqlite:///{path}", study_name=None)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -109,9 +109,10 @@ def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path:
 
 
 def refuse_weights_larger_than_the_file(weights: Mapping[str, Tensor], path: Path | str) -> None:
-    """Raise UserError for a tensor that repeats its numbers, so that a small file would fill the memory."""
+    """Raise UserError for a tensor that repeats its numbers or has none, so that a small file would fill the memory."""
     for name, weight in weights.items():
-        if weight.layout is not torch.strided or weight.nbytes > weight.untyped_storage().nbytes():
+        is_whole = weight.layout is torch.strided and not weight.is_meta
+        if not is_whole or weight.nbytes > weight.untyped_storage().nbytes():
             raise UserError(f"{path}: the weight {name} has more numbers than the file; {TRAIN_AGAIN}")
 
 

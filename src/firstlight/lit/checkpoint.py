@@ -23,7 +23,7 @@ FOLDER = 0x10  # the mark of a folder in a zip file; torch leaves the memory of 
 NOT_A_WHOLE_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
 NOT_PLAIN = (
     *(pickle.UnpicklingError, struct.error, EOFError, RuntimeError, ValueError, TypeError),
-    *(LookupError, AttributeError, AssertionError, ArithmeticError),
+    *(LookupError, AttributeError, AssertionError, ArithmeticError, MemoryError),
 )
 
 

@@ -16,6 +16,7 @@ STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
 CRASH = 1
 INTERRUPTED_BY_CTRL_C = 130
+LONGEST_MESSAGE = 2000  # characters: a damaged file may have a name of a column of megabytes
 
 
 Result = TypeVar("Result")
@@ -65,5 +66,12 @@ def make_importable(folder: Path) -> None:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print the message as one line on standard error and end the process."""
-    say("error: " + " ".join(message.split()), to=sys.stderr)
+    say("error: " + cut(" ".join(message.split())), to=sys.stderr)
     sys.exit(exit_code)
+
+
+def cut(message: str) -> str:
+    """Return a message without its middle where it is very long; its end is the remedy."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"

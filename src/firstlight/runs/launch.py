@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
@@ -30,7 +31,7 @@ from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError, reason
 from firstlight.networks.config import Architecture
 from firstlight.runs import launchers, resume
-from firstlight.runs.command import STARTED_AT, USER_MISTAKE, fail, run
+from firstlight.runs.command import CRASH, STARTED_AT, USER_MISTAKE, fail, run
 from firstlight.runs.folder import RunFolder, find_run, lower_is_better
 from firstlight.runs.metric_names import check_metric
 from firstlight.runs.plain_yaml import read_config
@@ -102,9 +103,12 @@ class CheckBeforeRun(Callback):
             refuse_folder(config, Path(config.hydra.run.dir))
             if config.dry_run:
                 run(partial(_show_plan, config))
-                raise SystemExit(0)
+                sys.exit(0)
         except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
             fail(explain(error), USER_MISTAKE)
+        except Exception as error:
+            traceback.print_exc()
+            raise SystemExit(CRASH) from error
 
 
 def _show_plan(config: DictConfig) -> None:

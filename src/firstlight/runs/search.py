@@ -2,10 +2,12 @@
 
 import json
 import logging
+import sqlite3
 from collections import ChainMap
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
@@ -138,18 +140,20 @@ class Study:
     """Optuna's study in the folder of the search: what was tried and how it went, whatever happens to the process."""
 
     def __init__(self, space: Space, sampler: DictConfig) -> None:
-        """Raises UserError if the study that lies there is of something else, or the sampler cannot be made."""
+        """Raises UserError if the study that lies there is damaged or of something else."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space, self.sampler, self.path = space, sampler, space.folder / STUDY_FILE
-        self.study = optuna.create_study(
-            storage=f"sqlite:///{self.path.absolute()}",
-            study_name="search",
-            direction="minimize" if is_minimized(space.lowest.config) else "maximize",
-            load_if_exists=True,
-        )
-        known = self.study.user_attrs.get("search")
+        with readable(self.path):
+            self.study = optuna.create_study(
+                storage=f"sqlite:///{self.path.absolute()}",
+                study_name="search",
+                direction="minimize" if is_minimized(space.lowest.config) else "maximize",
+                load_if_exists=True,
+            )
+            known = self.study.user_attrs.get("search")
+            self.study.get_trials(deepcopy=False)  # those that have ended are read once, here
         if known is None:
             self.study.set_user_attr("search", space.description())
         elif known != space.description():
@@ -231,6 +235,31 @@ def is_in(space: Any, value: Any) -> bool:
         return bool(space._contains(space.to_internal_repr(value)))
     except ValueError:
         return False
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise UserError for what SQLite and Optuna complain about in the file of a study."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        if path.exists():
+            check_database(path)
+        yield
+    except (SQLAlchemyError, sqlite3.Error, ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = getattr(error, "orig", None) or error
+        raise UserError(
+            f"{path} cannot be read ({type(reason).__name__}: {reason}); "
+            f"move it away with the trials beside it, or give this search another sweep.name"
+        ) from error
+
+
+def check_database(path: Path) -> None:
+    """Raise sqlite3.DatabaseError if a file is no whole database. Waits for a process that writes to it."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        found = [row[0] for row in database.execute("PRAGMA integrity_check(1)")]
+    if found != ["ok"]:
+        raise sqlite3.DatabaseError(" ".join(str(found[0]).split()))
 
 
 def distribution(override: Override) -> Any:

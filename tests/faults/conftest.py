@@ -1,0 +1,161 @@
+"""What the fault tests share: counted trials, the table at the end, and small data of every kind of task."""
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.trials import SEED, SHARE, Trials
+from firstlight.data.options import Preparation
+from firstlight.data.samples import pairs, reviews
+from firstlight.data.text_sources import sample_text
+from tests_support import Scripts
+
+PROPERTY = "trials"
+ROWS = {"train": 600, "validation": 100, "test": 100}  # of reviews and of pairs
+REAL = os.environ.get("FIRSTLIGHT_DATA")
+TASKS = ("sentiment", "names", "translation")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Function) -> Iterator[None]:
+    """Report what a test has tried, to the process that prints the table too; fail with the trials that failed."""
+    trials = item.funcargs.get("trials")
+    try:
+        yield
+        if trials and trials.failures:
+            command = f"FAULTS_SEED={SEED} pytest -m faults '{item.nodeid}'"
+            pytest.fail(f"{trials.report()}\n\nTo repeat: {command}", pytrace=False)
+        if trials and not trials.tried and SHARE >= 1:
+            pytest.fail("nothing was tried", pytrace=False)
+    finally:
+        if trials:
+            item.user_properties.append((PROPERTY, [trials.kind, trials.tried, trials.passed]))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print a table: kind, tried, passed."""
+    tried, passed, skipped = Counter[str](), Counter[str](), dict[str, str]()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        for name, value in getattr(report, "user_properties", ()):
+            if name == PROPERTY and report.when == "call":
+                tried[value[0]] += value[1]
+                passed[value[0]] += value[2]
+    for report in terminalreporter.stats.get("skipped", ()):
+        skipped[report.nodeid] = str(report.longrepr[-1])
+    data = f"the first rows of {REAL}" if REAL else "the generated sample"
+    width = max(map(len, [*tried, "kind"])) + 2
+    terminalreporter.write_sep("=", "faults")
+    terminalreporter.write_line(f"FAULTS_SEED={SEED}, data: {data}\n")
+    terminalreporter.write_line(f"{'kind':<{width}}{'tried':>8}{'passed':>8}")
+    for kind in sorted(tried):
+        terminalreporter.write_line(f"{kind:<{width}}{tried[kind]:>8,}{passed[kind]:>8,}")
+    terminalreporter.write_line(f"{'all':<{width}}{tried.total():>8,}{passed.total():>8,}")
+    for name, reason in skipped.items():
+        terminalreporter.write_line(f"not tried: {name}: {reason}")
+
+
+@pytest.fixture
+def trials(request: pytest.FixtureRequest) -> Trials:
+    """Counts what the test tries; its kind is the argument of the mark `faults`."""
+    mark = request.node.get_closest_marker("faults")
+    assert mark is not None, "mark the test by pytest.mark.faults(kind)"
+    return Trials(*mark.args)
+
+
+@pytest.fixture(scope="session")
+def small_data(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """A folder with a little of every data set: of the real ones below $FIRSTLIGHT_DATA, else generated."""
+    return made_once("small-data", write_real_data if REAL else write_generated_data)
+
+
+def write_real_data(folder: Path) -> None:
+    assert REAL
+    for name in ("amazon_reviews", "multi30k"):
+        (folder / name).mkdir()
+        for split, count in ROWS.items():
+            first_lines(Path(REAL, name, f"{split}.jsonl"), count, folder / name / f"{split}.jsonl")
+    (folder / "names").mkdir()
+    first_lines(Path(REAL, "names", "names.txt"), 1000, folder / "names" / "names.txt")
+    (folder / "shakespeare").mkdir()
+    shutil.copy(Path(REAL, "shakespeare", "pg100.txt"), folder / "shakespeare")
+
+
+def first_lines(source: Path, count: int, target: Path) -> None:
+    with source.open(encoding="utf-8") as file:
+        target.write_text("".join(islice(file, count)), encoding="utf-8")
+
+
+def write_generated_data(folder: Path) -> None:
+    for name in ("amazon_reviews", "multi30k", "names"):
+        (folder / name).mkdir()
+    for seed, (split, count) in enumerate(ROWS.items()):
+        write_lines(folder / "amazon_reviews" / f"{split}.jsonl", reviews.generate(count, seed))
+    for split, rows in pairs.splits().items():
+        write_lines(folder / "multi30k" / f"{split}.jsonl", rows[: ROWS[split]])
+    names = sample_text(Preparation.lines).split()[:1000]
+    (folder / "names" / "names.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+
+
+def write_lines(path: Path, rows: Any) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def training(small_data: Path) -> Callable[[str], list[str]]:
+    """The overrides of a small training of a task: some 50 steps, dropout on, two validations."""
+    common = [
+        *("model=tiny", "dropout=0.2", "trainer.max_steps=50", "trainer.val_check_interval=25"),
+        *("trainer.log_every_n_steps=5", "callbacks.checkpoint.every_n_train_steps=4", "threads=1"),
+        *("trainer.max_epochs=-1", "trainer.check_val_every_n_epoch=null", "trainer.accelerator=cpu"),
+    ]
+    of_task = {
+        "sentiment": ["data.path=amazon_reviews", "context_length=23", "data.batch_size=10", "logger=csv"],
+        "names": ["data.path=names/names.txt", "data.batch_size=8", "model.dim=16", "logger=csv"],
+        "translation": ["data.path=multi30k", "tokenizer=word", "data.batch_tokens=200", "model.dim=32", "logger=csv"],
+    }
+    small = {
+        "sentiment": ["++callbacks.confusion_matrix=null"],
+        "names": ["callbacks.text_samples.num_tokens=11", "trainer.limit_val_batches=10"],
+        "translation": ["schedule.warmup_steps=20", "context_length=61", "trainer.limit_val_batches=3"],
+    }
+
+    def overrides(task: str) -> list[str]:
+        where, *rest = of_task[task]
+        key, _, name = where.partition("=")
+        return [f"task={task}", f"{key}={small_data / name}", *rest, *common, *small[task]]
+
+    return overrides
+
+
+@pytest.fixture(scope="session")
+def finished(
+    made_once: Callable[[str, Callable[[Path], None]], Path], training: Callable[[str], list[str]]
+) -> Callable[[str], Path]:
+    """The folder of a finished run of a task, which all tests only read; its caches are in ../cache."""
+
+    def run_of(task: str) -> Path:
+        def fill(folder: Path) -> None:
+            where = [f"hydra.run.dir={folder / 'run'}", f"paths.cache_dir={folder / 'cache'}"]
+            done = Scripts(folder).run("train", *training(task), *where)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+        return made_once(f"finished-{task}", fill) / "run"
+
+    return run_of
+
+
+@pytest.fixture
+def copied(finished: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of the finished run of a task, in the test's own folder."""
+
+    def copy_of(task: str) -> Path:
+        return Path(shutil.copytree(finished(task), tmp_path / f"copy-{task}"))
+
+    return copy_of

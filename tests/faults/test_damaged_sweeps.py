@@ -1,0 +1,63 @@
+"""What a sweep or a search has written may be damaged: the same command goes on, or says in one line what is wrong."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from faults.damage import Damage, assert_refused, damages, replace_file
+from faults.trials import Trials
+from tests_support import Scripts
+
+DAMAGES = 12  # of each file
+
+
+def commands(training: list[str]) -> dict[str, list[str]]:
+    """A sweep of two jobs and a search of two trials, of two steps each."""
+    short = [*training, "trainer.max_steps=2", "trainer.limit_val_batches=1"]
+    search = ["hparams_search=optuna", "hydra.sweeper.n_trials=2", "optimizer.lr=interval(0.001,0.1)"]
+    return {
+        "sweep": [*short, "seed=1,2", "sweep.name=sweep"],
+        "search": [*short, *search, "sweep.name=search"],
+    }
+
+
+@pytest.mark.faults("damaged bytes: sweeps and searches")
+@pytest.mark.parametrize("kind", ["sweep", "search"])
+def test_a_damaged_sweep_goes_on_or_is_refused(
+    kind: str, trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    command = commands(training("sentiment"))[kind]
+    scripts = Scripts(tmp_path)
+    done = scripts.run("train", "-m", *command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    sweep = tmp_path / "logs" / "sweeps" / kind
+    job = min(path.parent for path in sweep.glob("*/metrics.json"))
+    files = [job / "metrics.json", job / "history.jsonl", sweep / "multirun.yaml"]
+    files += [sweep / "study.db", sweep / "best.json"] if kind == "search" else []
+    whole = {path: path.read_bytes() for path in sweep.rglob("*") if path.is_file()}
+
+    def check(file: Path, damage: Damage) -> None:
+        replace_file(file, damage.apply(whole[file]))
+        try:
+            done = scripts.run("train", "-m", *command)
+            if done.returncode:
+                assert_refused(done.returncode, done.stderr)
+            else:
+                records = [
+                    json.loads((each.parent / "metrics.json").read_text()) for each in sweep.glob("*/metrics.json")
+                ]
+                assert [record["status"] for record in records] == ["finished"] * 2
+        finally:
+            for path in sweep.rglob("*"):
+                if path.is_file() and whole.get(path) != path.read_bytes():
+                    path.unlink()
+            for path, content in whole.items():
+                if not path.exists():
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+
+    for file in files:
+        trials.examples(damages("value"), partial(check, file), DAMAGES, f"{kind} {file.relative_to(sweep)}")

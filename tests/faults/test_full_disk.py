@@ -1,0 +1,161 @@
+"""A disk that is full ends what runs in one line; nothing is lost, and it goes on once there is room."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.conftest import TASKS
+from faults.test_kills import assert_same_run
+from faults.trials import Trials, drawn, number_of
+from tests_support import Done, Scripts
+
+TRAININGS = 6  # of each task, on disks of as many sizes
+ROOM = "size=256m"
+
+
+class Disks:
+    """Disks in memory, each new and empty."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mounted: list[Path] = []
+
+    def new(self) -> Path:
+        """A disk with room enough, in place of the last one."""
+        self.close()
+        where = self.folder / f"disk{len(list(self.folder.iterdir()))}"
+        where.mkdir()
+        mount("-t", "tmpfs", "-o", ROOM, "tmpfs", str(where))
+        self.mounted.append(where)
+        return where
+
+    def resize(self, size: int) -> None:
+        """Let the disk hold so many bytes, in pages of 4096."""
+        mount("-o", f"remount,size={max(4, size // 1024)}k", str(self.mounted[-1]))
+
+    def enlarge(self) -> None:
+        mount("-o", f"remount,{ROOM}", str(self.mounted[-1]))
+
+    def close(self) -> None:
+        while self.mounted:
+            subprocess.run(["umount", "-l", str(self.mounted.pop())], check=True)
+
+
+def mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Iterator[Disks]:
+    """Disks in memory, where this machine can have any."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("only root on Linux can mount a tmpfs")
+    folder = tmp_path / "disks"
+    folder.mkdir()
+    found = Disks(folder)
+    try:
+        found.new()
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"a tmpfs cannot be mounted here: {error.stderr.decode().strip()}")
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def used(folder: Path) -> int:
+    """The bytes that a folder takes on a disk."""
+    pages = (-(-path.stat().st_size // 4096) * 4096 for path in folder.rglob("*") if path.is_file())
+    return sum(pages)
+
+
+def assert_full(done: Done) -> None:
+    """Fail unless a command ended with one line that says that the disk is full."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert done.returncode in (1, 2), f"exit code {done.returncode}: {done.stderr}"
+    assert "Traceback" not in done.stderr, done.stderr
+    assert len(lines) == 1, done.stderr
+    assert "disk" in lines[0] or "No space left" in lines[0], lines[0]
+
+
+@pytest.mark.faults("full disk: trainings")
+@pytest.mark.parametrize("task", TASKS)
+def test_a_training_on_a_full_disk_goes_on_once_there_is_room(
+    task: str,
+    trials: Trials,
+    disks: Disks,
+    finished: Callable[[str], Path],
+    training: Callable[[str], list[str]],
+    tmp_path: Path,
+) -> None:
+    whole = finished(task)
+    size = used(whole.parent)
+    chosen = random.Random(number_of(f"full disk {task}"))
+    sizes = [int(size * 1.1 * chosen.uniform(index, index + 1) / TRAININGS) for index in range(TRAININGS)]
+    for room in drawn(sizes, f"sizes {task}"):
+        where = disks.new()
+        with trials.one(f"{task} with {room:,} of {size:,} bytes", seconds=240, memory=None):
+            disks.resize(room)
+            overrides = [*training(task), f"hydra.run.dir={where / 'run'}", f"paths.cache_dir={where / 'cache'}"]
+            done = Scripts(tmp_path).run("train", *overrides)
+            if done.returncode:
+                assert_full(done)
+                disks.enlarge()
+                record = where / "run" / "metrics.json"
+                if record.exists():
+                    assert json.loads(record.read_text())["status"] in ("running", "failed")
+                done = Scripts(tmp_path).run("train", *overrides, "resume=auto")
+                assert done.returncode == 0, done.stderr
+            assert_same_run(whole, where / "run")
+            hidden = [path.name for path in where.rglob(".*") if path.name not in (".hydra", ".lock")]
+            assert not hidden, f"left: {hidden}"
+
+
+@pytest.mark.faults("full disk: readers of a run")
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
+    task: str,
+    trials: Trials,
+    disks: Disks,
+    finished: Callable[[str], Path],
+    tmp_path: Path,
+    small_data: Path,
+) -> None:
+    scripts = Scripts(tmp_path)
+    texts = small_data / "multi30k" / "test.jsonl"
+    uses = {
+        "report": ["logs"],
+        "evaluate": ["logs/run"],
+        "explore": ["logs/run", "--figures", "curves"],
+    }
+    if task != "names":
+        uses |= {
+            f"predict {ending}": ["logs/run", "--input", str(texts), "--text-column", "en", "--output", f"x.{ending}"]
+            for ending in ("csv", "jsonl", "parquet")
+        }
+    for name, arguments in drawn([*uses.items()], f"readers {task}"):
+        for share in (0, 0.3, 0.7):
+            where = disks.new()
+            shutil.copytree(finished(task), where / "logs" / "run")
+            scripts = Scripts(where)
+            with trials.one(f"{task}: {name} with {share} of its room", seconds=120, memory=None):
+                before = used(where)
+                needed = 60_000 if name == "explore" else 24_000
+                disks.resize(before + int(share * needed) + 4096)
+                done = scripts.run(name.split()[0], *arguments)
+                if done.returncode:
+                    assert_full(done)
+                    left = [
+                        str(path) for path in where.rglob("*") if path.name.startswith((".x", ".report", ".metrics"))
+                    ]
+                    assert not left, f"left: {left}"
+                    disks.enlarge()
+                    done = scripts.run(name.split()[0], *arguments)
+                assert done.returncode == 0, done.stderr

@@ -1,0 +1,156 @@
+"""Folders, files, columns, classes and tags with hostile names: what people may type works, or is one line."""
+
+import contextlib
+import csv
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.damage import assert_refused
+from faults.trials import Trials, drawn
+from firstlight.data.files import read_rows
+from firstlight.runs.resume import quoted
+from tests_support import Done, Scripts
+
+NAMES = (
+    *("a b", " a ", "a=b", "a,b", "a:b", "a;b", "a|b", "a&b", "a*b", "a?b", "a#b", "a%20b", "a%sb", "a@b", "~a", "!a"),
+    *("a'b", 'a"b', "a\\b", "a\\", "`a`", "$HOME", "${oc.env:HOME}", "${a", "{a}", "(a)", "[a]", "<b>", "&amp;"),
+    *("[/b]", "[red]a[/red]", "[link=http://127.0.0.1]a", ":smile:", "\x1b[31ma\x1b[0m", "\x1b]0;title\x07", "\x9b31m"),
+    *("a\nb", "a\rb", "a\tb", "\x08\x08", "é", "e\u0301", "中文", "🙂", "\u202eab", "\u200b", "\ufeffa", "ß" * 60),
+    *("-a", "--help", "-m", "null", "true", "1e5", "0x1f", "latest", "best", "best:val/loss", "http:a", "a.ckpt"),
+    *(".a", "...", "a.csv", "x" * 150, "task=stars", "<script>alert(1)</script>", "=1+1", "| a |", "*a*", "a\u2028b"),
+)
+TRIED = {"run folder": 18, "data file": 18, "column": 18, "class": 18, "tag": 18}  # names of each kind
+TYPED = 40  # texts for each command
+SECONDS = 120  # for a command
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def names_for(place: str, count: int) -> list[str]:
+    """So many of the names, others for each place and each FAULTS_SEED."""
+    return drawn(NAMES, f"names for {place}", count)
+
+
+def assert_clean(done: Done, *, may_fail: bool = True) -> bool:
+    """Fail for a traceback, a crash or a control character; whether the command was done."""
+    shown = done.stdout + done.stderr
+    assert "Traceback" not in shown, shown[-2000:]
+    found = UNPRINTABLE.search(shown)
+    assert not found, f"a control character reached the terminal: {shown[max(0, found.start() - 80) :][:160]!r}"
+    if done.returncode == 0:
+        return True
+    assert_refused(done.returncode, done.stderr)
+    assert may_fail, done.stderr
+    return False
+
+
+@pytest.mark.faults("hostile names: folders of runs")
+@pytest.mark.parametrize("part", range(3))
+def test_a_run_in_a_folder_of_any_name_is_read(
+    part: int, trials: Trials, finished: Callable[[str], Path], tmp_path: Path
+) -> None:
+    scripts = Scripts(tmp_path)
+    further = ["trainer.max_steps=51", f"paths.cache_dir={tmp_path / 'cache'}"]
+    for name in names_for("run folder", TRIED["run folder"])[part::3]:
+        logs = tmp_path / "logs"
+        shutil.rmtree(logs, ignore_errors=True)
+        run = shutil.copytree(finished("sentiment"), logs / name)
+        uses = {
+            "predict": ["predict", str(run), "--text", "It is great."],
+            "latest": ["predict", "latest", "--text", "It is great."],
+            "report": ["report", "logs"],
+            "resume": ["train", f"resume={quoted(str(run))}"],
+            "further": ["train", f"resume={quoted(str(run))}", *further],
+        }
+        for use, (script, *arguments) in uses.items():
+            with trials.one(f"run folder {name!r}: {use}", seconds=SECONDS):
+                assert_clean(scripts.run(script, *arguments), may_fail=False)
+
+
+@pytest.mark.faults("hostile names: folders, files, columns, classes, tags")
+@pytest.mark.parametrize("place", ["data file", "column", "class", "tag"])
+def test_a_training_with_any_name_is_done_or_refused(
+    place: str, trials: Trials, training: Callable[[str], list[str]], small_data: Path, tmp_path: Path
+) -> None:
+    source = small_data / "amazon_reviews" / "train.jsonl"
+    rows = [row.values for row in itertools.islice(read_rows(source), 80)]
+    short = [each for each in training("sentiment") if not each.startswith(("data.path", "trainer.", "task"))]
+    short += ["task=reviews", "trainer.max_steps=2", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1"]
+    short += ["trainer.accelerator=cpu"]
+    for name in names_for(place, TRIED[place]):
+        folder = tmp_path / "work" / name  # the working folder has the name too
+        shutil.rmtree(tmp_path / "work", ignore_errors=True)
+        folder.mkdir(parents=True)
+        scripts = Scripts(folder)
+        overrides = write_data(place, name, folder, rows)
+        with trials.one(f"{place} {name!r}: train", seconds=SECONDS):
+            if not assert_clean(scripts.run("train", *short, *overrides)):
+                continue
+            run = scripts.newest_run()
+        for use in (["predict", "latest", "--text", "It is great."], ["evaluate", str(run)], ["report", "logs"]):
+            with trials.one(f"{place} {name!r}: {use[0]}", seconds=SECONDS):
+                assert_clean(scripts.run(*use), may_fail=False)
+
+
+def write_data(place: str, name: str, folder: Path, rows: list[dict[str, Any]]) -> list[str]:
+    """Write a file of data with the name at its place; returns the overrides that read it."""
+    cells = [(row["text"], row["label"]) for row in rows]
+    match place:
+        case "data file":
+            write_csv(folder / f"{name}.csv", ["text", "label"], cells)
+            return ["data.labels=stars", f"data.path={quoted(f'./{name}.csv')}"]
+        case "column":
+            write_csv(folder / "data.csv", [name, "label"], cells)
+            return ["data.labels=stars", "data.path=data.csv", f"data.text_column={quoted(name)}"]
+        case "class":
+            lines = ({"text": row["text"], "label": [name, "other"][i % 2]} for i, row in enumerate(rows))
+            (folder / "data.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            return ["data.labels=classes", "data.path=data.jsonl"]
+    write_csv(folder / "data.csv", ["text", "label"], cells)
+    return ["data.labels=stars", "data.path=data.csv", f"tags=[{quoted(name)}]"]
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+@pytest.mark.faults("hostile names: texts that are typed")
+def test_texts_of_any_kind_are_answered(trials: Trials, finished: Callable[[str], Path], tmp_path: Path) -> None:
+    scripts = Scripts(tmp_path)
+    for name in names_for("texts", TYPED):
+        uses = [
+            ["predict", str(finished("sentiment")), f"--text={name}"],
+            ["predict", str(finished("translation")), f"--text={name}", "--beam-size", "1"],
+            ["generate", str(finished("names")), f"--prompt={name}", "--tokens", "5", "--seed", "1"],
+        ]
+        for script, *arguments in uses:
+            with trials.one(f"{script} {name!r}"):
+                assert_clean(scripts.run(script, *arguments))
+        with trials.one(f"the name of a run that is not there: {name!r}"), contextlib.suppress(OSError):
+            assert not assert_clean(scripts.run("predict", f"./{name}", "--text", "x"))
+
+
+@pytest.mark.faults("hostile names: terminals of ASCII")
+def test_a_terminal_of_ascii_is_no_crash(trials: Trials, finished: Callable[[str], Path], tmp_path: Path) -> None:
+    scripts = Scripts(tmp_path)
+    run = tmp_path / "logs" / "中文 é"
+    shutil.copytree(finished("translation"), run)
+    uses = {
+        "predict": [str(run), "--text", "Ein Mädchen — 中文"],
+        "report": ["logs"],
+        "evaluate": [str(run)],
+        "train": [f"resume={quoted(str(run))}"],
+    }
+    for script, arguments in uses.items():
+        with trials.one(f"{script} {arguments}", seconds=120, memory=None):
+            done = scripts.run_alone(script, *arguments, fresh=True, environ={"PYTHONIOENCODING": "ascii"})
+            assert_clean(done, may_fail=False)

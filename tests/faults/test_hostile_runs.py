@@ -1,0 +1,394 @@
+"""A stranger's checkpoints, run folders and sweeps run no code, reach no network and write nowhere else."""
+
+import builtins
+import codecs
+import ctypes
+import functools
+import importlib
+import io
+import logging
+import operator
+import os
+import pathlib
+import pickle
+import runpy
+import shutil
+import socket
+import subprocess
+import types
+import webbrowser
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from faults.conftest import TASKS
+from faults.damage import answered, assert_refused
+from faults.trials import Trials, drawn
+from faults.watch import watched
+from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.runs.load import load
+from firstlight.runs.resume import quoted
+from tests_support import Scripts
+
+PLACES = (
+    "the whole file",
+    "state_dict",
+    "card",
+    "config",
+    "optimizer_states",
+    "callbacks",
+    "loops",
+    "hyper_parameters",
+)
+
+
+class Reduced:
+    """A pickle of it calls a function when it is read."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.reduced = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.reduced
+
+
+def payloads(canary: Path, elsewhere: Path) -> dict[str, Any]:
+    """Objects whose pickles leave the canary, or write elsewhere, when something that runs them reads them."""
+    touch = f"touch '{canary}'"
+    code = f"open({str(canary)!r}, 'w').close()"
+    script = elsewhere / "script.py"
+    script.write_text(code)
+    nested = io.BytesIO()
+    pickle.dump(Reduced(os.system, touch), nested)
+    return {
+        "os.system": Reduced(os.system, touch),
+        "os.popen": Reduced(os.popen, touch),
+        "os.remove": Reduced(os.remove, str(script)),
+        "subprocess.Popen": Reduced(subprocess.Popen, ["touch", str(canary)]),
+        "subprocess.getoutput": Reduced(subprocess.getoutput, touch),
+        "exec": Reduced(builtins.exec, code),
+        "eval": Reduced(builtins.eval, code),
+        "compile": Reduced(builtins.compile, code, "x", "exec"),
+        "open": Reduced(builtins.open, str(canary), "w"),
+        "io.open": Reduced(io.open, str(canary), "w"),
+        "codecs.open": Reduced(codecs.open, str(canary), "w"),
+        "getattr": Reduced(builtins.getattr, pathlib.Path, "touch"),
+        "import": Reduced(importlib.import_module, "this"),
+        "runpy": Reduced(runpy.run_path, str(script)),
+        "Path.touch": Reduced(pathlib.Path.touch, canary),
+        "shutil.rmtree": Reduced(shutil.rmtree, str(elsewhere)),
+        "FileHandler": Reduced(logging.FileHandler, str(canary), "w"),
+        "partial": functools.partial(os.system, touch),
+        "methodcaller": Reduced(operator.methodcaller, "touch"),
+        "attrgetter": operator.attrgetter("system"),
+        "torch.load": Reduced(torch.load, io.BytesIO(nested.getvalue()), "cpu"),
+        "torch.hub.load": Reduced(torch.hub.load, str(elsewhere), "script"),
+        "torch.storage": Reduced(torch.storage._load_from_bytes, nested.getvalue()),
+        "torch.jit": Reduced(torch.jit.load, str(script)),
+        "torch.Generator": Reduced(torch.serialization.load, str(script)),
+        "numpy.save": Reduced(np.save, str(canary), [1]),
+        "numpy.load": Reduced(np.load, str(script), None, True),
+        "numpy.objects": np.array([Reduced(os.system, touch)], dtype=object),
+        "pickle.loads": Reduced(pickle.loads, nested.getvalue()),
+        "connection": Reduced(socket.create_connection, ("127.0.0.1", 9)),
+        "webbrowser": Reduced(webbrowser.open, "http://127.0.0.1:9"),
+        "CDLL": Reduced(ctypes.CDLL, str(script)),
+        "CodeType": Reduced(types.SimpleNamespace),
+        "a huge tensor": Reduced(torch.zeros, 10**12),
+        "a huge list": Reduced(operator.mul, [0], 10**12),
+        "a huge bytearray": Reduced(bytearray, 10**13),
+    }
+
+
+@pytest.mark.faults("hostile: pickles in checkpoints")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_hostile_checkpoint_is_refused(
+    place: str, trials: Trials, copied: Callable[[str], Path], tmp_path: Path
+) -> None:
+    run, elsewhere, canary = copied("sentiment"), tmp_path / "elsewhere", tmp_path / "canary"
+    path = run / "checkpoints" / "best.ckpt"
+    elsewhere.mkdir()
+    whole = read_checkpoint(path)
+    for name, payload in drawn([*payloads(canary, elsewhere).items()], f"payloads in {place}"):
+        for protocol in (2, 4):
+            write_hostile(whole, place, payload, path, protocol)
+            with trials.one(f"{name} in {place}, protocol {protocol}"), watched(run):
+                assert answered(lambda: load(run)) is None, "it was read"
+                assert answered(lambda: read_checkpoint(path)) is None
+                assert not canary.exists(), "its code was run"
+                assert (elsewhere / "script.py").exists()
+
+
+def write_hostile(whole: dict[str, Any], place: str, payload: Any, path: Path, protocol: int) -> None:
+    """A checkpoint with a payload in it; unpicklable parts of the pickle module are left to torch.save."""
+    content = dict(whole)
+    if place == "the whole file":
+        path.write_bytes(pickle.dumps(payload if not isinstance(payload, io.BytesIO) else None, protocol=protocol))
+        return
+    if place == "card":
+        content[CARD] = {**whole[CARD], "class_names": payload}
+    elif place == "config":
+        content[CARD] = {**whole[CARD], "config": {**whole[CARD]["config"], "seed": payload}}
+    elif place == "state_dict":
+        content["state_dict"] = {**whole["state_dict"], "network.extra": payload}
+    else:
+        content[place] = {"payload": payload}
+    torch.save(content, path, pickle_protocol=protocol)
+
+
+@pytest.mark.faults("hostile: pickles in checkpoints")
+def test_hostile_archives_are_refused(trials: Trials, copied: Callable[[str], Path], tmp_path: Path) -> None:
+    run, canary = copied("sentiment"), tmp_path / "canary"
+    path = run / "checkpoints" / "best.ckpt"
+    whole = path.read_bytes()
+    code = pickle.dumps(Reduced(os.system, f"touch '{canary}'"))
+    name = next(part for part in zipfile.ZipFile(path).namelist() if part.endswith("data.pkl"))
+    archives: dict[str, Callable[[], None]] = {
+        "another data.pkl": lambda: write_archive(path, whole, {name: code}),
+        "a second data.pkl": lambda: append(path, whole, {name: code}),
+        "a constants.pkl": lambda: append(path, whole, {name.replace("data.pkl", "constants.pkl"): code}),
+        "code for torch.jit": lambda: append(
+            path, whole, {name.replace("data.pkl", "code/__torch__.py"): b"import os"}
+        ),
+        "a path out of the archive": lambda: append(path, whole, {"../../../canary": b"x", "/canary": b"x"}),
+        "a tar": lambda: path.write_bytes(tar_of({"pickle": code, "storages": code, "tensors": code})),
+        "a pickle before the archive": lambda: path.write_bytes(code + whole),
+        "a pickle after the archive": lambda: path.write_bytes(whole + code),
+        "a bomb of zeros": lambda: append(path, whole, {"bomb": bytes(300_000_000)}),
+        "npz": lambda: np.savez(path.open("wb"), a=np.array([Reduced(os.system, "true")], dtype=object)),
+    }
+    for kind, write in archives.items():
+        write()
+        with trials.one(kind), watched(run):
+            answered(lambda: load(run))
+            assert not canary.exists(), "its code was run"
+
+
+def write_archive(path: Path, whole: bytes, changed: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(io.BytesIO(whole)) as before, zipfile.ZipFile(path, "w") as after:
+        for part in before.namelist():
+            after.writestr(part, changed.get(part, before.read(part)))
+
+
+def append(path: Path, whole: bytes, parts: dict[str, bytes]) -> None:
+    path.write_bytes(whole)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+def tar_of(parts: dict[str, bytes]) -> bytes:
+    import tarfile
+
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        for name, content in parts.items():
+            part = tarfile.TarInfo(name)
+            part.size = len(content)
+            archive.addfile(part, io.BytesIO(content))
+    return written.getvalue()
+
+
+def hostile_overrides(canary: Path, elsewhere: Path) -> Iterable[list[str]]:
+    """Lines of .hydra/overrides.yaml that run code, read or write where they should not."""
+    there, touch = str(elsewhere), f"touch {canary}"
+    (elsewhere / "hubconf.py").write_text(f"def x():\n    open({str(canary)!r}, 'w').close()\n")
+    torch.save(Reduced(os.system, touch), elsewhere / "evil.pt")
+    (elsewhere / "conf").mkdir()
+    (elsewhere / "conf" / "evil.yaml").write_text(
+        f"# @package _global_\ncallbacks:\n  x: {{_target_: os.system, command: '{touch}'}}\n"
+    )
+    (elsewhere / "precious").write_text("precious")
+    hub = f"{{_target_: torch.hub.load, repo_or_dir: '{there}', source: local, model: x, trust_repo: true}}"
+    opened = f"{{_target_: torch.load, f: '{there}/evil.pt', weights_only: false}}"
+    shell = f"{{_target_: os.system, command: '{touch}'}}"
+    handler = f"{{_target_: logging.FileHandler, filename: '{there}/precious', mode: w}}"
+    saved = f"{{_target_: numpy.savetxt, fname: '{there}/precious', X: [1]}}"
+    written = f"{{_target_: builtins.open, file: '{there}/precious', mode: w}}"
+    by_name = f"{{_target_: hydra.utils.call, config: {shell}}}"
+    profiler = f"{{_target_: lightning.pytorch.profilers.SimpleProfiler, dirpath: '{there}', filename: precious}}"
+    for target in (hub, opened, shell, handler, saved, written, by_name):
+        yield [f"+callbacks.x={target}"]
+        yield [f"+logger.x={target}"]
+        yield [f"+trainer.plugins=[{target}]"]
+    for key in ("optimizer", "schedule", "trainer", "data", "module", "callbacks.checkpoint", "callbacks.progress"):
+        for target in (
+            "os.system",
+            "builtins.eval",
+            "torch.hub.load",
+            "subprocess.Popen",
+            "firstlight.runs.train.train",
+        ):
+            yield [f"++{key}._target_={target}"]
+    for place in ("trainer.profiler", "trainer.strategy", "trainer.logger", "callbacks.checkpoint.folder", "model.dim"):
+        yield [f"++{place}={shell}"]
+    yield [f"+trainer.profiler={profiler}"]
+    yield [f"hydra.searchpath=[file://{there}/conf]", "+evil@_global_=evil"]
+    yield [f"hydra.searchpath=[file://{there}/conf]", "experiment=evil"]
+    yield [f"hydra.job_logging.handlers.file.filename={there}/precious"]
+    yield [f"+hydra.job_logging.handlers.x={{class: logging.FileHandler, filename: '{there}/precious', mode: w}}"]
+    yield [f"+hydra.job_logging.handlers.x={{'()': os.system, command: '{touch}'}}"]
+    yield [f"+hydra.callbacks.x={shell}"]
+    yield [f"+hydra.job.env_set.PATH={there}"]
+    yield [f"hydra.run.dir={there}/run"]
+    yield [f"hydra.output_subdir={there}/sub"]
+    yield [f"paths.output_dir={there}/out"]
+    yield [f"paths.log_dir={there}/logs"]
+    yield ["hydra.job.chdir=true"]
+    yield [f"resume={there}"]
+    yield [f"init_from={there}"]
+    yield ["hydra.mode=MULTIRUN"]
+    yield ["hydra/launcher=joblib"]
+    yield ["tags=['${oc.env:HOME}']"]
+    yield ["seed=${oc.env:SEED}"]
+    yield ["hydra.verbose=true"]
+    yield ["--multirun"]
+    yield [f"--config-dir={there}/conf"]
+    yield ["--help"]
+    yield ["-c", "job"]
+    yield ["experiment=../../../../etc/passwd"]
+    yield ["~trainer"]
+    yield ["data.source=hub", "data.hub=a/b"]
+
+
+@pytest.mark.faults("hostile: run folders that are resumed")
+@pytest.mark.parametrize("part", range(4))
+def test_a_hostile_run_folder_runs_no_code(
+    part: int, trials: Trials, finished: Callable[[str], Path], tmp_path: Path
+) -> None:
+    elsewhere, canary, inside = tmp_path / "elsewhere", tmp_path / "canary", tmp_path / "inside"
+    for folder in (elsewhere, inside):
+        folder.mkdir()
+    scripts = Scripts(inside)
+    for lines in drawn([*hostile_overrides(canary, elsewhere)], "overrides")[part::4]:
+        run = inside / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        shutil.copytree(finished("sentiment"), run)
+        with (run / ".hydra" / "overrides.yaml").open("a") as file:
+            file.writelines(f"- {yaml_text(line)}\n" for line in lines)
+        with trials.one(str(lines), seconds=120), watched(inside):
+            done = scripts.run("train", f"resume={run}", "trainer.max_steps=52", f"paths.cache_dir={inside / 'cache'}")
+            assert not canary.exists(), "its code was run"
+            assert (elsewhere / "precious").read_text() == "precious", "its file was written"
+            if done.returncode:
+                assert_refused(done.returncode, done.stderr)
+        canary.unlink(missing_ok=True)
+        (elsewhere / "precious").write_text("precious")
+
+
+def yaml_text(text: str) -> str:
+    """A text as YAML in single quotes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+HOSTILE_SETTINGS: tuple[tuple[str, str, Any], ...] = (
+    ("data", "url", "http://127.0.0.1:9/evil"),
+    ("data", "name", "../../../elsewhere/x"),
+    ("data", "hub", "127.0.0.1:9/evil"),
+    ("data", "path", "http://127.0.0.1:9/evil"),
+    ("data", "path", "/dev/zero"),
+    ("data", "path", "/proc/self/environ"),
+    ("data", "cache_dir", "{elsewhere}/cache"),
+    ("data", "_target_", "os.system"),
+    ("data", "text_column", "${oc.env:HOME}"),
+    ("paths", "output_dir", "{elsewhere}"),
+    ("paths", "cache_dir", "{elsewhere}/cache"),
+    ("paths", "log_dir", "{elsewhere}"),
+    ("tokenizer", "word_list", "/etc/passwd"),
+    ("vectors", "path", "/etc/passwd"),
+    ("model", "dim", 10**6),
+    ("model", "num_layers", 10**6),
+    ("model", "_target_", "os.system"),
+    ("module", "_target_", "os.system"),
+    ("optimizer", "_target_", "os.system"),
+    ("trainer", "_target_", "os.system"),
+)
+
+
+@pytest.mark.faults("hostile: cards of checkpoints")
+@pytest.mark.parametrize("task", TASKS)
+def test_a_card_chooses_no_path_no_address_and_no_code(
+    task: str, trials: Trials, copied: Callable[[str], Path], small_data: Path, tmp_path: Path
+) -> None:
+    run, elsewhere = copied(task), tmp_path / "elsewhere"
+    inside = tmp_path / "inside"
+    for folder in (elsewhere, inside):
+        folder.mkdir()
+    path = run / "checkpoints" / "best.ckpt"
+    whole = read_checkpoint(path)
+    own = {"sentiment": "amazon_reviews", "names": "names/names.txt", "translation": "multi30k"}[task]
+    uses = [
+        ["evaluate", run],
+        ["evaluate", run, "--data.path", small_data / own],
+        ["explore", run, "--figures", "curves"],
+    ]
+    uses += [["generate", run, "--tokens", "5"]] if task == "names" else [["predict", run, "--text", "A man."]]
+    scripts = Scripts(inside)
+    for group, key, value in drawn(HOSTILE_SETTINGS, f"settings {task}"):
+        value = value.replace("{elsewhere}", str(elsewhere)) if isinstance(value, str) else value
+        config = {**whole[CARD]["config"]}
+        config[group] = {**(config.get(group) or {}), key: value}
+        torch.save({**whole, CARD: {**whole[CARD], "config": config}}, path)
+        for name, *arguments in uses:
+            what = f"{task} {group}.{key}={value}: {name} {arguments}"
+            with trials.one(what, seconds=60), watched(inside, run):
+                done = scripts.run(name, *map(str, arguments))
+                if done.returncode:
+                    assert_refused(done.returncode, done.stderr)
+                shown = (done.stdout + done.stderr).replace(str(tmp_path), "")
+                assert os.environ["HOME"] not in shown, "an interpolation was resolved"
+                assert not any(elsewhere.iterdir()), "it wrote elsewhere"
+            shutil.rmtree(elsewhere)
+            elsewhere.mkdir()
+
+
+@pytest.mark.faults("hostile: sweep folders")
+def test_a_hostile_sweep_folder_runs_no_code(
+    trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    """The record of a job is read again by the same command; nothing in it is run."""
+    inside, elsewhere, canary = tmp_path / "inside", tmp_path / "elsewhere", tmp_path / "canary"
+    for folder in (elsewhere, inside):
+        folder.mkdir()
+    scripts = Scripts(inside)
+    short = [*training("sentiment"), "trainer.max_steps=4", "seed=1,2", "sweep.name=s"]
+    done = scripts.run("train", "-m", *short)
+    assert done.returncode == 0, done.stderr
+    sweep = inside / "logs" / "sweeps" / "s"
+    files = [*sweep.glob("*/.hydra/*.yaml"), *sweep.glob("*/config.yaml"), sweep / "multirun.yaml"]
+    lines = [
+        f"callbacks: {{x: {{_target_: os.system, command: 'touch {canary}'}}}}\n",
+        f"!!python/object/apply:os.system ['touch {canary}']\n",
+        f"- +callbacks.x={{_target_: os.system, command: 'touch {canary}'}}\n",
+        f"hydra: {{run: {{dir: {elsewhere}}}, sweep: {{dir: {elsewhere}}}}}\n",
+    ]
+    for file in drawn(files, "files of a sweep"):
+        before = file.read_text()
+        for line in lines:
+            for content in (line, before + line):
+                file.write_text(content)
+                with trials.one(f"{file.relative_to(sweep)}: {line}", seconds=60), watched(inside):
+                    done = scripts.run("train", "-m", *short)
+                    if done.returncode:
+                        assert_refused(done.returncode, done.stderr)
+                    done = scripts.run("report", "logs")
+                    assert done.returncode == 0, done.stderr
+                    assert not canary.exists()
+        file.write_text(before)
+    names = ["../../x", "../x", str(elsewhere / "x"), "a/../../../x", "~/x", "${oc.env:HOME}/x"]
+    for name in names:
+        with trials.one(f"sweep.name={name}", seconds=60), watched(inside):
+            done = scripts.run("train", "-m", *short[:-1], f"sweep.name={quoted(name)}")
+            if done.returncode:
+                assert_refused(done.returncode, done.stderr)
+            assert not any(elsewhere.iterdir())
+            found = [path for path in inside.rglob("metrics.json") if sweep.parent not in path.parents]
+            assert not found, f"sweep.name={name} wrote to {found[0]}"
+        for folder in inside.iterdir():
+            if folder.name != "logs":
+                shutil.rmtree(folder)

@@ -1,0 +1,59 @@
+"""Watches what this process does while it opens a stranger's files: programs, connections, writing elsewhere."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+STARTS_A_PROGRAM = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subprocess.Popen", "pty.spawn")
+CONNECTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "webbrowser.open", "urllib.Request")
+CHANGES_FILES = ("os.remove", "os.rename", "os.truncate", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink")
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
+HARMLESS = ("git", "ldconfig", "uname")  # programs that tell a run what it runs on
+
+_seen: list[str] | None = None  # what was done, while somebody watches
+_inside: tuple[str, ...] = ()  # the folders in which everything may be written
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if _seen is None:
+        return
+    if (event in STARTS_A_PROGRAM and not str(_program(arguments)).endswith(HARMLESS)) or event in CONNECTS:
+        _seen.append(f"{event} {arguments!r:.200}")
+    elif event in CHANGES_FILES:
+        for path in arguments[:2]:
+            if isinstance(path, str | bytes | os.PathLike) and not _may_write(path):
+                _seen.append(f"{event} {os.fsdecode(path)}")
+    elif event == "open":
+        path, mode, flags = arguments
+        writes = any(sign in mode for sign in "wax+") if isinstance(mode, str) else bool(flags & WRITES)
+        if writes and not isinstance(path, int) and not _may_write(path):
+            _seen.append(f"open {os.fsdecode(path)} for writing")
+
+
+def _program(arguments: tuple[Any, ...]) -> Any:
+    first = arguments[0]
+    return first if first is not None or len(arguments) < 2 else arguments[1][0]
+
+
+def _may_write(path: Any) -> bool:
+    absolute = os.path.realpath(os.fsdecode(path))
+    return f"{absolute}{os.sep}".startswith((*_inside, "/dev/", "/proc/")) or "__pycache__" in absolute
+
+
+sys.addaudithook(_audit)
+
+
+@contextmanager
+def watched(*folders: Path) -> Iterator[None]:
+    """Fail if anything in here starts a program, connects to anything or writes outside the folders."""
+    global _seen, _inside
+    _inside = tuple(f"{folder.resolve()}{os.sep}" for folder in folders)
+    _seen = seen = []
+    try:
+        yield
+    finally:
+        _seen = None
+    assert not seen, f"a stranger's files made this process do: {'; '.join(dict.fromkeys(seen))}"
