@@ -5,7 +5,6 @@ import os
 import re
 import sys
 import time
-import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
@@ -107,7 +106,7 @@ class CheckBeforeRun(Callback):
         except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
             fail(explain(error), USER_MISTAKE)
         except Exception as error:
-            traceback.print_exc()
+            sys.excepthook(*sys.exc_info())  # which makes the traceback visible characters
             raise SystemExit(CRASH) from error
 
 
