@@ -11,11 +11,11 @@ import pytest
 from faults.conftest import TASKS
 from faults.damage import Damage, answered, assert_refused, damaged, damages, quiet
 from faults.trials import Trials
-from firstlight.runs.explore import read_config
-from firstlight.runs.folder import RunFolder, find_run
+from firstlight.runs.folder import find_run
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.list_runs import list_runs
 from firstlight.runs.load import load
+from firstlight.runs.plain_yaml import read_config
 from firstlight.runs.report import ReportOptions, report
 from run_folders import CLASSES, make_run, write_confusion
 from tests_support import Scripts, contents
@@ -73,7 +73,7 @@ def test_a_damaged_configuration_is_read_or_refused(trials: Trials, copied: Call
 
     def check(damage: Damage) -> None:
         with damaged(run / "config.yaml", damage):
-            answered(lambda: read_config(RunFolder(run)))
+            answered(lambda: read_config(run / "config.yaml"))
 
     trials.examples(damages("value"), check, RECORDS, "config.yaml")
 

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -123,8 +124,7 @@ class Trial:
         # What stands in the command of a run that resumes itself is in the first command too, as people repeat it.
         again = ["resume=auto"] if kill.resume == "auto" else []
         self.command = [*overrides, f"data.num_workers={kill.workers}", *again]
-        self.temporary = scripts.folder / "tmp"
-        self.temporary.mkdir()
+        self.temporary = Path(tempfile.mkdtemp(prefix="kill-"))  # short, as workers have sockets in it
         self.started: list[Process] = []
 
     @property
@@ -228,6 +228,7 @@ class Trial:
         for process in self.started:
             if has_group(process.pid):
                 os.killpg(process.pid, signal.SIGKILL)
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 def has_group(number: int) -> bool:
