@@ -15,6 +15,8 @@ from torch.utils.data import Dataset
 
 from firstlight import locks
 from firstlight.data.batches import TableLoader
+from firstlight.data.workers import refuse_long_folder
+from firstlight.errors import UserError
 from processes import CAN_FORK
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes are for Linux alone")
@@ -95,3 +97,10 @@ def test_a_process_ends_though_its_workers_do_not_answer() -> None:
         next(kept)
 
     assert in_a_process(end) == (0, True)
+
+
+def test_a_folder_for_temporary_files_that_is_too_long_for_sockets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_long_folder("/" + "x" * 70)
+    monkeypatch.setattr("tempfile.tempdir", "/" + "x" * 75)
+    with pytest.raises(UserError, match=r"longer than \d+ bytes.*set TMPDIR to a shorter one, or data.num_workers=0"):
+        iter(loader(1))

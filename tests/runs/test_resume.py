@@ -137,6 +137,20 @@ def assert_same_run(first: Path, second: Path) -> None:
     assert results[0] == results[1]
 
 
+def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_others_do(
+    begun: Path, scripts: Scripts, quick: list[str]
+) -> None:
+    scripts.run("train", *quick[:-1], "test=true", "seed=3")
+    (whole,) = (path for path in begun.parent.iterdir() if path != begun)
+    before = curve(whole)
+    assert [line["step"] for line in before if "test/loss" in line] == [4]
+    record = json.loads((whole / "metrics.json").read_text())
+    (whole / "metrics.json").write_text(json.dumps(record | {"status": "interrupted"}))
+    done = scripts.run("train", f"resume={whole}")
+    assert done.returncode == 0, done.stderr
+    assert curve(whole) == before
+
+
 # Names differ from a text in the order of the batches, which goes on in the middle by
 # tests/data/test_windows.py::test_shuffled_documents_can_be_taken_up_in_the_middle.
 @pytest.mark.parametrize("task", ["text", pytest.param("names", marks=pytest.mark.slow)])

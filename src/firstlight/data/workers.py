@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,9 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from firstlight import locks
+from firstlight.errors import UserError
 
+LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # bytes of the path of a Unix socket
 SIGNALS = (signal.SIGINT, signal.SIGTERM)  # which a terminal, systemd or Slurm sends to all processes of a run
 
 _workers: dict[int, set[BaseProcess]] = {}  # by the id of the process that started them; a fork copies the dict
@@ -27,6 +31,7 @@ def batches_of(loader: DataLoader[Any]) -> Iterator[Any]:
     """
     if not loader.num_workers:
         return iter(loader)
+    refuse_long_folder(tempfile.gettempdir())
     others = set(multiprocessing.active_children())
     with _signals_wait():
         batches = iter(loader)
@@ -37,6 +42,16 @@ def batches_of(loader: DataLoader[Any]) -> Iterator[Any]:
     own.intersection_update(running)
     own.update(running - others)
     return batches
+
+
+def refuse_long_folder(folder: str) -> None:
+    """Raise UserError for a folder of temporary files in which torch can make no socket: it would wait for ever."""
+    longest = LONGEST_SOCKET - len("/pymp-xxxxxxxx/listener-xxxxxxxx")  # as multiprocessing names them
+    if len(os.fsencode(folder)) > longest:
+        raise UserError(
+            f"data.num_workers: the path of the folder for temporary files, {folder}, is longer than {longest} bytes, "
+            "so processes cannot hand over batches; set TMPDIR to a shorter one, or data.num_workers=0"
+        )
 
 
 def become_worker(worker_id: int) -> None:  # noqa: ARG001

@@ -28,6 +28,11 @@ class Found:
         return int(self.content["global_step"])
 
     @property
+    def epochs_begun(self) -> int:
+        """The number of epochs that have begun, the one that it was written in included."""
+        return int(self.content["loops"]["fit_loop"]["epoch_progress"]["current"]["ready"])
+
+    @property
     def card(self) -> dict[str, Any]:
         """What it holds besides weights."""
         return self.content[CARD]

@@ -114,6 +114,7 @@ def _train(
     try:
         if config.train:
             parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=start.path if start else None)
+            end_of_fit(parts.trainer, start)
     except MisconfigurationException as error:
         raise UserError(f"trainer: {error}") from error
     except ValueError as error:
@@ -224,6 +225,18 @@ def recover_counts(trainer: Trainer) -> int:
     steps = int(checkpoint["global_step"])
     trainer.fit_loop.epoch_loop._batches_that_stepped = steps  # at which the test is logged
     return steps
+
+
+def end_of_fit(trainer: Trainer, start: Found | None) -> None:
+    """Count the last step and the last epoch as done, also where a resumed run had no step left.
+
+    Lightning skips the fit then and keeps the counts of the checkpoint, which was written within the step. The test is
+    logged at these counts.
+    """
+    if start is not None and trainer.global_step == start.step:
+        epochs = trainer.fit_loop.epoch_progress.current
+        epochs.completed = max(epochs.completed, start.epochs_begun)
+        trainer.fit_loop.epoch_loop._batches_that_stepped = start.step
 
 
 def recover_columns(trainer: Trainer) -> None:
