@@ -23,6 +23,8 @@ from firstlight.data.samples import movies, reviews
 from firstlight.data.samples.reviews import generate
 from tests_support import NO_NETWORK, TRUE_PROCESSES, Process, Scripts, children_of, end_fork_server, wait_until
 
+SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and when they were written
+
 os.environ |= NO_NETWORK  # before the Hub's client reads it
 os.environ["OMP_NUM_THREADS"] = "1"  # the tests' networks are too small for more, and busy machines punish it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a command in the background so
@@ -100,6 +102,16 @@ def small_sample(made_once: Callable[[str, Callable[[Path], None]], Path], monke
 
 
 @pytest.fixture(autouse=True)
+def shared_runs_stay_as_they_are() -> Iterator[None]:
+    """Fail the test that changes a file of a run of `trained`, not one of those that read it later."""
+    yield
+    changed = [file for file, time in SHARED.items() if not file.exists() or file.stat().st_mtime_ns != time]
+    for file in changed:  # said once
+        del SHARED[file]
+    assert not changed, f"the test has changed a run that others read: {', '.join(map(str, changed))}"
+
+
+@pytest.fixture(autouse=True)
 def options_are_spelled_as_in_the_code() -> Iterator[None]:
     """Compare messages as the code writes them, such as `data.path`; test_spelling.py tests what a user sees."""
     spelling.use(spelling.as_override)
@@ -149,7 +161,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str])
 
     def run_of(task: str) -> Path:
         if task not in runs:
-            runs[task] = Scripts(tmp_path_factory.mktemp(task)).train(f"task={task}", *drawn_training)
+            run = Scripts(tmp_path_factory.mktemp(task)).train(f"task={task}", *drawn_training)
+            assert '"val/' in (run / "history.jsonl").read_text(), f"the run of {task} has logged no validation"
+            files = (
+                file for file in run.rglob("*") if file.is_file() and file.suffix != ".log"
+            )  # logged to until the end
+            SHARED.update({file: file.stat().st_mtime_ns for file in files})
+            runs[task] = run
         return runs[task]
 
     return run_of
