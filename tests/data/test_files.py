@@ -194,6 +194,14 @@ def test_plain_text_has_one_column(make):
         values(make("novel.txt", "one\n"), "body")
 
 
+def test_parquet_with_a_text_that_is_no_utf_8_is_refused(tmp_path):
+    path = tmp_path / "r.parquet"
+    parquet.write_table(pa.table({"text": pa.array(["plain words"])}), path, compression="none")
+    path.write_bytes(path.read_bytes().replace(b"plain words", b"plain\xffwords"))
+    with pytest.raises(UserError, match=r"broken Parquet .*can't decode byte 0xff"):
+        values(path, "text")
+
+
 def test_parquet_cut_short_is_refused(tmp_path):
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.Table.from_pylist(REVIEWS), path)

@@ -257,7 +257,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(columns) or None):
                 for values in batch.to_pylist():
                     yield Row(next(number), {column: values[column] for column in columns or present})
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, UnicodeDecodeError) as error:  # a text in it may be no UTF-8
         problem = str(error).partition("\n")[0]
         raise UserError(f"{path}: broken Parquet ({problem}); write or download the file again") from None
 
