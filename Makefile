@@ -40,7 +40,7 @@ test: setup  ## The tests, without those marked slow
 test-all: setup  ## All tests, each script started from nothing: many minutes more
 	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10 -m 'not faults'
 
-faults: setup  ## Kills, damaged and hostile files, full disks, hostile requests; FAULTS_SEED=2 tries others: 15 minutes
+faults: setup  ## Kills, damaged and hostile files, full disks, hostile requests; FAULTS_SEED=2 tries others: about 20 minutes
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m faults tests/faults
 
 lint: setup  ## Style, types and the direction of the imports
