@@ -25,6 +25,6 @@ class Console(RichConsole):
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of anything; what is not a command of rich's own is made visible."""
+        """Yield the segments of an object, with control characters in its text escaped; rich's own commands stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
