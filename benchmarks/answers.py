@@ -20,7 +20,7 @@ import tyro
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from firstlight.runs.command import run  # noqa: E402
+from firstlight.commands.frame import run  # noqa: E402
 from firstlight.runs.folder import RunFolder  # noqa: E402
 
 WORDS = 50

@@ -20,9 +20,9 @@ import hydra
 from hydra.utils import instantiate
 from tokenizers import Tokenizer as Backend
 
-from firstlight.config import register_schemas
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.schema import register_schemas
 from firstlight.data.table_data import TableData
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
 from firstlight.text.text_tokenizers import CharacterTokenizer
 from firstlight.text.tokenizers import UNKNOWN_ID, Tokenizer, train_subword_tokenizer, train_word_tokenizer
 

@@ -1,7 +1,7 @@
 """Evaluate a trained run: python src/evaluate.py latest --split validation (--help lists everything)."""
 
-from firstlight.runs.command import run
-from firstlight.runs.evaluate import main
+from firstlight.commands.evaluate import main
+from firstlight.commands.frame import run
 
 if __name__ == "__main__":
     run(main)

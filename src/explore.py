@@ -1,7 +1,7 @@
 """Draw what a trained run has learned: python src/explore.py latest --figures attention (--help lists everything)."""
 
-from firstlight.runs.command import run
-from firstlight.runs.explore import main
+from firstlight.commands.explore import main
+from firstlight.commands.frame import run
 
 if __name__ == "__main__":
     run(main)

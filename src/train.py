@@ -1,7 +1,7 @@
 """Train a model: python src/train.py task=sentiment model=small (--help lists every key and group)."""
 
-from firstlight.runs.command import run
-from firstlight.runs.launch import main
+from firstlight.commands.frame import run
+from firstlight.commands.train import main
 
 if __name__ == "__main__":
     run(main)

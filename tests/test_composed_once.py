@@ -9,7 +9,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from composed_once import ComposedOnce, replaced
-from firstlight.config import register_schemas
+from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 
 COMMAND_LINES = [

@@ -9,10 +9,10 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 from firstlight import config_files
-from firstlight.config import register_schemas
+from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
-from firstlight.runs.resume import options_and_overrides
+from firstlight.runs.overrides import options_and_overrides
 from tests_support import ROOT, Scripts
 
 OWN_TASK = """# @package _global_

@@ -4,14 +4,24 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import fields
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import grimp
 import pytest
 from omegaconf import OmegaConf
 
+from firstlight.__main__ import COMMANDS
+from firstlight.kinds.evaluation import OF_SOME_KINDS
+from firstlight.kinds.kind import Kind, get
+from firstlight.kinds.registry import KINDS
 from tests_support import ROOT, SET_THE_MODE
 
+SOURCE = ROOT / "src/firstlight"
+GENERATES = [("commands", "generate.py")]  # the command of generators alone
 SCRIPTS = sorted(path for path in (ROOT / "src").glob("*.py"))
 
 
@@ -26,6 +36,66 @@ def test_imports_point_only_down() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 broken" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    """What each module of the package imports of it, also within functions and for typing."""
+    graph = grimp.build_graph("firstlight", cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+
+def test_no_circle_of_imports(imports: dict[str, set[str]]) -> None:
+    list(TopologicalSorter(imports).static_order())  # raises CycleError, which names the modules
+
+
+def test_no_room_holds_more_than_a_fifth_of_the_lines() -> None:
+    lines: Counter[str] = Counter()
+    for path in SOURCE.rglob("*.py"):
+        lines[path.relative_to(SOURCE).parts[0]] += len(path.read_text(encoding="utf-8").splitlines())
+    room, most = lines.most_common(1)[0]
+    assert most < lines.total() / 5, room
+
+
+def test_nothing_imports_a_command_but_the_doors(imports: dict[str, set[str]]) -> None:
+    commands = {f"firstlight.commands.{name}" for name in COMMANDS}
+    importing = {module for module, imported in imports.items() if imported & commands}
+    assert importing == set(), "a script of src/ and `python -m` start a command"
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_reference_of_a_kind_is_found(kind: Kind) -> None:
+    named = [kind.training, kind.loaded, kind.evaluate, kind.exploration, kind.panel, *kind.metric_callbacks]
+    named += [*kind.tokenizers, *filter(None, (kind.predictor, kind.dashboard))]
+    named += [fit for _, fit in kind.baselines.values()] + [drawing.function for drawing in kind.drawings]
+    assert all(callable(get(reference)) for reference in named)
+    assert get(kind.training).kind == kind.name
+    assert issubclass(kind.model, get(kind.training).config_type)
+    others = [{field.name for field in fields(other.model)} for other in KINDS.values() if other is not kind]
+    assert kind.own_key in {field.name for field in fields(kind.model)}
+    assert not any(kind.own_key in names for names in others), "own_key tells the kind of a saved configuration"
+    assert set(kind.evaluation_options) <= set(OF_SOME_KINDS)
+    assert (SOURCE / f"kinds/{kind.name}/panel.html").is_file()
+
+
+def test_every_kind_is_in_the_registry() -> None:
+    folders = {path.parent.name for path in (SOURCE / "kinds").glob("*/loaded.py")}
+    assert folders == set(KINDS)
+    assert all(name == kind.name for name, kind in KINDS.items())
+
+
+def test_only_the_kinds_themselves_are_named_by_their_own_modules() -> None:
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts
+        for name in KINDS:
+            if room not in GENERATES and room[:2] != ("kinds", name):
+                assert f"firstlight.kinds.{name}" not in path.read_text(encoding="utf-8"), path
+
+
+def test_the_registry_imports_nothing_heavy() -> None:
+    code = "import sys, firstlight.kinds.registry; sys.exit(bool({'torch', 'lightning', 'pandas'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, check=False)
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

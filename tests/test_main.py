@@ -1,14 +1,17 @@
 """The command `firstlight`: its sub-commands are the scripts of src/, and it answers without what it does not need."""
 
+import importlib
 import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import firstlight
 from firstlight.__main__ import COMMANDS, main
+from firstlight.commands import frame
 from tests_support import ROOT, Done, captured, environment
 
 HEAVY = {"torch", "lightning", "hydra", "omegaconf", "numpy", "tyro", "rich"}
@@ -35,16 +38,21 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
 
 def test_every_command_is_a_script_of_src_but_new() -> None:
     scripts = {path.stem for path in (ROOT / "src").glob("*.py")}
-    modules = {path.stem for path in (ROOT / "src/firstlight/commands").glob("[!_]*.py")}
+    modules = {path.stem for path in (ROOT / "src/firstlight/commands").glob("[!_]*.py")} - {"frame"}
     assert set(COMMANDS) == modules == scripts | {"new"}
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"new"}))
-def test_a_command_and_its_script_call_the_same_function(name: str) -> None:
+def test_a_command_and_its_script_call_the_same_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = runpy.run_path(str(ROOT / "src" / f"{name}.py"))
-    module = runpy.run_module(f"firstlight.commands.{name}")
-    assert script["main"] is module["main"]
-    assert script["run"] is module["run"]
+    module = importlib.import_module(f"firstlight.commands.{name}")
+    ran: list[Any] = []
+    monkeypatch.setattr(frame, "run", ran.append)
+    monkeypatch.delitem(sys.modules, module.__name__)
+    runpy.run_module(module.__name__, run_name="__main__", alter_sys=True)
+    assert script["run"] is frame.run or script["run"].__module__ == frame.__name__
+    assert script["main"].__module__ == module.__name__
+    assert [each.__module__ for each in ran] == [module.__name__], "and not of __main__"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("help",), ("-h",)])

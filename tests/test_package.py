@@ -48,7 +48,7 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -
     wanted = {name.removeprefix("src/") for name in tracked if (ROOT / name).is_file()}
     held = {name for name in files_of(wheel) if not name.startswith("firstlight/conf/") and ".dist-info/" not in name}
     assert held == wanted
-    assert {"firstlight/py.typed", "firstlight/reports/page.html", "firstlight/runs/playgrounds/page.js"} <= held
+    assert {"firstlight/py.typed", "firstlight/reports/page.html", "firstlight/playground/page.js"} <= held
     assert {"firstlight/project_template/gitignore.template", "firstlight/data/samples/pairs.toml"} <= held
     assert "hydra_plugins/resuming_sweeper.py" in held
     assert "hydra_plugins/own_settings.py" in held
@@ -69,7 +69,7 @@ def test_settings_of_one_machine_do_not_travel(tmp_path: Path) -> None:
         source.mkdir(exist_ok=True)
         (source / name).write_bytes((ROOT / name).read_bytes())
     for name, text in {
-        "src/firstlight/__init__.py": '__version__ = "1"\n',
+        "src/firstlight/version.py": '__version__ = "1"\n',
         "src/hydra_plugins/a.py": "",
         "conf/train.yaml": "a: 1\n",
         "conf/local/default.yaml": "secret: 1\n",

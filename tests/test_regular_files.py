@@ -8,17 +8,19 @@ from typing import Any
 
 import pytest
 
-from firstlight.data.files import read_lines, read_rows, read_text
+from firstlight.commands import explore
 from firstlight.data.options import CharacterOptions, ReviewOptions
 from firstlight.data.sources import check_path, find_source, hash_of
 from firstlight.data.text_sources import check_text_path, find_text
 from firstlight.errors import UserError
+from firstlight.files.regular import SpecialFileError, regular
+from firstlight.files.rows import read_lines, read_rows, read_text
 from firstlight.lit.checkpoint import read_checkpoint
-from firstlight.regular_files import SpecialFileError, regular
-from firstlight.runs import explore, gather, resume
+from firstlight.runs import gather
 from firstlight.runs.folder import RunFolder, read_history
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
+from firstlight.training import resume
 from run_folders import make_run
 
 pytestmark = pytest.mark.timeout(60)  # a reader that opens a pipe waits for ever

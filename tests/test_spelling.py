@@ -8,11 +8,11 @@ import pytest
 
 import firstlight
 from firstlight import spelling
+from firstlight.commands.baseline import BaselineOptions
+from firstlight.commands.predict import PredictOptions
 from firstlight.data import CharacterData, PairData, ReviewData
 from firstlight.errors import RunError, UserError
-from firstlight.runs.baseline import BaselineOptions
-from firstlight.runs.evaluate import EvaluateOptions
-from firstlight.runs.predict import PredictOptions
+from firstlight.kinds.evaluation import EvaluateOptions
 from tests_support import Scripts
 
 OVERRIDE = spelling.as_override

@@ -82,7 +82,7 @@ def test_a_log_line_and_its_traceback_are_visible() -> None:
 
 PROGRAM = """
 import logging, warnings
-from firstlight.runs.command import run
+from firstlight.commands.frame import run
 
 def main():
     print("caf\\xe9 \\udcff")

@@ -2,23 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from firstlight.version import __version__
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-    from firstlight.runs.loaded_classifier import LoadedClassifier
-    from firstlight.runs.loaded_generator import LoadedGenerator
-    from firstlight.runs.loaded_translator import LoadedTranslator
+    from firstlight.kinds.loaded import LoadedRun
 
 __all__ = ["__version__", "list_runs", "load"]
 
-__version__ = "0.2.0"
 
-
-def load(
-    run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs"
-) -> "LoadedClassifier | LoadedGenerator | LoadedTranslator":
+def load(run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" = "logs") -> "LoadedRun":
     """Return a trained run as an object that predicts, generates or translates.
 
     The run's folder is all that is read: not the data set, and nothing from a network. The object is a
@@ -40,7 +36,7 @@ def load(
     >>> run  # what it is, what it was trained on, and how good it is
     >>> run.metrics["val/loss"]
     """
-    from firstlight.runs.load import load  # torch takes a second, and most modules here do without it
+    from firstlight.kinds.load import load  # torch takes a second, and most modules here do without it
 
     return load(run, checkpoint=checkpoint, log_dir=log_dir)
 

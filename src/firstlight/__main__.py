@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-from firstlight.runs.command import USER_MISTAKE, fail  # first: it starts the clock
+from firstlight.commands.frame import USER_MISTAKE, fail  # first: it starts the clock
 
 # isort: split
 import firstlight

@@ -5,7 +5,8 @@ The code writes every option as a training does, such as `data.lowest_label=1`. 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -67,6 +68,16 @@ _spell: ContextVar[Spell] = ContextVar("spell", default=as_keyword)
 def use(spell: Spell) -> None:
     """Spell all options in this way from here on, in this context."""
     _spell.set(spell)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Restore the spelling at the end of the block."""
+    token = _spell.set(_spell.get())
+    try:
+        yield
+    finally:
+        _spell.reset(token)
 
 
 def option(key: str, value: str | None = None) -> str:

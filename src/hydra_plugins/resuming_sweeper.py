@@ -1,4 +1,4 @@
-"""`hydra/sweeper=resuming`; Hydra finds plugins in this namespace alone, and the work is done in runs/sweep.py."""
+"""`hydra/sweeper=resuming`; Hydra finds plugins in this namespace alone, and the work is done in sweeps/grid.py."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,13 +41,13 @@ class ResumingSweeper(Sweeper):
         self.context, self.task_function, self.master = hydra_context, task_function, config
 
     def sweep(self, arguments: list[str]) -> Any:
-        from firstlight.runs.jobs import Composer  # Hydra imports every plugin at each start
-        from firstlight.runs.sweep import sweep
+        from firstlight.sweeps.grid import sweep  # Hydra imports every plugin at each start
+        from firstlight.sweeps.jobs import Composer
 
         composer = Composer(arguments, self.params, self.master, self.context.config_loader)
         if self.n_trials is None:
             return sweep(composer, self.launcher_of)
-        from firstlight.runs.search import search
+        from firstlight.sweeps.search import search
 
         return search(composer, self.launcher_of, self.n_trials, self.sampler)
 

@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from omegaconf import OmegaConf
 
 from benchmark_tables import names, shares
-from firstlight.config import register_schemas
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.schema import register_schemas
 from firstlight.lit.networks import build_network
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
 from tests_support import ROOT, Done, Scripts
 
 HERE = Path(__file__).parent

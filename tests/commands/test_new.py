@@ -40,8 +40,8 @@ def test_a_project_has_its_own_data_classes_settings_and_test(tmp_path: Path, mo
 def test_its_settings_compose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import hydra
 
-    from firstlight.config import register_schemas
-    from firstlight.runs.launch import check
+    from firstlight.config.checks import check
+    from firstlight.config.schema import register_schemas
 
     create(monkeypatch, tmp_path, "birds")
     monkeypatch.chdir(tmp_path / "birds")

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from firstlight.data import files
-from firstlight.data.files import RowWriter, dataset_files, read_rows, read_text
 from firstlight.errors import UserError
+from firstlight.files import rows as files
+from firstlight.files.rows import RowWriter, dataset_files, read_rows, read_text
 
 REVIEWS = [{"id": 2, "text": "Good.", "label": 4}, {"id": 3, "text": "Bad, really", "label": 0}]
 

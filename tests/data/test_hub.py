@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from firstlight.data.files import read_rows
 from firstlight.data.hub import PROBE_SECONDS
+from firstlight.files.rows import read_rows
 
 SRC = Path(__file__).parents[2] / "src"
 

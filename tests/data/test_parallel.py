@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from firstlight.data import hub
-from firstlight.data.files import Row
 from firstlight.data.options import PairOptions, SourceKind
 from firstlight.data.parallel import ParallelFiles, check_pair_path, find_pairs, is_text_pair
 from firstlight.data.samples import pairs
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
+from firstlight.files.rows import Row
 
 ENGLISH = ["A dog runs.", "Two men, sitting.", "The girl sings."]
 GERMAN = ["Ein Hund läuft.", "Zwei Männer, sitzend.", "Das Mädchen singt."]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from firstlight.data import hub
-from firstlight.data.files import Row
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.samples import reviews
 from firstlight.data.sources import check_path, find_source
 from firstlight.errors import UserError
+from firstlight.files.rows import Row
 
 ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
 

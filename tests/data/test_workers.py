@@ -13,10 +13,10 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from firstlight import locks
 from firstlight.data.batches import TableLoader
 from firstlight.data.workers import refuse_long_folder
 from firstlight.errors import UserError
+from firstlight.files import locks
 from processes import CAN_FORK
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes are for Linux alone")

@@ -16,7 +16,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 
-from firstlight.runs.command import run
+from firstlight.commands.frame import run
 from tests_support import captured
 
 OTHER_FORMATS = {

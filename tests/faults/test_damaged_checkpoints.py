@@ -14,8 +14,8 @@ import torch
 from faults.conftest import TASKS
 from faults.damage import VALUES, Damage, answered, assert_refused, damaged, damages, replaced
 from faults.trials import Trials
+from firstlight.kinds.load import load
 from firstlight.lit.checkpoint import CARD, read_checkpoint
-from firstlight.runs.load import load
 from tests_support import Scripts
 
 BYTES = 250  # trials of damaged bytes, for each kind of network

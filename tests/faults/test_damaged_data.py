@@ -15,12 +15,12 @@ from faults.damage import Damage, answered, damaged, damages
 from faults.trials import Trials
 from firstlight.data.corpus import encode_text
 from firstlight.data.encoding import encode
-from firstlight.data.files import read_rows, read_text, write_rows
 from firstlight.data.options import CharacterOptions, Labels, PairOptions, Preparation, ReviewOptions
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import encode_pairs
 from firstlight.data.sources import find_source
 from firstlight.data.text_sources import find_text
+from firstlight.files.rows import read_rows, read_text, write_rows
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
 

@@ -30,9 +30,9 @@ from faults.conftest import TASKS
 from faults.damage import answered, assert_refused
 from faults.trials import Trials, drawn
 from faults.watch import watched
+from firstlight.kinds.load import load
 from firstlight.lit.checkpoint import CARD, read_checkpoint
-from firstlight.runs.load import load
-from firstlight.runs.resume import quoted
+from firstlight.runs.overrides import quoted
 from tests_support import Scripts
 
 PLACES = (
@@ -222,7 +222,7 @@ def hostile_overrides(canary: Path, elsewhere: Path) -> Iterable[list[str]]:
             "builtins.eval",
             "torch.hub.load",
             "subprocess.Popen",
-            "firstlight.runs.train.train",
+            "firstlight.training.fit.train",
         ):
             yield [f"++{key}._target_={target}"]
     for place in ("trainer.profiler", "trainer.strategy", "trainer.logger", "callbacks.checkpoint.folder", "model.dim"):

@@ -14,6 +14,7 @@ from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
 from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
 from firstlight.lit.networks import network_of_card
+from firstlight.networks.config import ClassifierConfig
 from firstlight.text.tokenizers import train_word_tokenizer
 
 RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
@@ -477,7 +478,7 @@ def card_naming(target: str) -> dict[str, object]:
 
 def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named) -> None:
     target = named(tmp_path / "here" / "src", "my_checkpoint_network")
-    assert type(network_of_card(card_naming(target))).__name__ == "Mine"
+    assert type(network_of_card(card_naming(target), ClassifierConfig)).__name__ == "Mine"
     assert Path("canary").exists()
 
 
@@ -485,7 +486,7 @@ def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named
 def test_code_that_a_checkpoint_names_elsewhere_is_not_run(tmp_path, named, where: str) -> None:
     target = named(tmp_path / where, f"foreign_{where.replace('/', '_').replace('.', '').replace('-', '_')}")
     with pytest.raises(UserError, match=r"is not in the current folder, so its code is not run"):
-        network_of_card(card_naming(target))
+        network_of_card(card_naming(target), ClassifierConfig)
     assert not Path("canary").exists()
 
 
@@ -494,7 +495,7 @@ def test_a_checkpoint_names_no_module_of_a_library(target: str, monkeypatch) -> 
     asked = []
     monkeypatch.setattr("firstlight.lit.networks.resolve_name", asked.append)
     with pytest.raises(UserError, match=r"is not in the current folder|is not the name of a class"):
-        network_of_card(card_naming(target))
+        network_of_card(card_naming(target), ClassifierConfig)
     assert asked == []
 
 
@@ -515,10 +516,10 @@ def test_a_module_that_came_with_a_checkpoint_is_not_run(
     target = named(tmp_path / "here" / module, name)
     target = target if module == "." else f"{module}.{target}"
     with pytest.raises(UserError, match=r"lies beside the checkpoint, so its code is not run"):
-        network_of_card(card_naming(target), Path(checkpoint))
+        network_of_card(card_naming(target), ClassifierConfig, Path(checkpoint))
     assert not Path("canary").exists()
 
 
 def test_the_main_module_is_no_network(tmp_path) -> None:
     with pytest.raises(UserError, match="is not the name of a class"):
-        network_of_card(card_naming("__main__.Net"), tmp_path / "best.ckpt")
+        network_of_card(card_naming("__main__.Net"), ClassifierConfig, tmp_path / "best.ckpt")

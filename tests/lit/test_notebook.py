@@ -249,6 +249,7 @@ def test_the_notebook_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytes
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("### In a notebook\n")[1].split("\n## ")[0]
     blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     assert len(blocks) == 6
+    run = trained("sentiment")  # before the settings below, which a training reads too
     monkeypatch.chdir(tmp_path)
     for name in ("ENABLE_PROGRESS_BAR", "ENABLE_MODEL_SUMMARY", "LOGGER"):  # Trainer's defaults
         monkeypatch.setenv(f"PL_TRAINER_{name}", "False")
@@ -258,7 +259,7 @@ def test_the_notebook_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytes
     rows = [f"The dog sees {i} cats.,Le chien voit {i} chats." for i in range(50)]
     (tmp_path / "pairs.csv").write_text("\n".join(["en,fr", *rows]), encoding="utf-8")
     names: dict[str, Any] = {}
-    lines = "".join(blocks).replace("logs/sentiment/runs/…", str(trained("sentiment"))).replace("20_000", "1_000")
+    lines = "".join(blocks).replace("logs/sentiment/runs/…", str(run)).replace("20_000", "1_000")
     exec(lines, names)  # noqa: S102
     assert names["predictions"][0].label in ("negative", "positive")
     assert (tmp_path / "confusion_matrix" / "test.png").is_file()

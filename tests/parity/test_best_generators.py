@@ -6,10 +6,11 @@ import hydra
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.config import register_schemas
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.checks import check
+from firstlight.config.schema import register_schemas
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.networks import build_network
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
 
 CHARACTERS = 72  # of the plays, with one for what is unknown
 

@@ -11,12 +11,13 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 from torch.testing import assert_close
 
-from firstlight.config import register_schemas
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.checks import check
+from firstlight.config.schema import register_schemas
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import RandomWindows
 from firstlight.lit.generation import Generation
 from firstlight.lit.networks import build_network
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
 from firstlight.text.text_tokenizers import CharacterTokenizer
 
 PLAYS = "\n !(),-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz—‘’“”"  # the 71 characters of post 2

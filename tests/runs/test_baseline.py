@@ -15,11 +15,12 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from firstlight.config import CharacterDataNode
+from firstlight.commands import baseline
 from firstlight.data.streams import CharacterData
 from firstlight.errors import UserError
-from firstlight.runs import baseline, baseline_classifier
-from firstlight.runs.baseline import best_of
+from firstlight.kinds.baseline import best_of
+from firstlight.kinds.classifier import baseline as baseline_classifier
+from firstlight.kinds.data_nodes import CharacterDataNode
 from firstlight.runs.folder import find_run
 from firstlight.text import ngrams
 from firstlight.text.normalize import words
@@ -279,7 +280,7 @@ def test_the_list_of_baselines_is_right_about_the_data_of_a_task(task: str) -> N
 def test_what_answers_a_mistake_imports_no_torch() -> None:
     heavy = "{'torch', 'lightning', 'sklearn'} & sys.modules.keys()"
     code = (
-        "import sys; from firstlight.runs.baseline import BaselineOptions, compose;"
+        "import sys; from firstlight.commands.baseline import BaselineOptions, compose;"
         f"compose(BaselineOptions('stars')); sys.exit(', '.join({heavy}) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "src", capture_output=True, text=True, check=False)

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 import torch
 
+from firstlight.commands.evaluate import evaluate
 from firstlight.data import CharacterData
 from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, SourceKind
 from firstlight.errors import UserError
+from firstlight.kinds.card_data import address_of, options_of_card
+from firstlight.kinds.data_changes import DataChanges
+from firstlight.kinds.evaluation import EvaluateOptions
 from firstlight.lit import Generation
 from firstlight.lit.checkpoint import CARD, FORMAT
-from firstlight.runs.card_data import address_of, options_of_card
-from firstlight.runs.evaluate import DataChanges, EvaluateOptions, evaluate
 from tests_support import contents
 
 EVIL = "http://127.0.0.1:9/evil.txt"

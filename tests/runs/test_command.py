@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
+from firstlight.commands.frame import run
 from firstlight.errors import Interrupted, RunError, UserError
-from firstlight.runs.command import run
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_bug_of_ours_keeps_its_traceback() -> None:
 def test_a_signal_is_known_behind_what_lightning_makes_of_it() -> None:
     from lightning.pytorch.utilities.exceptions import SIGTERMException
 
-    from firstlight.runs.train import signal_behind
+    from firstlight.training.signals import signal_behind
 
     try:
         try:

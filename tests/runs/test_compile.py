@@ -73,7 +73,7 @@ def test_a_network_is_compiled_in_place_where_it_is_wanted(
             ["compile=true", "compile_mode=fast"],
             "compile_mode=fast must be null, default, reduce-overhead",
         ),
-        (["compile_mode=default"], "compile_mode=default is of compile=true; set that too, or leave it out"),
+        (["compile_mode=default"], "compile_mode=default requires compile=true; set that too, or leave it out"),
     ],
 )
 def test_a_mode_that_does_not_exist_or_that_nothing_uses_is_refused(

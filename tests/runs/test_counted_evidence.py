@@ -9,7 +9,7 @@ import torch
 from torch.testing import assert_close
 
 import firstlight
-from firstlight.runs.exploration.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
+from firstlight.kinds.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
 from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
 

@@ -13,7 +13,7 @@ import wandb
 import wandb_workspaces.workspaces as ws
 from omegaconf import OmegaConf
 
-from firstlight.runs import dashboard
+from firstlight.commands import dashboard
 from tests_support import ROOT, Done, Scripts
 from wandb_files import OF_EVERY_TASK, TASKS, Run
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from lightning.pytorch.strategies import StrategyRegistry
 
-from firstlight.config import register_schemas
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.checks import check
+from firstlight.config.schema import register_schemas
 from firstlight.data.options import Preparation
 from firstlight.data.text_sources import sample_text
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
 from tests_support import Scripts, records
 
 

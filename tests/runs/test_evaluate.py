@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from firstlight.data.options import SourceKind
-from firstlight.runs.evaluate import (
+from firstlight.kinds.data_changes import DataChanges
+from firstlight.kinds.evaluation import (
     TRAINED_ON_SAMPLE_NOTE,
-    DataChanges,
     EvaluateOptions,
     results_folder,
     sample_note,

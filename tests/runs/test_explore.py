@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
+from firstlight.explore.catalog import DRAWINGS, NAMES, traits_of
 from firstlight.figures import style
-from firstlight.runs.exploration.catalog import DRAWINGS, NAMES, traits_of
+from firstlight.kinds.kind import get
 from tests_support import ROOT, Scripts
 
 Trained = Callable[[str], Path]
@@ -272,7 +273,7 @@ def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, script
 def test_a_mistake_is_answered_before_anything_heavy_is_imported(trained: Trained) -> None:
     code = (
         "import sys; sys.argv = ['explore.py', {!r}, '--figures', 'surprise']\n"
-        "from firstlight.runs.explore import main\n"
+        "from firstlight.commands.explore import main\n"
         "try: main()\n"
         "except ValueError: pass\n"
         "assert not set(sys.modules) & {{'torch', 'matplotlib', 'lightning', 'datasets'}}"
@@ -291,11 +292,9 @@ def test_help_lists_every_figure(scripts: Scripts) -> None:
 
 
 def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_more() -> None:
-    from importlib import import_module
-
     assert len(set(NAMES)) == len(NAMES)
     for drawing in DRAWINGS:
-        assert callable(getattr(import_module(f"firstlight.runs.exploration.{drawing.module}"), drawing.name))
+        assert callable(get(drawing.function))
         assert len(drawing.caption) > 80
 
 
@@ -309,9 +308,9 @@ def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_mo
         ({"pooling": "max", "architecture": "transformer", "positions": "relative", "causal": True},
          {"labels": "binary"},
          {"classifier", "attention", "looks_back", "stars"}, {"encoded"}),
-        ({"positions": "rotary", "causal": False}, {"preparation": "lines"},
+        ({"positions": "rotary", "causal": False, "num_loops": 1}, {"preparation": "lines"},
          {"generator", "attention", "encoded", "characters"}, {"looks_back", "words", "classifier"}),
-        ({"positions": "sinusoidal", "causal": True}, {"preparation": "text", "labels": "stars"},
+        ({"positions": "sinusoidal", "causal": True, "num_loops": 1}, {"preparation": "text", "labels": "stars"},
          {"generator", "reviews", "stars", "words", "attention", "looks_back", "encoded", "embedding"},
          {"characters", "classifier"}),
         ({"positions": "none", "causal": False, "num_decoder_layers": None}, {"source_column": "en"},

@@ -9,7 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
-from firstlight.runs.flops import training_flops
+from firstlight.training.flops import training_flops
 
 DIM, LAYERS, HIDDEN, LENGTH, WORDS = 14, 2, 19, 13, 17
 SIZES: dict[str, Any] = {"dim": DIM, "num_heads": 7, "num_layers": LAYERS, "feed_forward_dim": HIDDEN}

@@ -15,7 +15,7 @@ from firstlight.runs import foreign
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.gather import newest_texts
 from firstlight.runs.overrides import merged
-from firstlight.runs.terminal import resume_command
+from firstlight.training.terminal import resume_command
 from tests_support import Scripts
 
 HUBCONF = "import pathlib\npathlib.Path({canary!r}).touch()\ndef x(): return None\n"

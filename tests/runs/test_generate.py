@@ -12,10 +12,10 @@ import torch
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
+from firstlight.commands import generate
 from firstlight.errors import UserError
+from firstlight.kinds.generator.loaded import LoadedGenerator
 from firstlight.lit.writing import Writing
-from firstlight.runs import generate
-from firstlight.runs.loaded_generator import LoadedGenerator
 from tests_support import Scripts
 
 CONTEXT = 13

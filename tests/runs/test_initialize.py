@@ -22,10 +22,10 @@ from firstlight.lit.translation import Translation
 from firstlight.networks.config import EncoderDecoderConfig, GeneratorConfig, Norm, Positions
 from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.networks.generator import Generator
-from firstlight.runs.initialize import initialize_from
 from firstlight.text.options import TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.text.text_tokenizers import CharacterTokenizer
+from firstlight.training.initialize import initialize_from
 from tests_support import Scripts
 
 EMBEDDING, HEAD, BIAS = "network.embedding.weight", "network.head.weight", "network.head.bias"

@@ -11,16 +11,11 @@ import torch
 
 import firstlight
 from firstlight.errors import UserError
-from firstlight.runs.exploration import insight
-from firstlight.runs.exploration.insight import (
-    GRADIENT_TIMES_INPUT,
-    INTEGRATED_GRADIENTS,
-    attention_of,
-    attributions,
-    next_tokens,
-    surprise,
-)
-from firstlight.runs.loaded_classifier import LoadedClassifier
+from firstlight.kinds.attention import attention_of
+from firstlight.kinds.classifier import insight
+from firstlight.kinds.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
+from firstlight.kinds.classifier.loaded import LoadedClassifier
+from firstlight.kinds.generator.insight import next_tokens, surprise
 from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
 

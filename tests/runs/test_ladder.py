@@ -47,6 +47,6 @@ def test_a_rung_that_was_not_finished_is_left_out(climbed: tuple[Done, Path], tm
 def show(folder: Path) -> None:
     from omegaconf import OmegaConf
 
-    from firstlight.runs.ladder import ShowLadder
+    from firstlight.sweeps.ladder import ShowLadder
 
     ShowLadder().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}}))

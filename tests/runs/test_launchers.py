@@ -11,15 +11,15 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import UserError
-from firstlight.runs import launchers
-from firstlight.runs.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_at_a_time
+from firstlight.sweeps import launchers
+from firstlight.sweeps.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_at_a_time
 from tests_support import ROOT, Scripts, environment
 
 WORKER = """
 import os, sys
 from pathlib import Path
 from firstlight.errors import RunError
-from firstlight.runs.launchers import claim_gpu
+from firstlight.sweeps.launchers import claim_gpu
 
 for line in sys.stdin:
     try:

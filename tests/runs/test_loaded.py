@@ -14,8 +14,8 @@ from pandas.api.types import is_float_dtype, is_integer_dtype
 import firstlight
 from docstring_examples import run_examples, without_an_example
 from firstlight.errors import UserError
-from firstlight.runs.loaded import listed
-from firstlight.runs.loaded_classifier import LoadedClassifier
+from firstlight.kinds.classifier.loaded import LoadedClassifier
+from firstlight.kinds.loaded import listed
 
 Trained = Callable[[str], Path]
 

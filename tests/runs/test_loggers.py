@@ -121,7 +121,7 @@ def test_every_logger_is_told_the_configuration_and_what_it_is_composed_of(
         "wandb": {name: value for name, value in run.config.items() if not name.startswith("_wandb")},
         "own": json_lines(run.folder / "own.jsonl")[0]["told"],
     }
-    networks = {"sentiment": "classifier", "stars": "classifier", "translation": "encoder_decoder"}
+    networks = {"sentiment": "classifier", "stars": "classifier", "translation": "translator"}
     for name, config in told.items():
         assert config == told["own"], name
         assert (config["task"], config["model_name"], config["experiment"]) == (task, "tiny", None)

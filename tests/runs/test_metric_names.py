@@ -8,9 +8,9 @@ import hydra
 import pytest
 from omegaconf import DictConfig
 
-from firstlight.config import register_schemas
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME
-from firstlight.runs.metric_names import known_metrics
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.metric_names import known_metrics
+from firstlight.config.schema import register_schemas
 from wandb_files import OF_EVERY_TASK, Run
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,15 @@ MISTAKES = {
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "missing EQUAL",
 }
+
+
+def test_a_current_folder_whose_name_hydra_would_resolve_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "${oc.env:HOME}"
+    folder.mkdir()
+    done = Scripts(folder).run("train", "task=names")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"error: {folder}: the name of the current folder has ${{ in it" in done.stderr
+    assert not any(folder.iterdir())
 
 
 @pytest.mark.parametrize("argument", MISTAKES)
@@ -117,7 +127,7 @@ def test_a_check_that_fails_by_a_bug_ends_the_run_before_it_begins(
     scripts: Scripts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hydra would warn of the exception and train all the same."""
-    monkeypatch.setattr("firstlight.runs.launch.check_metric", lambda config: 1 / 0)
+    monkeypatch.setattr("firstlight.config.checks.check_metric", lambda config: 1 / 0)
     done = scripts.run("train", "task=sentiment", "data.source=sample", "dry_run=true")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr

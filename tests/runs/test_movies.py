@@ -14,12 +14,13 @@ from torch import nn
 from torch.testing import assert_close
 
 import firstlight
-from firstlight.config import register_schemas
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.checks import check
+from firstlight.config.schema import register_schemas
 from firstlight.data.samples import movies
 from firstlight.lit.networks import build_network
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.classifier import Classifier
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
 from tests_support import Scripts
 
 POST, ADAM = "experiment=post/movies", "experiment=post/movies_adam"

@@ -12,7 +12,7 @@ import torch
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.newest_checkpoint import newest_checkpoint
+from firstlight.training.newest_checkpoint import newest_checkpoint
 from tests_support import Scripts, contents
 
 TRAINING = (  # 15 batches an epoch; validations after the steps 9 and 18, the last in the middle of an accumulated step

@@ -3,7 +3,7 @@
 import hydra
 import pytest
 
-from firstlight.config import register_schemas
+from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.runs.overrides import merged
 

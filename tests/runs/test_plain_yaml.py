@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from firstlight.errors import UserError
-from firstlight.runs import plain_yaml
+from firstlight.files import plain_yaml
+from firstlight.files.plain_yaml import read_config, read_yaml
 from firstlight.runs.gather import gather
-from firstlight.runs.plain_yaml import read_config, read_yaml
 from tests_support import Scripts
 
 BOMB = "a: &a [x, x]\n" + "".join(

@@ -24,16 +24,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from firstlight.commands import playground
 from firstlight.errors import UserError
-from firstlight.runs import playground
-from firstlight.runs.exploration.insight import AttentionMap, attention_of, attributions, next_tokens, shortened
-from firstlight.runs.load import load
-from firstlight.runs.playgrounds import classifier, connections, generator, inputs, markup, page
-from firstlight.runs.playgrounds.classifier import ClassifierPanel, of_words
-from firstlight.runs.playgrounds.generator import GeneratorPanel
-from firstlight.runs.playgrounds.inputs import BadInputError, Inputs
-from firstlight.runs.playgrounds.server import Playground, panel_of, warm_up
-from firstlight.runs.playgrounds.translator import TranslatorPanel
+from firstlight.kinds.attention import AttentionMap, attention_of
+from firstlight.kinds.classifier import panel as classifier
+from firstlight.kinds.classifier.insight import attributions
+from firstlight.kinds.classifier.panel import ClassifierPanel, of_words
+from firstlight.kinds.generator import panel as generator
+from firstlight.kinds.generator.insight import next_tokens
+from firstlight.kinds.generator.panel import GeneratorPanel
+from firstlight.kinds.load import load
+from firstlight.kinds.panels import inputs, markup
+from firstlight.kinds.panels.inputs import BadInputError, Inputs
+from firstlight.kinds.registry import KINDS
+from firstlight.kinds.translator.insight import shortened
+from firstlight.kinds.translator.panel import TranslatorPanel
+from firstlight.playground import connections, page
+from firstlight.playground.server import Playground, panel_of
 from tests_support import Done, Scripts
 
 REVIEW = "It is <b>GREAT</b>, and it broke <script>alert('x')</script> after two days & 17 hours."
@@ -271,7 +278,7 @@ def test_unknown_words_are_marked(panel) -> None:
 
 def written(panel: GeneratorPanel, prompt: str, **asked: Any) -> tuple[list[dict], list[dict]]:
     """The events, and the tokens of all of them."""
-    events = list(panel.write(prompt, panel.writing(Inputs(asked))))
+    events = list(panel.events(prompt, panel.writing(Inputs(asked))))
     return events, [token for event in events for token in event.get("tokens", [])]
 
 
@@ -498,8 +505,8 @@ def test_what_a_run_says_of_itself_is_text(panel, tmp_path: Path) -> None:
 
 
 def test_the_page_names_no_other_machine() -> None:
-    names = ("page.html", "page.css", "page.js", "classifier.html", "generator.html", "translator.html")
-    for text in (*map(page.read, names), page.stylesheet()):
+    names = ("page.html", "page.css", "page.js")
+    for text in (*map(page.read, names), *map(page.fragment, KINDS.values()), page.stylesheet()):
         assert not re.search(r"https?:|//\w|@import|url\(", text)
     assert "--for: #0072B2;" in page.stylesheet()
 
@@ -616,7 +623,7 @@ class Watched(GeneratorPanel):
         super().__init__(run)
         self.events = events
 
-    def write(self, text: str, writing: Any) -> Iterator[dict]:
+    def write(self, asked: Inputs) -> Iterator[dict]:
         return self.events()
 
 
@@ -701,7 +708,7 @@ def test_a_character_that_the_run_cannot_read_is_the_last_event(panel) -> None:
 
 @pytest.mark.parametrize("task", ["stars", "names", "translation", OF_WORDS])
 def test_every_panel_can_be_warmed_up(panel, task: str) -> None:
-    warm_up(panel(task))
+    panel(task).warm_up()
 
 
 # --- connections that ask nothing ---

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 import firstlight
-from firstlight.data.files import Row
+from firstlight.commands.predict import text_column_of
 from firstlight.data.samples.reviews import generate
 from firstlight.errors import UserError
-from firstlight.runs.predict import text_column_of
+from firstlight.files.rows import Row
+from firstlight.kinds.kind import get
+from firstlight.kinds.registry import KINDS
 from tests_support import Scripts
 
 Trained = Callable[[str], Path]
@@ -69,7 +71,7 @@ def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scr
     if ending == "txt":
         source.write_text("\n".join(texts) + "\n", encoding="utf-8")
     else:
-        from firstlight.data.files import RowWriter
+        from firstlight.files.rows import RowWriter
 
         with RowWriter(source, ["text", "label"]) as file:
             for text in texts:
@@ -220,8 +222,8 @@ def test_a_file_without_splits_is_the_test_split(trained: Trained, scripts: Scri
 def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
     def chosen(kind: str, *columns: str) -> str:
         data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
-        reader: Any = SimpleNamespace(kind=kind, config={"data": data})
-        return text_column_of(reader, Row(1, dict.fromkeys(columns)))
+        predictor = get(KINDS[kind].predictor)(SimpleNamespace(config={"data": data}), {})
+        return text_column_of(predictor, Row(1, dict.fromkeys(columns)))
 
     assert chosen("classifier", "id", "body", "text") == "body"
     assert chosen("classifier", "id", "text") == "text"

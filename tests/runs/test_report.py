@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from browser import Opened, a_browser, open_file
-from firstlight.runs import report as module
+from firstlight.commands import report as module
 from run_folders import a_history, make_baseline, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts
 

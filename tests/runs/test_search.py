@@ -18,8 +18,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from firstlight.errors import UserError
-from firstlight.runs import search
-from firstlight.runs.search import distribution
+from firstlight.sweeps import search
+from firstlight.sweeps.search import distribution
 from tests_support import Done, Scripts, records, wait_until
 
 SPACE = [

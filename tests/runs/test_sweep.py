@@ -18,10 +18,10 @@ from omegaconf import OmegaConf
 from rich.console import Console
 
 from firstlight.data import sources
-from firstlight.runs import progress
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.jobs import Job, folder_name, name_of_sweep
-from firstlight.runs.progress import Progress
+from firstlight.sweeps import progress
+from firstlight.sweeps.jobs import Job, folder_name, name_of_sweep
+from firstlight.sweeps.progress import Progress
 from run_folders import make_run
 from tests_support import ROOT, Done, Scripts, contents, environment, records, wait_until
 

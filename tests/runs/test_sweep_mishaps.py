@@ -11,8 +11,8 @@ from omegaconf import OmegaConf
 
 from firstlight.errors import Interrupted
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.jobs import Job
-from firstlight.runs.sweep import Runner
+from firstlight.sweeps.grid import Runner
+from firstlight.sweeps.jobs import Job
 from tests_support import Scripts, contents
 
 NAME = "lr (new)"  # any name that a folder may have

@@ -8,10 +8,10 @@ import pytest
 from omegaconf import OmegaConf
 
 import firstlight
+from firstlight.commands.frame import make_importable
 from firstlight.errors import UserError
 from firstlight.networks.config import ClassifierConfig
 from firstlight.runs import record
-from firstlight.runs.command import make_importable
 from firstlight.runs.record import git_state, hash_of_code, versions
 from firstlight.runs.targets import check_targets, own_sources, targets
 from tests_support import Scripts

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
+from firstlight.config import trainer_checks
+from firstlight.config.trainer_checks import check_trainer
 from firstlight.errors import UserError
-from firstlight.runs import trainer_checks
-from firstlight.runs.trainer_checks import check_trainer
 
 DEFAULT = {"accelerator": "cpu", "devices": 1, "strategy": "auto", "max_epochs": 10, "max_steps": -1}
 

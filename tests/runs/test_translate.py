@@ -17,14 +17,14 @@ from torch import Tensor, nn
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
-from firstlight.data.files import RowWriter
 from firstlight.data.samples import pairs as sample
 from firstlight.errors import UserError
-from firstlight.runs import train as training
-from firstlight.runs.build import Parts, build
+from firstlight.files.rows import RowWriter
+from firstlight.kinds.translator.loaded import LoadedTranslator
 from firstlight.runs.folder import SAMPLE_NOTE
-from firstlight.runs.loaded_translator import LoadedTranslator
 from firstlight.text.sentence_tokenizers import MARKS
+from firstlight.training import fit as training
+from firstlight.training.build import Parts, build
 from tests_support import Done, Scripts
 
 Sentences = list[tuple[str, str]]

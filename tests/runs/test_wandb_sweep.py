@@ -13,9 +13,10 @@ import pytest
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.config import register_schemas
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.checks import check
+from firstlight.config.schema import register_schemas
 from firstlight.runs.folder import lower_is_better
-from firstlight.runs.launch import CONFIG_DIR, CONFIG_NAME, check
 from tests_support import ROOT, Scripts, environment
 from wandb_files import no_key, runs_below
 

@@ -23,11 +23,11 @@ from firstlight.errors import UserError
 from firstlight.lit.networks import build_network
 from firstlight.lit.optimizers import build_optimizer
 from firstlight.networks.config import Architecture, ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
-from firstlight.runs.word_vectors import set_vectors
 from firstlight.text.options import TokenizerOptions, VectorOptions, VectorsKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 from firstlight.text.vectors import cooccurrence, principal_components
+from firstlight.training.word_vectors import set_vectors
 from tests_support import Scripts
 
 DIM = 3

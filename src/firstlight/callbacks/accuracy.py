@@ -89,12 +89,19 @@ class Accuracy(Callback):
 
 def _metrics(classes: Classes, device: torch.device) -> dict[str, MetricCollection]:
     """What is measured of some classes, once for val and once for test."""
-    count = len(classes.names)
-    metrics: dict[str, Metric | MetricCollection] = {
-        "accuracy": MulticlassAccuracy(count, average="micro"),
-        "macro_f1": MulticlassF1Score(count, average="macro"),
-    }
-    if classes.are_ordered:
-        metrics["mean_absolute_error"] = MeanAbsoluteError()
-    collection = MetricCollection(metrics).to(device)
+    collection = classification_metrics(len(classes.names), are_ordered=classes.are_ordered).to(device)
     return {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
+
+
+def classification_metrics(num_classes: int, *, are_ordered: bool) -> MetricCollection:
+    """Return the metrics of predicted and true classes, both (n,).
+
+    are_ordered: whether being off by one class is better than by two, as with stars.
+    """
+    metrics: dict[str, Metric | MetricCollection] = {
+        "accuracy": MulticlassAccuracy(num_classes, average="micro"),
+        "macro_f1": MulticlassF1Score(num_classes, average="macro"),
+    }
+    if are_ordered:
+        metrics["mean_absolute_error"] = MeanAbsoluteError()
+    return MetricCollection(metrics)

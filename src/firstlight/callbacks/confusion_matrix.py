@@ -9,8 +9,10 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
+from numpy.typing import NDArray
 from rich.table import Table
 from torchmetrics.classification import MulticlassConfusionMatrix
+from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from firstlight.callbacks.classes import Classes
 from firstlight.callbacks.publish import log_to_wandb, publish_figure, publish_table, shows_media
@@ -124,6 +126,16 @@ class ConfusionMatrix(Callback):
             class_names=self.class_names,
             title=f"Confusion matrix, {NAMES[stage]}",
         )
+
+
+def confusion_counts(targets: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> NDArray[np.int64]:
+    """Return how often each class is predicted for each true class: (classes, classes), rows are true.
+
+    targets, predicted: (n,).
+    """
+    found = multiclass_confusion_matrix(torch.from_numpy(predicted), torch.from_numpy(targets), num_classes)
+    counts: NDArray[np.int64] = found.numpy()
+    return counts
 
 
 def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:

@@ -8,8 +8,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from firstlight.callbacks.publish import data_of, publish_table
-from firstlight.data.files import write_rows
 from firstlight.data.labels import STARS
+from firstlight.files.rows import write_rows
 
 LONGEST_TEXT = 2000  # characters shown
 

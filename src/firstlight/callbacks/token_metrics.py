@@ -21,10 +21,10 @@ class Ratio(Metric):
     total: Tensor
     count: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         for name in ("total", "count"):
-            self.add_state(name, torch.tensor(0.0), dist_reduce_fx="sum")
+            self.add_state(name, torch.tensor(0.0, dtype=dtype), dist_reduce_fx="sum")
 
     def update(self, total: Tensor, count: Tensor | int) -> None:
         self.total += total
@@ -139,6 +139,8 @@ class BitsPerCharacter(TokenMetric):
         torch.Size([])
     """
 
+    counts: Tensor | None = None  # the characters of each token: (vocab_size,)
+
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)
         data = data_if_any(trainer)
@@ -209,6 +211,8 @@ class LastPosition(TokenMetric):
         >>> trainer.callback_metrics["val/last_position_loss"].shape
         torch.Size([])
     """
+
+    context_length: int
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)

@@ -1,9 +1,191 @@
-"""`firstlight baseline`, as src/baseline.py."""
+"""What counting achieves on a task's own data: the number that a network has to beat, as a record like a run's."""
 
-from firstlight.runs.command import run  # first: it starts the clock
+import re
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
 
-# isort: split
-from firstlight.runs.baseline import main
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight import config_files
+from firstlight.commands.frame import STARTED_AT, run_module
+from firstlight.config.schema import register_schemas
+from firstlight.config.tasks import compose_task
+from firstlight.errors import Interrupted, UserError
+from firstlight.invocation import parse
+from firstlight.kinds.baseline import Fitted
+from firstlight.kinds.data_changes import DataChanges
+from firstlight.kinds.kind import get
+from firstlight.kinds.registry import KINDS
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
+from firstlight.runs.identity import plain
+from firstlight.terminal_text import say
+
+BASELINES = {target: baseline for kind in KINDS.values() for target, baseline in kind.baselines.items()}
+
+
+@dataclass
+class TaskData(DataChanges):
+    """Changes of the task's own data, as data.<key>= of a training."""
+
+    labels: Literal["binary", "stars", "classes"] | None = None
+    """What is predicted of the labels."""
+    max_train_rows: int | None = None
+    """Train on so many rows, documents or windows at most."""
+    validation_fraction: float | None = None
+    """The share for validation, where the data has no such split."""
+    test_fraction: float | None = None
+    """The share for the test, likewise."""
+    split: Literal["sequential", "passages"] | None = None
+    """Of a text: its end for validation, or passages at random."""
+    split_seed: int | None = None
+    """Which rows or passages are drawn for validation and test."""
+
+
+@dataclass
+class BaselineOptions:
+    """Train and measure a baseline on the data of a task: TF-IDF with logistic regression, or counted n-grams."""
+
+    task: str
+    """The task, as in `train task=…`."""
+    data: TaskData = field(default_factory=TaskData)
+    log_dir: Path = Path("logs")
+    """Below which <task>/baseline/<time> is made."""
+    config_dir: Path | None = None
+    """A folder with settings of your own, which come before those of ./conf."""
+
+
+def main() -> None:
+    """Parse the command line and measure."""
+    measure_baseline(parse(BaselineOptions, "baseline"))
+
+
+def measure_baseline(options: BaselineOptions) -> Path:
+    """Fit on train, choose on validation, measure test once, write the record, print it; returns its folder."""
+    config, overrides = compose(options)
+    model, _ = BASELINES[config.data._target_]
+    folder = RunFolder(Path(config.paths.output_dir))
+    from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
+    from firstlight.training.signals import signal_behind, sigterm_raises
+
+    with folder.locked(), sigterm_raises():
+        record = start_of(record_of_start(config, folder), model, overrides)
+        folder.write(record)
+        write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
+        try:
+            _measure(config, folder, record)
+        except BaseException as error:
+            if number := signal_behind(error):
+                finish(folder, record, "interrupted")
+                raise Interrupted(number) from error
+            finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
+            raise
+        finish(folder, record, "finished")
+    report(folder, record)
+    return folder.path
+
+
+def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> None:
+    """Everything between the first and the last state of the record, into record."""
+    from hydra.utils import instantiate
+
+    data = instantiate(config.data, _convert_="object")
+    data.prepare_data()
+    data.setup("fit")
+    record["data"] = data.describe()
+    record["seconds"]["start_up"] = round(time.perf_counter() - STARTED_AT, 2)
+    folder.write(record)
+    _, fit = BASELINES[config.data._target_]
+    started_at, processor_started_at = time.perf_counter(), time.process_time()
+    fitted: Fitted = get(fit)(data, config.optimized_metric, folder.path)
+    record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
+    record["seconds"]["fit_processor"] = round(time.process_time() - processor_started_at, 2)
+    record |= {"parameters": fitted.parameters, "chosen": fitted.chosen, "tried": fitted.tried}
+    record["metrics"] |= fitted.validation
+    started_at = time.perf_counter()
+    if data.has_split("test"):
+        record["metrics"] |= fitted.test()
+    else:
+        say(f"{data.source.where} has no test split; nothing is reported on test")
+    record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
+
+
+def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
+    """The checked config that `python src/train.py task=…` would have, and its overrides. Raises UserError."""
+    register_schemas()
+    names = config_files.choices("task")
+    if options.task not in names:
+        raise UserError(f"--task {options.task}: there is no such task; {_there_are(names)}")
+    target = _target_of(options.task)
+    if target not in BASELINES:
+        raise UserError(f"--task {options.task}: there is no baseline for its data ({target}); {_there_are(names)}")
+    timestamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")  # as Hydra names the folders of runs
+    folder = options.log_dir / options.task / "baseline" / timestamp
+    config = compose_task(options.task, options.data, options.log_dir, folder)
+    HydraConfig.instance().set_config(config)  # from which a record takes the task
+    changed = options.data.options().items()
+    return config, [
+        f"task={options.task}",
+        *(f"data.{key}={'null' if value is None else value}" for key, value in changed),
+    ]
+
+
+def _there_are(tasks: list[str]) -> str:
+    return f"there are baselines for {', '.join(task for task in tasks if _target_of(task) in BASELINES)}"
+
+
+def _target_of(task: str) -> str | None:
+    """What a task's files say of its data; read one by one, since to compose all tasks takes seconds."""
+    choice = _chosen(task, "override /data")
+    if choice is None:
+        return None
+    node: Any = OmegaConf.load(config_files.file_of("data", choice))
+    if "_target_" in node:
+        return node["_target_"]
+    schemas = (re.fullmatch(r"/(schema/\w+)@_here_", str(entry)) for entry in node.get("defaults", []))
+    nodes = (ConfigStore.instance().load(f"{schema[1]}.yaml").node for schema in schemas if schema)
+    return next((schema.get("_target_") for schema in nodes), None)
+
+
+def _chosen(task: str, group: str) -> str | None:
+    """What the defaults list of a task, or of the task that it begins with, says of a group."""
+    file: Any = OmegaConf.load(config_files.file_of("task", task))
+    entries = file.get("defaults", [])
+    own = [entry[group] for entry in entries if OmegaConf.is_dict(entry) and group in entry]
+    inherited = [_chosen(entry, group) for entry in entries if isinstance(entry, str) and entry != "_self_"]
+    return next((choice for choice in (*own, *inherited) if choice), None)
+
+
+def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[str, Any]:
+    """The record of a training that begins, without what is a network's alone."""
+    from importlib.metadata import version
+
+    record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None}
+    record |= dict.fromkeys(("dropout", "context_length", "run_key"))
+    record["versions"] |= {"scikit-learn": version("scikit-learn")}
+    return record
+
+
+def report(folder: RunFolder, record: dict[str, Any]) -> None:
+    """The metrics on the terminal, and where they are."""
+    from firstlight.console import Console
+    from firstlight.training.terminal import as_typed, metrics_table
+
+    (name, choice), *_ = record["chosen"].items()
+    console = Console()
+    console.print(
+        f"{record['task']}, {record['model']} with {name}={choice:g}, {record['parameters']:,} parameters:",
+        soft_wrap=True,
+    )
+    console.print(metrics_table(record["metrics"]))
+    if record["data"]["source"] == "sample":
+        console.print(SAMPLE_NOTE, style="bold")
+    console.print(f"The baseline is in {as_typed(folder.path)}", soft_wrap=True)
+
 
 if __name__ == "__main__":
-    run(main)
+    run_module(__spec__.name)

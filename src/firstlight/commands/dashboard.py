@@ -1,7 +1,137 @@
-"""`firstlight dashboard`, as src/dashboard.py."""
+"""The project's W&B workspace as code: which panels it has, written as JSON and, if asked, pushed."""
 
-from firstlight.runs.command import run
-from firstlight.runs.dashboard import main
+import hashlib
+import json
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from firstlight.commands.frame import run_module
+from firstlight.errors import RunError, UserError
+from firstlight.invocation import install_command, parse
+from firstlight.kinds.kind import get
+from firstlight.kinds.registry import KINDS
+from firstlight.kinds.workspace import STEP, curve, section
+from firstlight.runs.folder import write_atomically
+from firstlight.runs.weights_and_biases import has_key
+from firstlight.terminal_text import say
+
+COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "context length": "context_length"}
+
+
+@dataclass
+class DashboardOptions:
+    """Write the W&B workspace of all runs as JSON, which needs no network; with --push, put it on W&B too."""
+
+    push: bool = False
+    """Save it on W&B as a view of its own, which needs a key. Each push makes another one."""
+    project: str = "firstlight"
+    """That of logger.wandb.project."""
+    entity: str | None = None
+    """Whose project: a user or a team. Default: yours."""
+    output: Path | None = None
+    """Where the JSON goes; by default dashboard.json in --log-dir."""
+    log_dir: Path = Path("logs")
+    """Where the runs are."""
+
+
+def main() -> None:
+    """Parse the command line, write the workspace and, if asked, push it."""
+    options = parse(DashboardOptions, "dashboard")
+    if not options.project.strip():
+        raise UserError("--project is empty; name the project that the runs are logged to")
+    workspace = build(options.project, options.entity or "")
+    path = options.output or options.log_dir / "dashboard.json"
+    if path.is_dir():
+        raise UserError(f"--output {path} is a folder; name a file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, as_json(workspace))
+    panels = sum(len(section.panels) for section in workspace.sections)
+    say(f"wrote {path}: {len(workspace.sections)} sections, {panels} panels")
+    if options.push:
+        say(f"W&B: pushed to {push(workspace)}")
+    else:
+        say("--push puts it on W&B")
+
+
+def build(project: str, entity: str) -> Any:
+    """The workspace. Raises UserError without the extra."""
+    try:
+        import wandb_workspaces.workspaces as ws
+    except ImportError as error:
+        raise UserError(f"the dashboard needs wandb-workspaces: {install_command('dashboard')}") from error
+
+    of_kinds = (get(kind.dashboard)() for kind in KINDS.values() if kind.dashboard)
+    sections = [comparison(), all_runs(), *chain.from_iterable(of_kinds)]
+    for each in sections:
+        for number, panel in enumerate(each.panels):  # the library's ids are random: the same file every time
+            panel._id = hashlib.sha256(f"{each.name} {number}".encode()).hexdigest()[:12]
+    columns = [f"config:{name}.value" for name in COMPARED.values()] + ["summary:val/loss", "summary:val/accuracy"]
+    return ws.Workspace(
+        name="firstlight",
+        entity=entity,
+        project=project,
+        sections=sections,
+        settings=ws.WorkspaceSettings(x_axis=STEP, max_runs=50),
+        runset_settings=ws.RunsetSettings(pinned_columns=columns),
+        auto_generate_panels=False,
+    )
+
+
+def as_json(workspace: Any) -> str:
+    """What is pushed, so that two versions of it can be compared."""
+    model = workspace._to_model()
+    return json.dumps(model.model_dump(mode="json", by_alias=True, exclude_none=True), indent=2) + "\n"
+
+
+def push(workspace: Any) -> str:
+    """Save it on W&B; returns its address. Raises UserError without a key, RunError if W&B does not take it."""
+    if not has_key():
+        raise UserError("--push needs a key: run `wandb login`, or set WANDB_API_KEY")
+    import wandb
+
+    try:
+        workspace.entity = workspace.entity or wandb.Api(timeout=20).default_entity
+        workspace.save()
+    except Exception as error:  # whatever the library, its client or the server complains of
+        raise RunError(f"--push: W&B did not take it ({type(error).__name__}: {error})") from error
+    return workspace.url
+
+
+# --- the sections ---
+
+
+def comparison() -> Any:
+    """What made the difference, over all runs."""
+    import wandb_workspaces.reports.v2 as wr
+
+    axes = [wr.ParallelCoordinatesPlotColumn(wr.Config(name), display_name=title) for title, name in COMPARED.items()]
+    axes += [wr.ParallelCoordinatesPlotColumn(wr.SummaryMetric(name)) for name in ("val/accuracy", "val/loss")]
+    return section(
+        "Comparison",
+        wr.ParallelCoordinatesPlot(columns=axes, title="What was chosen, and what came of it"),
+        wr.ParameterImportancePlot(with_respect_to="val/loss"),
+        wr.ParameterImportancePlot(with_respect_to="val/accuracy"),
+        wr.ScatterPlot(title="Size", x=wr.SummaryMetric("parameters"), y=wr.SummaryMetric("val/loss"), log_x=True),
+        wr.RunComparer(diff_only="split"),
+    )
+
+
+def all_runs() -> Any:
+    """What every run logs."""
+    import wandb_workspaces.reports.v2 as wr
+
+    return section(
+        "All runs",
+        curve("Loss, validation", "val/loss"),
+        curve("Loss, training", "train/loss"),
+        curve("Accuracy, validation", "val/accuracy"),
+        curve("Accuracy, training", "train/accuracy"),
+        curve("Tokens per second", "train/tokens_per_second"),
+        wr.LinePlot(title="Learning rate", x=STEP, metric_regex="^lr-"),  # named after the optimizer
+    )
+
 
 if __name__ == "__main__":
-    run(main)
+    run_module(__spec__.name)

@@ -1,7 +1,32 @@
-"""`firstlight evaluate`, as src/evaluate.py."""
+"""`evaluate`: a trained run on any split, or on other data."""
 
-from firstlight.runs.command import run
-from firstlight.runs.evaluate import main
+from pathlib import Path
+
+from firstlight.commands.frame import run_module
+from firstlight.errors import UserError
+from firstlight.invocation import parse
+from firstlight.kinds.evaluation import OF_SOME_KINDS, EvaluateOptions
+from firstlight.kinds.kind import get
+from firstlight.kinds.registry import KINDS, kinds_with
+
+
+def main() -> None:
+    """Parse the command line and evaluate."""
+    evaluate(parse(EvaluateOptions, "evaluate"))
+
+
+def evaluate(options: EvaluateOptions) -> Path:
+    """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
+    from firstlight.kinds.load import load
+
+    run = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    kind = KINDS[run.kind]
+    for name in OF_SOME_KINDS:
+        if getattr(options, name) is not None and name not in kind.evaluation_options:
+            raise UserError(f"--{name.replace('_', '-')} is for {kinds_with(name)}; leave it out")
+    folder: Path = get(kind.evaluate)(run, options)
+    return folder
+
 
 if __name__ == "__main__":
-    run(main)
+    run_module(__spec__.name)

@@ -10,7 +10,7 @@ from keyword import iskeyword, issoftkeyword
 from pathlib import Path
 from typing import Annotated
 
-from firstlight.runs.command import run  # first: it starts the clock
+from firstlight.commands.frame import run_module  # first: it starts the clock
 
 # isort: split
 import tyro
@@ -82,4 +82,4 @@ def _filled(text: str, name: str) -> str:
 
 
 if __name__ == "__main__":
-    run(main)
+    run_module(__spec__.name)

@@ -1,7 +1,174 @@
-"""`firstlight predict`, as src/predict.py."""
+"""Predictions of a trained run for texts typed or in a file."""
 
-from firstlight.runs.command import run
-from firstlight.runs.predict import main
+import csv
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, tee
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+
+from firstlight.commands.frame import run_module
+from firstlight.console import Console
+from firstlight.errors import UserError
+from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, listed, read_rows
+from firstlight.invocation import parse
+from firstlight.kinds.kind import get
+from firstlight.kinds.predictor import Predictor
+from firstlight.kinds.registry import KINDS, kinds_with
+from firstlight.terminal_text import note, say, shown
+
+OF_SOME_KINDS = ("beam_size", "length_penalty", "attention")  # options; each kind says which apply to it
+FIGURES = (".png", ".svg", ".pdf")
+
+
+@dataclass
+class PredictOptions:
+    """Predict with a trained run: texts on the command line, or a file of them. A translator translates them."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """The run's folder, `latest`, or `best:<metric>`."""
+    text: list[str] = field(default_factory=list)
+    """One text or several."""
+    input: Path | None = None
+    """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one a line."""
+    output: Path | None = None
+    """Where to write the predictions: CSV, TSV, JSONL or Parquet. Default: as CSV to the terminal."""
+    text_column: str | None = None
+    """The column of the texts: by default that of the training, or else text."""
+    beam_size: int | None = None
+    """Of a translator: how many beginnings of a translation are kept side by side, 4 by default; 1 is greedy."""
+    length_penalty: float | None = None
+    """Of a translator: 1 by default; 0 prefers short translations, more than 1 long ones."""
+    attention: Path | None = None
+    """Of a translator: a figure (.png, .svg or .pdf) of what it looked at while it wrote the translation of --text."""
+    checkpoint: Literal["best", "last"] = "best"
+    """Which of the run's checkpoints."""
+    log_dir: Path = Path("logs")
+    """Where `latest` and `best:<metric>` are looked for."""
+
+
+def main() -> None:
+    """Parse the command line and predict."""
+    options = parse(PredictOptions, "predict")
+    if bool(options.text) == (options.input is not None):
+        raise UserError("give either --text or --input, a file of texts")
+    if options.text and options.output is not None:
+        raise UserError(f"--output {options.output} takes the predictions of --input; those of --text are printed")
+    if options.attention is not None and options.attention.suffix.lower() not in FIGURES:
+        raise UserError(f"--attention {options.attention}: end the name in one of {', '.join(FIGURES)}")
+    if options.input is not None and options.output is not None and options.input.resolve() == options.output.resolve():
+        raise UserError(f"--output {options.output} is the --input too; name another file")
+    if options.attention is not None and len(options.text) != 1:
+        raise UserError(f"--attention {options.attention} draws one sentence; give it by --text")
+    if options.input is None:
+        load_predictor(options).show(options.text)
+        return
+    rows = read_rows(options.input)
+    first = next(rows)
+    if options.text_column is not None:
+        check_column(options.text_column, first, options)
+    if options.output is not None:
+        RowWriter(options.output, [])  # an ending that cannot be written is named before anything is computed
+    predictor = load_predictor(options)
+    if options.text_column is None:
+        options.text_column = text_column_of(predictor, first)
+        check_column(options.text_column, first, options)
+    predict_file(list(first.values), predictor, chain([first], rows), options)
+
+
+def check_column(column: str, row: Row, options: PredictOptions) -> None:
+    """Raise UserError if the input does not have a column."""
+    if column not in row.values:
+        raise UserError(
+            f"{options.input}: there is no column {column}; set --text-column to one of {listed(row.values)}"
+        )
+
+
+def text_column_of(predictor: Predictor, row: Row) -> str:
+    """Return the column of the texts: that of the training if the row has it, else `text`."""
+    trained_on = predictor.run.config["data"].get(predictor.column_key)
+    return trained_on if trained_on in row.values else TEXT_COLUMN
+
+
+def load_predictor(options: PredictOptions) -> Predictor:
+    """Load the run, with a note where it was trained on the sample. Raises UserError for options of other kinds."""
+    from firstlight.kinds.load import load_for
+
+    run = load_for("predict", options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    kind = KINDS[run.kind]
+    given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
+    for name in given:
+        if name not in kind.prediction_options:
+            raise UserError(
+                f"--{name.replace('_', '-')} is for {kinds_with(name)}, and {options.run} is a {run.kind}; leave it out"
+            )
+    if run.data_source == "sample":
+        note("this run was trained on a GENERATED SAMPLE, not on real data")
+    assert kind.predictor is not None, "load_for has refused the others"
+    predictor: Predictor = get(kind.predictor)(run, given)
+    return predictor
+
+
+def predict_file(given: list[str], predictor: Predictor, rows: Iterator[Row], options: PredictOptions) -> None:
+    """Write every row of a file with what is predicted for it, a few thousand rows at a time.
+
+    given: the columns of the input, all of which are kept.
+    """
+    ours = predictor.columns
+    columns = [f"given_{name}" if name in ours else name for name in given] + ours
+    if len(set(columns)) < len(columns):
+        raise UserError(f"{options.input} has predictions of predictions: rename its columns that begin with given_")
+    with _writer(options.output, columns) as write, _bar(options) as advance:
+        to_read, to_write = tee(rows)  # they are never further apart than what a run reads at once
+        predictions = predictor.rows(_text_of(row, options) for row in to_read)
+        for prediction, row in zip(predictions, to_write, strict=True):
+            values = [row.values.get(name) for name in given]
+            write(dict(zip(columns, [*values, *prediction], strict=True)))
+            advance(1)
+    if options.output is not None:
+        say(f"wrote {options.output}", to=sys.stderr)
+
+
+def _text_of(row: Row, options: PredictOptions) -> str:
+    assert options.text_column is not None, "main has chosen one"
+    text = row.values.get(options.text_column)
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise UserError(f"{options.input}:{row.line}: column {options.text_column} holds {text!r}, not a text")
+    return text
+
+
+@contextmanager
+def _writer(output: Path | None, columns: list[str]) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that writes a row into the file, or as CSV to standard output."""
+    if output is None:
+        table = csv.writer(sys.stdout)
+        table.writerow(_cells(columns))
+        yield lambda row: table.writerow(_cells(row[name] for name in columns))
+    else:
+        with RowWriter(output, columns) as file:
+            yield file.write
+
+
+def _cells(values: Iterable[Any]) -> list[Any]:
+    return [shown(value) if isinstance(value, str) else value for value in values]
+
+
+@contextmanager
+def _bar(options: PredictOptions) -> Iterator[Callable[[int], None]]:
+    """A count of the texts done, on standard error."""
+    columns = (SpinnerColumn(), "{task.completed:,} texts", TimeElapsedColumn())
+    hidden = options.output is None or not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), disable=hidden) as progress:
+        task = progress.add_task("predict", total=None)
+        yield lambda count: progress.advance(task, count)
+
 
 if __name__ == "__main__":
-    run(main)
+    run_module(__spec__.name)

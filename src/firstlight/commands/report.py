@@ -1,7 +1,134 @@
-"""`firstlight report`, as src/report.py."""
+"""Runs and sweeps beside one another: tables for the terminal, Markdown and CSV, and a page that works offline."""
 
-from firstlight.runs.command import run
-from firstlight.runs.report import main
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from firstlight.commands.frame import run_module
+from firstlight.errors import UserError
+from firstlight.invocation import parse
+from firstlight.reports import text
+from firstlight.reports.rows import Run
+from firstlight.reports.table import Board, boards, not_counted, short_name
+from firstlight.runs.folder import SAMPLE_NOTE, lower_is_better, write_atomically
+from firstlight.runs.gather import found_runs
+from firstlight.terminal_text import say
+
+GROUPS_ON_TERMINAL = 20
+
+
+@dataclass
+class ReportOptions:
+    """Compare every run and sweep below a folder; writes report.html, report.md and report.csv there."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """The folder of the runs, such as logs, or that of one sweep."""
+    group_by: list[str] | None = None
+    """The keys that tell groups apart, such as `model dropout`; tasks are always apart. Default: every key but the
+    seed, so that a group is one setting with several seeds."""
+    metric: str | None = None
+    """The validation metric that ranks, such as val/accuracy. Default: what the runs of a task were optimized for."""
+
+
+def main() -> None:
+    """Parse the command line and report."""
+    report(parse(ReportOptions, "report"))
+
+
+def report(options: ReportOptions) -> Path:
+    """Gather the runs, write the three files, print the best groups; returns the page. Raises UserError."""
+    runs = found_runs(options.folder)
+    refuse_metric(options.metric, runs)
+    refuse_keys(options.group_by, runs)
+    found = boards(runs, lower_is_better, options.metric, options.group_by)
+    for run, why in not_counted(found, runs):
+        say(f"not counted: {options.folder / run.folder} ({run.status}): {why}", to=sys.stderr)
+    title, notes = heading(options, runs, found)
+    from firstlight.reports.page import page
+
+    contents = {
+        "report.html": page(title, notes, found, runs, lower_is_better),
+        "report.md": text.markdown(title, notes, found, runs),
+        "report.csv": text.table(found, runs),
+    }
+    for name, content in contents.items():
+        whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character, of a damaged file, is a ?
+        write_atomically(options.folder / name, whole)
+    show(options.folder, found, runs)
+    return options.folder / "report.html"
+
+
+def refuse_metric(metric: str | None, runs: Sequence[Run]) -> None:
+    """Raise UserError for a metric that no run has, or that is not of validation."""
+    if metric is None:
+        return
+    known = sorted({name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")})
+    there_are = f"there are {', '.join(known)}" if known else "no run has finished, so there is none"
+    if metric.startswith("test/"):
+        raise UserError(
+            f"--metric {metric}: choices are made on validation, and test is read once, after them all; {there_are}"
+        )
+    if metric not in known:
+        raise UserError(f"--metric {metric}: no run that counts has this validation metric; {there_are}")
+
+
+def refuse_keys(keys: Sequence[str] | None, runs: Sequence[Run]) -> None:
+    """Raise UserError for a key that no run has."""
+    known = dict.fromkeys(key for run in runs for key in run.keys)
+    there_are = f"there are {', '.join(sorted(known))}"
+    if keys is not None and not keys:
+        raise UserError(f"--group-by names no key; {there_are}")
+    for key in keys or ():
+        if key not in known:
+            raise UserError(f"--group-by {key}: no run has this key; {there_are}")
+
+
+def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board]) -> tuple[str, list[str]]:
+    """The title of every view, and the lines below it."""
+    left = list(not_counted(found, runs))
+    when = datetime.now().strftime("%Y-%m-%d %H:%M")
+    count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    grouped = ", ".join(options.group_by) if options.group_by else "every key but the seed"
+    ranked = "; ".join(f"{board.name} by {text.direction(board)}" for board in found) or "nothing"
+    notes = [
+        f"{when}. {len(runs) - len(left)} of {count} are counted, {len(left)} are not. Grouped by {grouped}.",
+        f"Ranked: {ranked}. Means are ± the sample standard deviation over seeds; test is shown and ranks nothing.",
+    ]
+    if any(run.is_sample for run in runs):
+        notes.append(f"{SAMPLE_NOTE} These runs are marked {text.SAMPLE_MARK} and ranked among themselves.")
+    return f"{options.folder}: {count}", notes
+
+
+def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
+    """The best groups of each task on the terminal, how many runs do not count, and where the files are."""
+    from rich.table import Table
+
+    from firstlight.console import Console
+
+    console = Console()
+    for board in found:
+        table = Table(title=f"{board.name}: {text.direction(board)}", title_justify="left")
+        table.add_column("rank", justify="right")
+        table.add_column("group", overflow="fold", ratio=1)
+        for header in ("seeds", "mean ± sd", "best", "parameters"):
+            table.add_column(header, justify="right", no_wrap=True)
+        for group in board.groups[:GROUPS_ON_TERMINAL]:
+            cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
+            numbers = (cell["seeds"], cell[board.metric or "metric"], cell["best"], cell["parameters"])
+            table.add_row(cell["rank"], short_name(group.keys), *numbers)
+        console.print(table)
+        if len(board.groups) > GROUPS_ON_TERMINAL:
+            console.print(f"… and {len(board.groups) - GROUPS_ON_TERMINAL} more groups in the files")
+    if any(run.is_sample for run in runs):
+        console.print(SAMPLE_NOTE, style="bold")
+    where = ", ".join(str(folder / name) for name in ("report.html", "report.md", "report.csv"))
+    console.print(f"The report is in {where}", soft_wrap=True)
+
 
 if __name__ == "__main__":
-    run(main)
+    run_module(__spec__.name)

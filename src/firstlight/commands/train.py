@@ -1,9 +1,109 @@
-"""`firstlight train`, as src/train.py."""
+"""`train`: from the command line to a checked config. Imports no torch, so that a mistake is answered at once."""
 
-from firstlight.runs.command import run  # first: it starts the clock
+from firstlight.commands.frame import CRASH, STARTED_AT, USER_MISTAKE, answered, fail, run_module  # starts the clock
 
 # isort: split
-from firstlight.runs.launch import main
+import os
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.experimental.callback import Callback
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from firstlight import spelling
+from firstlight.config.checks import check
+from firstlight.config.messages import explain, explained
+from firstlight.config.schema import register_schemas
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+from firstlight.errors import UserError
+from firstlight.runs.folder import RunFolder, lower_is_better
+from firstlight.sweeps import launchers
+from firstlight.training.resume import refuse_folder, rewrite_command_line
+
+
+def main() -> None:
+    """Compose, check and run one job, or under `-m` several."""
+    register_schemas()
+    spelling.use(spelling.as_override)
+    refuse_interpolation(Path.cwd())
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, so that a mistake is one line of ours
+    with explained():
+        rewrite_command_line(CONFIG_DIR, CONFIG_NAME)
+        _job()
+
+
+@hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=CONFIG_NAME)
+def _job(config: DictConfig) -> float | None:
+    """One job; returns the optimized metric, which Hydra's sweepers read."""
+    spelling.use(spelling.as_override)  # in a process of its own too
+    hydra_config = HydraConfig.get()
+    is_alone = hydra_config.mode is RunMode.RUN
+    started_at = STARTED_AT if is_alone else time.perf_counter()  # a sweep's start-up is no job's own
+    folder = Path(hydra_config.runtime.output_dir)
+    is_beside_others = not is_alone and launchers.is_parallel(hydra_config)
+    # A mistake of a single run ends the process here, since Hydra would announce it in a line of its own.
+    frame = answered() if is_alone else nullcontext()
+    with frame, explained(), launchers.own_output(folder) if is_beside_others else nullcontext():
+        if not is_alone:  # CheckBeforeRun has checked a single run
+            check(config)
+            refuse_folder(config, folder)
+        complete(config)
+        from firstlight.training.fit import train  # torch and Lightning: seconds, and only after the checks
+
+        if is_beside_others:
+            launchers.claim_gpu(folder.parent, launchers.num_gpus(config))
+        return train(config, started_at)
+
+
+def refuse_interpolation(folder: Path) -> None:
+    """Raise UserError for a working folder whose name Hydra would resolve, since it becomes a part of its settings."""
+    if "${" in str(folder):
+        raise UserError(f"{folder}: the name of the current folder has ${{ in it, which Hydra resolves; rename it")
+
+
+class CheckBeforeRun(Callback):
+    """Answers a mistake before Hydra makes the run's folder."""
+
+    def on_run_start(self, config: DictConfig, **_: Any) -> None:
+        HydraConfig.instance().set_config(config)  # the folder's name is made of Hydra's choices
+        try:
+            check(config)
+            refuse_folder(config, Path(config.hydra.run.dir))
+            if config.dry_run:
+                with answered():
+                    _show_plan(config)
+                sys.exit(0)
+        except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
+            fail(explain(error), USER_MISTAKE)
+        except Exception as error:
+            sys.excepthook(*sys.exc_info())  # which makes the traceback visible characters
+            raise SystemExit(CRASH) from error
+
+
+def _show_plan(config: DictConfig) -> None:
+    """What dry_run=true says of a single run."""
+    from firstlight.sweeps.jobs import Job
+    from firstlight.sweeps.progress import show_plan
+
+    show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
+
+
+def complete(config: DictConfig) -> None:
+    """Write down what depends on the rest or on Hydra: the run's folder, whether to test, which way is better."""
+    hydra_config = HydraConfig.get()
+    config.paths.output_dir = hydra_config.runtime.output_dir
+    if config.test is None:
+        config.test = hydra_config.mode is RunMode.RUN
+    if config.optimized_mode == "auto":
+        config.optimized_mode = "min" if lower_is_better(config.optimized_metric) else "max"
+
 
 if __name__ == "__main__":
-    run(main)
+    run_module(__spec__.name)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache
-from firstlight.data.files import MissingColumnError, Row
 from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
 from firstlight.data.options import Labels, PairOptions, ReviewOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
+from firstlight.files.rows import MissingColumnError, Row
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import Tokenizer, load_word_list, train_subword_tokenizer, train_word_tokenizer

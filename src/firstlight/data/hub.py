@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from firstlight.data import cache
-from firstlight.data.files import SPLITS
 from firstlight.errors import RunError, UserError, is_disk_full
+from firstlight.files.rows import SPLITS
 
 log = logging.getLogger(__name__)
 

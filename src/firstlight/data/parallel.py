@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from firstlight.data.files import READERS, SPLITS, Row, read_lines
 from firstlight.data.options import PairOptions, SourceKind
 from firstlight.data.sources import HUB_ID, Source, check_path, find_source, hash_of, local_folder
 from firstlight.errors import UserError
+from firstlight.files.rows import READERS, SPLITS, Row, read_lines
 
 SAMPLE = "pairs"
 

@@ -14,10 +14,10 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from firstlight.data import hub
-from firstlight.data.files import READERS, Row, dataset_files, read_rows
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
-from firstlight.regular_files import regular
+from firstlight.files.regular import regular
+from firstlight.files.rows import READERS, Row, dataset_files, read_rows
 
 log = logging.getLogger(__name__)
 

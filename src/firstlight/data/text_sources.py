@@ -12,11 +12,11 @@ from http.client import HTTPException, InvalidURL
 from pathlib import Path
 
 from firstlight.data import cache
-from firstlight.data.files import read_text
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
 from firstlight.data.sources import DATA_VARIABLE, SAMPLE_WARNING, hash_of, local_folder
 from firstlight.errors import RunError, UserError
-from firstlight.regular_files import regular
+from firstlight.files.regular import regular
+from firstlight.files.rows import read_text
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from firstlight import locks
 from firstlight.errors import UserError
+from firstlight.files import locks
 
 LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # bytes of the path of a Unix socket
 SIGNALS = (signal.SIGINT, signal.SIGTERM)  # which a terminal, systemd or Slurm sends to all processes of a run

@@ -1,13 +1,13 @@
 """What a checkpoint must have before anything is built from it: a whole card, and weights that fit and are finite."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from firstlight.data.options import Truncation
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 
@@ -18,11 +18,7 @@ OF_ALL: dict[str, tuple[type, ...]] = {
     "data_source": (str,),
     "data_fingerprint": (str,),
 }
-OF_A_KIND: dict[str, dict[str, tuple[type, ...]]] = {
-    "classifier": {"class_names": (list,), "label_names": (list,)},
-    "generator": {"separator_id": (int, type(None))},
-    "encoder_decoder": {"source_tokenizer": (str, type(None))},
-}
+FORMER_NAMES = {None: "classifier", "encoder_decoder": "translator"}  # the first checkpoints did not name a kind
 
 OF_A_TRAINING: dict[str, type] = {  # what Lightning reads to go on
     "global_step": int,
@@ -34,24 +30,35 @@ OF_A_TRAINING: dict[str, type] = {  # what Lightning reads to go on
 }
 
 
+@dataclass(frozen=True)
+class CardSchema:
+    """What the card of one kind of network must have besides what every card has.
+
+    keys: the types of its own keys; data: what the options of the data must be, by their name.
+    """
+
+    keys: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
+    data: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+
+
 def kind_of(card: dict[str, Any]) -> str:
-    """What a checkpoint calls its kind of network."""
-    return card.get("network", "classifier")  # the first checkpoints were all of classifiers, and did not say so
+    """Return the kind of network that a checkpoint holds."""
+    named = card.get("network")
+    return str(FORMER_NAMES[named] if named in (*FORMER_NAMES,) else named)
 
 
-def open_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, Any]:
-    """Return the content of a checkpoint whose card is complete. Raises UserError, as `read_checkpoint` does."""
-    content = read_checkpoint(path, map_location)
-    card, kind = content[CARD], kind_of(content[CARD])
-    if kind not in tuple(OF_A_KIND):
-        raise UserError(f"{path}: network={kind} is none of {', '.join(OF_A_KIND)}; use the version it came from")
-    _check_keys(path, card, OF_ALL | OF_A_KIND[kind])
-    _check_config(path, kind, card["config"])
+def check_content(content: dict[str, Any], path: Path | str, schema: CardSchema) -> None:
+    """Raise UserError unless the card of a checkpoint is complete and its weights are tensors.
+
+    content: as `read_checkpoint` returns it; path: where it was read; schema: of its kind of network.
+    """
+    card = content[CARD]
+    _check_keys(path, card, {**OF_ALL, **schema.keys})
+    _check_config(path, card["config"], schema.data)
     for key in ("class_names", "label_names"):
         if not all(isinstance(name, str) for name in card.get(key, ())):
             raise UserError(f"{path}: {key} in the checkpoint's card are not names; {TRAIN_AGAIN}")
     _check_tensors(path, content["state_dict"])
-    return content
 
 
 def open_weights(path: Path | str) -> dict[str, Any]:
@@ -76,7 +83,7 @@ def _check_tensors(path: Path | str, state: Any) -> None:
         raise UserError(f"{path}: the checkpoint's state_dict holds more than tensors; {TRAIN_AGAIN}")
 
 
-def _check_config(path: Path | str, kind: str, config: dict[str, Any]) -> None:
+def _check_config(path: Path | str, config: dict[str, Any], of_data: Mapping[str, Callable[[Any], bool]]) -> None:
     """Raise UserError unless the configuration has what a run of this kind is read with."""
     data, length = config.get("data"), config.get("context_length")
     needed = {
@@ -84,12 +91,10 @@ def _check_config(path: Path | str, kind: str, config: dict[str, Any]) -> None:
         "data": isinstance(data, dict),
         "context_length": isinstance(length, int) and length >= 1,
     }
-    if isinstance(data, dict) and kind == "classifier":
-        needed["data.truncation"] = data.get("truncation") in Truncation.__members__
-    if isinstance(data, dict) and kind == "encoder_decoder":
-        needed |= {f"data.{name}": isinstance(data.get(name), str) for name in ("source_column", "target_column")}
-    for key, is_right in needed.items():
-        if not is_right:
+    if isinstance(data, dict):
+        needed |= {f"data.{name}": is_right(data.get(name)) for name, is_right in of_data.items()}
+    for key, is_valid in needed.items():
+        if not is_valid:
             raise UserError(f"{path}: {key} in the checkpoint's configuration is missing or broken; {TRAIN_AGAIN}")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from firstlight.errors import UserError
+from firstlight.files.regular import regular
 from firstlight.invocation import invocation
-from firstlight.regular_files import regular
 
 FORMAT = 1
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # what a run goes on from; what LAST was before

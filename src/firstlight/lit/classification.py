@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from firstlight.data.options import Truncation
 from firstlight.data.reviews import ReviewData
 from firstlight.data.tables import ReviewBatch
+from firstlight.lit.cards import CardSchema
 from firstlight.lit.losses import classification_loss, disagreement, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Training, pair_of_tensors
-from firstlight.networks.config import check_share
+from firstlight.networks.config import ClassifierConfig, check_share
 from firstlight.text.tokenizers import PAD_ID
 
 
@@ -72,7 +74,11 @@ class Classification(Training):
     """
 
     kind = "classifier"
+    config_type = ClassifierConfig
     data_type = ReviewData
+    card_schema = CardSchema(
+        {"class_names": (list,), "label_names": (list,)}, {"truncation": lambda name: name in Truncation.__members__}
+    )
 
     def __init__(
         self,

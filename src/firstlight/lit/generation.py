@@ -7,10 +7,13 @@ from torch import Tensor, nn
 
 from firstlight.data.streams import StreamData
 from firstlight.data.tables import PromptBatch, TokenBatch
+from firstlight.lit.cards import CardSchema
+from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Training, pair_of_tensors
 from firstlight.lit.writing import Writer
+from firstlight.networks.config import GeneratorConfig
 from firstlight.text.text_tokenizers import writer_of
 
 
@@ -44,7 +47,9 @@ class Generation(Training):
     """
 
     kind = "generator"
+    config_type = GeneratorConfig
     data_type = StreamData
+    card_schema = CardSchema({"separator_id": (int, type(None))})
 
     def __init__(
         self,
@@ -107,7 +112,7 @@ class Generation(Training):
     def _evaluate(self, batch: TokenBatch, stage: str) -> dict[str, Tensor]:
         batch = token_batch(batch)
         logits = self(batch.token_ids)
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, reduction="none")  # (batch, length)
+        losses = token_losses(logits, batch.targets)
         loss = losses.mean()
         self.log_loss(stage, loss, batch.num_tokens)
         return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=2)}

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from firstlight.data.pairs import IGNORED
+
 
 def probabilities(logits: Tensor) -> Tensor:
     """Return the probabilities of the classes, (batch, classes).
@@ -91,3 +93,11 @@ def disagreement(logits: Tensor, others: Tensor) -> Tensor:
         logits, others = (F.pad(each, (1, 0)) for each in (logits, others))
     one, other = logits.log_softmax(dim=1), others.log_softmax(dim=1)
     return ((one.exp() - other.exp()) * (one - other)).sum(dim=1).mean() / 2
+
+
+def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the loss of each token in nats, 0 where there is no target: (batch, length).
+
+    logits: (batch, length, vocab_size); targets: (batch, length), IGNORED where there is none.
+    """
+    return F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=IGNORED, reduction="none")

@@ -21,33 +21,13 @@ from firstlight.lit.cards import (
     refuse_weights_larger_than_the_file,
 )
 from firstlight.lit.checkpoint import CARD
-from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import (
-    Architecture,
-    ClassifierConfig,
-    EncoderDecoderConfig,
-    GeneratorConfig,
-    TransformerConfig,
-)
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 ATTRIBUTES = {  # that commands read besides calling the network
     "context_length": "set it to config.context_length",
     "embedding": "name the nn.Embedding of its tokens so",
-}
-CLASSIFIERS: dict[Architecture, type[Classifier | BagOfWords | LogisticRegression]] = {
-    Architecture.transformer: Classifier,
-    Architecture.bag_of_words: BagOfWords,
-    Architecture.logistic: LogisticRegression,
-}
-CONFIGS: dict[str, type[TransformerConfig]] = {  # by what a checkpoint calls its kind of network
-    "classifier": ClassifierConfig,
-    "generator": GeneratorConfig,
-    "encoder_decoder": EncoderDecoderConfig,
 }
 REPEATED = ("num_layers", "num_decoder_layers")  # each has a weight of its own
 LARGEST_SIZE = 10**7
@@ -63,20 +43,14 @@ def build_network(config: Any, vocab_size: int, num_classes: int = 0, source_voc
     `model._target_` names a class of the user's own. It takes the arguments of our class for the same kind of run, has
     the same `forward`, and finds its own options in `config.options`. Raises UserError if it cannot be used.
     """
-    target = getattr(config, "_target_", None)
-    own: Any = own_network(target) if target else None
-    network: nn.Module
-    match config:
-        case ClassifierConfig():
-            classifier = own or CLASSIFIERS[config.architecture]
-            network = classifier(config, vocab_size, num_outputs(num_classes), UNKNOWN_ID)
-        case GeneratorConfig():
-            network = (own or Generator)(config, vocab_size)
-        case EncoderDecoderConfig():
-            network = (own or EncoderDecoder)(config, source_vocab_size, vocab_size)
-        case _:
-            raise TypeError(f"no network is known for {type(config).__name__}")
-    for name in ATTRIBUTES if own else ():
+    if not isinstance(config, TransformerConfig):
+        raise TypeError(f"no network is known for {type(config).__name__}")
+    sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size}
+    sizes |= {"num_outputs": num_outputs(num_classes), "unknown_id": UNKNOWN_ID}
+    target = config._target_
+    network_type: Any = own_network(target) if target else resolve_name(config.network)
+    network: nn.Module = network_type(config, *config.network_arguments(sizes))
+    for name in ATTRIBUTES if target else ():
         if not hasattr(network, name):
             raise UserError(f"model._target_={target}: the network has no attribute {name}; {ATTRIBUTES[name]}")
     return network
@@ -139,17 +113,20 @@ def num_outputs(num_classes: int) -> int:
     return 1 if num_classes == 2 else num_classes
 
 
-def network_of_checkpoint(content: dict[str, Any], path: Path | str, network: nn.Module | None = None) -> nn.Module:
+def network_of_checkpoint(
+    content: dict[str, Any], path: Path | str, config_type: type[TransformerConfig], network: nn.Module | None = None
+) -> nn.Module:
     """Return the network of a checkpoint with its weights. Raises UserError where they do not belong together.
 
-    content: what `open_checkpoint` returns; path: where it was read; network: one of the user's own, to be filled.
+    content: what `open_checkpoint` returns; path: where it was read; config_type: of the options of its kind of
+    network; network: one of the user's own, to be filled.
     """
     weights = {
         name.removeprefix(WEIGHTS): weight for name, weight in content["state_dict"].items() if name.startswith(WEIGHTS)
     }
     refuse_weights_larger_than_the_file(weights, path)
     if network is None:
-        network = network_of_card(content[CARD], Path(path), weights)
+        network = network_of_card(content[CARD], config_type, Path(path), weights)
     refuse_non_finite(weights, (name for name, _ in network.named_parameters(remove_duplicate=False)), path)
     try:
         network.load_state_dict(weights)
@@ -159,13 +136,16 @@ def network_of_checkpoint(content: dict[str, Any], path: Path | str, network: nn
 
 
 def network_of_card(
-    card: dict[str, Any], path: Path | None = None, weights: dict[str, Tensor] | None = None
+    card: dict[str, Any],
+    config_type: type[TransformerConfig],
+    path: Path | None = None,
+    weights: dict[str, Tensor] | None = None,
 ) -> nn.Module:
     """Return the network that a checkpoint's card describes, with weights that are still random.
 
-    path: of the checkpoint. weights: those that it is to have; a network of ours is compared with them, without memory
-    of its own, before it is built. Raises UserError where the card names no network of ours, one that this version
-    cannot build, or one of other sizes.
+    config_type: of the options of its kind of network. path: of the checkpoint. weights: those that it is to have; a
+    network of ours is compared with them, without memory of its own, before it is built. Raises UserError where the
+    card names no network of ours, one that this version cannot build, or one of other sizes.
     """
     kind = kind_of(card)
     described = card["config"].get("model")
@@ -173,7 +153,7 @@ def network_of_card(
         raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
     try:
         _refuse_sizes(described, weights)
-        config = CONFIGS[kind](**described)
+        config = config_type(**described)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
     if config._target_ is not None:

@@ -17,13 +17,14 @@ from torch.optim.lr_scheduler import LRScheduler
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
-from firstlight.lit.cards import kind_of, open_checkpoint
-from firstlight.lit.checkpoint import CARD, FORMAT
+from firstlight.lit.cards import CardSchema, check_content, kind_of
+from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
 from firstlight.lit.counted_evidence import count_evidence
-from firstlight.lit.networks import CONFIGS, build_network, network_of_checkpoint, plain
+from firstlight.lit.networks import build_network, network_of_checkpoint, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
 from firstlight.lit.training_loss import TrainingLoss
+from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
 LONGEST_WARMUP = 100  # steps
@@ -58,7 +59,7 @@ class Training(LightningModule):
         network: The network.
         card: The content of a checkpoint besides the weights, in plain types: the options of the network, the tokenizer
             and the classes. None for a module that was not built by `for_data` or `load_from_checkpoint`.
-        kind: The kind of network: `classifier`, `generator` or `encoder_decoder`.
+        kind: The kind of network: `classifier`, `generator` or `translator`.
 
     Raises:
         TypeError: If `optimizer` or `schedule` is not a function.
@@ -75,8 +76,10 @@ class Training(LightningModule):
         (True, 'classifier')
     """
 
-    kind: ClassVar[str]  # what a checkpoint calls its network
+    kind: ClassVar[str]
+    config_type: ClassVar[type[TransformerConfig]]  # the options of its network
     data_type: ClassVar[type[TableData]]  # what for_data takes
+    card_schema: ClassVar[CardSchema]
     card: dict[str, Any] | None = None
 
     def __init__(
@@ -139,7 +142,7 @@ class Training(LightningModule):
         of_network, of_module = cls._divided(options, has_network=network is not None)
         config = None
         if network is None:
-            config = CONFIGS[cls.kind](**{"context_length": data.options.context_length, **of_network})
+            config = cls.config_type(**{"context_length": data.options.context_length, **of_network})
             network = network_for(config, data)
         if optimizer is None and lr is not None:
             optimizer = default_optimizer(lr)
@@ -167,8 +170,9 @@ class Training(LightningModule):
             **options: Options of the constructor.
 
         Raises:
-            UserError: If the file is missing, damaged or not a checkpoint of firstlight.
-            ValueError: If the checkpoint holds another kind of network, or `weights_only` is False.
+            UserError: If the file is missing, damaged or not a checkpoint of firstlight, or holds another kind of
+                network.
+            ValueError: If `weights_only` is False.
 
         Example:
             >>> import lightning as L
@@ -187,11 +191,12 @@ class Training(LightningModule):
         """
         if not weights_only:
             raise ValueError("weights_only=False would run code from the file; checkpoints of firstlight never need it")
-        checkpoint = open_checkpoint(checkpoint_path, map_location)
+        checkpoint = read_checkpoint(checkpoint_path, map_location)
         card = checkpoint[CARD]
         if kind_of(card) != cls.kind:
-            raise ValueError(f"{checkpoint_path} holds a {kind_of(card)}, and {cls.__name__} trains a {cls.kind}")
-        module = cls(network_of_checkpoint(checkpoint, checkpoint_path, network), **options)
+            raise UserError(f"{checkpoint_path} holds a {kind_of(card)}, and {cls.__name__} trains a {cls.kind}")
+        check_content(checkpoint, checkpoint_path, cls.card_schema)
+        module = cls(network_of_checkpoint(checkpoint, checkpoint_path, cls.config_type, network), **options)
         module.card = {key: value for key, value in card.items() if key != "format"}
         return module.to(map_location) if map_location is not None else module
 
@@ -268,7 +273,7 @@ class Training(LightningModule):
     @classmethod
     def _divided(cls, options: Mapping[str, Any], *, has_network: bool) -> tuple[dict[str, Any], dict[str, Any]]:
         """Which options are the network's, and which are this class's. Raises TypeError for any other."""
-        of_network = {field.name for field in fields(CONFIGS[cls.kind])}
+        of_network = {field.name for field in fields(cls.config_type)}
         of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule", "class_weights"}
         refuse_unknown(options, of_network | of_module, f"{cls.__name__}.for_data")
         for name in options:

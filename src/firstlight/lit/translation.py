@@ -7,11 +7,15 @@ from torch import Tensor, nn
 
 from firstlight.data.pairs import IGNORED, PairBatch, PairData
 from firstlight.decoding.beam import Search, translate
+from firstlight.lit.cards import CardSchema
+from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
 from firstlight.lit.training import Training
-from firstlight.networks.config import check_share
+from firstlight.networks.config import EncoderDecoderConfig, check_share
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
+
+COLUMNS = ("source_column", "target_column")
 
 
 class Translation(Training):
@@ -49,8 +53,12 @@ class Translation(Training):
         True
     """
 
-    kind = "encoder_decoder"
+    kind = "translator"
+    config_type = EncoderDecoderConfig
     data_type = PairData
+    card_schema = CardSchema(
+        {"source_tokenizer": (str, type(None))}, dict.fromkeys(COLUMNS, lambda name: isinstance(name, str))
+    )
 
     def __init__(
         self,
@@ -126,7 +134,7 @@ class Translation(Training):
 
     def _evaluate(self, batch: PairBatch, stage: str) -> dict[str, Tensor]:
         logits = self(batch)
-        losses = F.cross_entropy(logits.transpose(1, 2), batch.targets, ignore_index=IGNORED, reduction="none")
+        losses = token_losses(logits, batch.targets)
         loss = losses.sum() / batch.num_tokens
         self.log_loss(stage, loss, batch.num_tokens)
         return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=2)}

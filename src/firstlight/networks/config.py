@@ -4,9 +4,10 @@ This module does not import torch, so that an error in the options is reported a
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from firstlight.choices import accept_names
 
@@ -61,6 +62,13 @@ class Architecture(Enum):
     transformer = "transformer"
     bag_of_words = "bag_of_words"
     logistic = "logistic"
+
+
+CLASSIFIERS = {
+    Architecture.transformer: "firstlight.networks.classifier:Classifier",
+    Architecture.bag_of_words: "firstlight.networks.bag_of_words:BagOfWords",
+    Architecture.logistic: "firstlight.networks.bag_of_words:LogisticRegression",
+}
 
 
 class PoolingKind(Enum):
@@ -155,6 +163,8 @@ class TransformerConfig:
     _target_: str | None = None  # a class of the user's own in place of ours; see build_network in lit/networks.py
     options: dict[str, Any] = field(default_factory=dict)  # what that class alone reads
 
+    num_texts: ClassVar[int] = 1  # that `forward` of the network takes
+
     def __post_init__(self) -> None:
         accept_names(self, "model.")
         for name in ("dim", "num_heads", "num_layers"):
@@ -201,6 +211,18 @@ class TransformerConfig:
     def resolved_head_dim(self) -> int:
         """The size of one head."""
         return self.dim // self.num_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def network(self) -> str:
+        """The class that these options describe, as `module:name`: this module imports no torch."""
+        raise NotImplementedError
+
+    def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Return what the class takes after its options.
+
+        sizes: `vocab_size` and, where they apply, `num_outputs`, `source_vocab_size` and `unknown_id`.
+        """
+        return (sizes["vocab_size"],)
 
     @property
     def resolved_feed_forward_dim(self) -> int:
@@ -265,6 +287,13 @@ class ClassifierConfig(TransformerConfig):
                 "set model.convolution=null"
             )
 
+    @property
+    def network(self) -> str:
+        return CLASSIFIERS[self.architecture]
+
+    def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return (sizes["vocab_size"], sizes["num_outputs"], sizes["unknown_id"])
+
     def _check_words(self) -> None:
         _check_at_least("model.evidence_pairs", self.evidence_pairs, 1)
         if not 0 < self.evidence_shrinkage < math.inf:
@@ -320,6 +349,10 @@ class GeneratorConfig(TransformerConfig):
         if self.causal_convolution is not None:
             _check_at_least("model.causal_convolution", self.causal_convolution, 2)
 
+    @property
+    def network(self) -> str:
+        return "firstlight.networks.generator:Generator"
+
 
 @dataclass
 class EncoderDecoderConfig(TransformerConfig):
@@ -346,6 +379,8 @@ class EncoderDecoderConfig(TransformerConfig):
     share_embeddings: bool = False
     head_bias: bool = True
 
+    num_texts: ClassVar[int] = 2
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_decoder_layers is not None:
@@ -354,6 +389,13 @@ class EncoderDecoderConfig(TransformerConfig):
             raise ValueError(f"context_length={self.context_length} must be at least 2: a word and the end")
         if self.causal:
             raise ValueError("model.causal=true is not for translation: the encoder reads both ways, the decoder back")
+
+    @property
+    def network(self) -> str:
+        return "firstlight.networks.encoder_decoder:EncoderDecoder"
+
+    def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return (sizes["source_vocab_size"], sizes["vocab_size"])
 
     @property
     def resolved_num_decoder_layers(self) -> int:

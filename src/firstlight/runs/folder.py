@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from firstlight import locks
 from firstlight.errors import UserError
-from firstlight.regular_files import regular
+from firstlight.files import locks
+from firstlight.files.regular import regular
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from hydra.errors import HydraException
 
 from firstlight import config_files
 from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.overrides import key_of
-from firstlight.runs.plain_yaml import read_yaml
 from firstlight.runs.targets import TARGET
 
 LEFT_OUT = {"hydra", "paths", "hparams_search", "resume"}  # groups and keys: where and how Hydra runs, and writes

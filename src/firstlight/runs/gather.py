@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from firstlight.errors import UserError
-from firstlight.regular_files import regular
+from firstlight.files.plain_yaml import read_yaml
+from firstlight.files.regular import regular
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
 from firstlight.runs.folder import MOMENT, RunFolder
 from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
-from firstlight.runs.plain_yaml import read_yaml
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,8 @@
-"""The command line of a run that goes on, made of its old one and of what is typed now. Imports nothing."""
+"""The command line of a run that goes on, made of its old one and of what is typed now."""
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from firstlight import config_files
 
 
 def merged(old: list[str], typed: list[str]) -> list[str]:
@@ -49,3 +53,31 @@ def _replacement(olds: list[str], news: list[str]) -> list[str]:
             return [olds[0], *news]
         case _:
             return news
+
+
+WITH_VALUE = config_files.OPTIONS  # options of Hydra whose value is the next argument
+
+
+def options_and_overrides(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Divide a command line into Hydra's options, such as --config-dir with its folder, and the overrides."""
+    options: list[str] = []
+    overrides: list[str] = []
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        is_option = argument.startswith("-") or before in WITH_VALUE
+        (options if is_option else overrides).append(argument)
+    return options, overrides
+
+
+def value_of(key: str, arguments: list[str]) -> str | None:
+    """The last value that the command line gives to a key."""
+    values = [argument for argument in arguments if key_of(argument) == key]
+    if not values:
+        return None
+    value = OverridesParser.create().parse_override(values[-1]).value()
+    return None if value is None else str(value)
+
+
+def quoted(path: str) -> str:
+    """A path as one value of Hydra's grammar, whatever characters it has."""
+    escaped = path.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

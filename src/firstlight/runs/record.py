@@ -12,13 +12,13 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-import firstlight
 from firstlight.invocation import CHECKOUT
-from firstlight.runs import resume, weights_and_biases
+from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
+from firstlight.runs.identity import run_key
 from firstlight.runs.targets import own_sources
+from firstlight.version import PACKAGE, __version__
 
-PACKAGE = Path(firstlight.__file__).parent
 LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "datasets", "numpy")
 
 
@@ -56,7 +56,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "code": hash_of_code(config),
         "checkpoint": None,
         "metrics": {},
-        "run_key": resume.run_key(config),
+        "run_key": run_key(config),
     }
 
 
@@ -70,7 +70,7 @@ def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str |
 @cache
 def versions() -> dict[str, str]:
     """The versions of Python, of this package and of the libraries that a result depends on."""
-    own = {"python": sys.version.split()[0], "firstlight": firstlight.__version__}
+    own = {"python": sys.version.split()[0], "firstlight": __version__}
     return own | {name: version(name) for name in LIBRARIES}
 
 

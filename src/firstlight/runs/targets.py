@@ -8,12 +8,11 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-import firstlight
 from firstlight.errors import UserError
 from firstlight.invocation import is_installed, location
+from firstlight.version import PACKAGE
 
 TARGET = "_target_"
-PACKAGE = Path(firstlight.__file__).parent
 
 
 def targets(config: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.pre_tokenizers import Split, WhitespaceSplit
 
 from firstlight.errors import UserError
-from firstlight.regular_files import regular
+from firstlight.files.regular import regular
 from firstlight.text.normalize import normalizer, words, words_and_marks
 from firstlight.text.ragged import RaggedIds
 

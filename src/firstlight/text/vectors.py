@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from firstlight.errors import RunError, UserError
-from firstlight.regular_files import regular
+from firstlight.files.regular import regular
 from firstlight.text.ragged import RaggedIds
 
 CONSTANT = 1e-12  # a row whose variance is this small a part of its mean square is rounding alone

@@ -1,0 +1,118 @@
+"""Checks of a composed configuration, section by section. Imports no torch."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.config.messages import did_you_mean, explain
+from firstlight.config.metric_names import check_metric
+from firstlight.config.trainer_checks import check_trainer
+from firstlight.errors import UserError
+from firstlight.networks.config import Architecture
+from firstlight.runs.folder import find_run
+from firstlight.runs.targets import check_targets
+from firstlight.text.options import TokenizerKind, VectorsKind
+
+WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
+COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def check(config: DictConfig) -> None:
+    """Raise UserError for a key that no schema knows, a wrong type or an impossible combination."""
+    check_keys(config)
+    check_values(config)
+    check_targets(config)
+    check_written_once(config)
+    check_trainer(config)
+    check_run(config)
+    check_metric(config)
+    check_data(config)
+    check_vectors(config)
+
+
+def check_keys(config: DictConfig) -> None:
+    """Raise UserError for a key that its schema does not have."""
+    for path, node in typed_nodes(config):
+        known = {field.name for field in fields(OmegaConf.get_type(node))} | {"hydra"}  # type: ignore[arg-type]
+        for key in map(str, node):
+            if key not in known:
+                full_key = f"{path}.{key}" if path else key
+                siblings = {f"{path}.{name}" if path else name for name in known}
+                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, siblings)}")
+
+
+def check_values(config: DictConfig) -> None:
+    """Raise UserError for values that the dataclass of a section refuses."""
+    for name in ("paths", "tokenizer", "model", "vectors", "data"):
+        try:
+            OmegaConf.to_object(config[name])
+        except ValueError as error:  # OmegaConf's errors are ValueErrors too
+            raise UserError(explain(error)) from error
+
+
+def check_written_once(config: DictConfig) -> None:
+    """Raise UserError where a section has another value than the key at the top, which all sections read."""
+    for group, key in WRITTEN_ONCE:
+        value = config[group].get(key, config[key])
+        if value != config[key]:
+            raise UserError(
+                f"{group}.{key}={value} differs from {key}={config[key]}; write {key}={value}, which all read"
+            )
+
+
+def check_run(config: DictConfig) -> None:
+    """Raise UserError for a key at the top that is out of range, or a run to start from that does not exist."""
+    if not 0 <= config.seed < 2**32:
+        raise UserError(f"seed={config.seed} must be at least 0 and below 2**32")
+    if config.threads is not None and config.threads < 1:
+        raise UserError(f"threads={config.threads} must be at least 1, or null")
+    if config.optimized_mode not in ("auto", "min", "max"):
+        raise UserError(f"optimized_mode={config.optimized_mode} must be auto, min or max")
+    if config.compile_mode not in COMPILE_MODES:
+        raise UserError(f"compile_mode={config.compile_mode} must be null, {', '.join(filter(None, COMPILE_MODES))}")
+    if config.compile_mode is not None and not config.compile:
+        raise UserError(f"compile_mode={config.compile_mode} requires compile=true; set that too, or leave it out")
+    if config.init_from is not None:
+        find_run(config.init_from, Path(config.paths.log_dir))
+
+
+def check_data(config: DictConfig) -> None:
+    """Raise UserError for data that cannot be found, or that does not fit the network."""
+    if check_node := getattr(OmegaConf.get_type(config.data), "check", None):
+        check_node(config)
+
+
+def check_vectors(config: DictConfig) -> None:
+    """Raise UserError for vectors of words where there are no words."""
+    kind = config.vectors.kind
+    if kind is VectorsKind.random:
+        return
+    if config.tokenizer.kind is not TokenizerKind.word:
+        raise UserError(
+            f"vectors={kind.value} are of words, and tokenizer.kind={config.tokenizer.kind.value}; "
+            "set vectors=random, or tokenizer=word where the task has words"
+        )
+    if config.model.get("architecture") is Architecture.logistic:
+        raise UserError(f"vectors={kind.value}: model=logistic has a weight for each word, not vectors; leave it out")
+    if not config.vectors.trained and config.model.get("tie_embeddings"):
+        raise UserError("vectors.trained=false would keep the output layer too; set model.tie_embeddings=false")
+    if config.init_from is not None:
+        raise UserError(
+            f"vectors={kind.value} and init_from= both say what the vectors begin as; leave one of them out"
+        )
+    if config.resume is None and config.vectors.path is not None and not Path(config.vectors.path).is_file():
+        raise UserError(f"vectors.path={config.vectors.path}: there is no such file")
+
+
+def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictConfig]]:
+    """Every node that one of our dataclasses describes, with its full key."""
+    if OmegaConf.get_type(config) is not dict:
+        yield path, config
+    for key in map(str, config):
+        if key == "hydra" or OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key):
+            continue
+        child = config[key]
+        if isinstance(child, DictConfig):
+            yield from typed_nodes(child, f"{path}.{key}" if path else key)

@@ -1,0 +1,38 @@
+"""Which metrics a configuration measures in validation, known before anything runs. Imports nothing heavy."""
+
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.errors import UserError
+from firstlight.kinds.registry import KINDS
+
+MEASURED_BY = {  # besides those that each kind of network always has
+    "firstlight.callbacks.token_metrics.LastPosition": ("last_position_loss",),
+    "firstlight.callbacks.translations.Translations": ("bleu", "chrf"),
+}
+OURS = ("firstlight.", "lightning.")
+
+
+def known_metrics(config: DictConfig) -> list[str] | None:
+    """The metrics of validation, sorted; None where a class of the user's own may measure others."""
+    nodes = [config.module, *(config.callbacks or {}).values()]
+    targets = [str(node.get("_target_")) for node in nodes if node]
+    if not all(target.startswith(OURS) for target in targets):
+        return None
+    kind = next((kind for kind in KINDS.values() if OmegaConf.get_type(config.model) is kind.model), None)
+    if kind is None:
+        return None
+    optional = {name for target in targets for name in MEASURED_BY.get(target, ())}
+    names = {*kind.metrics(config), *optional}
+    return sorted(f"val/{name}" for name in names)
+
+
+def check_metric(config: DictConfig) -> None:
+    """Raise UserError if optimized_metric is nothing that validation measures."""
+    metric, known = config.optimized_metric, known_metrics(config)
+    if known is None and not metric.startswith("val/"):
+        raise UserError(f"optimized_metric={metric} must be a metric of validation, such as val/loss")
+    if known is not None and metric not in known:
+        raise UserError(
+            f"optimized_metric={metric} is not measured in validation, by which runs are compared; "
+            f"there are {', '.join(known)}"
+        )

@@ -1,0 +1,145 @@
+"""Figures of the data that a run is trained on."""
+
+import re
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.data.encoding import SPLITS
+from firstlight.data.options import CharacterOptions, Preparation
+from firstlight.figures import frequencies, plot_character_frequencies, plot_coverage, plot_label_counts, plot_lengths
+from firstlight.kinds.drawn import Drawn
+from firstlight.kinds.subject import Subject
+from firstlight.text.normalize import words
+from firstlight.text.readable import readable
+from firstlight.text.text_tokenizers import CharacterTokenizer, decode
+from firstlight.text.tokenizers import UNKNOWN_ID
+
+MOST_CLASSES = 40
+PASSAGES = re.compile(r"\n\s*\n")
+SENTENCE_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def lengths(subject: Subject) -> Drawn:
+    """Review lengths in words and in characters, and the share that the context holds."""
+    reviews = subject.reviews
+    rows = reviews.encoded.rows_of("train")
+    num_tokens = reviews.encoded.ids.lengths[rows]
+    characters = np.array([len(text) for text in reviews.texts(rows)])
+    unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
+    is_text = "labels" in subject.config["data"] and "pooling" not in subject.config["model"]
+    figure = plot_lengths(
+        {f"{unit} in a text": num_tokens, "characters in a text": characters},
+        None if is_text else num_tokens <= subject.context_length,
+        title=f"How long the texts are, {len(rows):,} of training",
+        limit=f"the context of {subject.context_length} {unit}",
+    )
+    return Drawn(figure)
+
+
+def pair_lengths(subject: Subject) -> Drawn:
+    """Tokens of sources and targets."""
+    data = subject.pairs
+    rows = data.encoded.rows_of("train")
+    source, target = data.encoded.source.lengths[rows], data.encoded.target.lengths[rows] + 1
+    names = data.options.source_column, data.options.target_column
+    figure = plot_lengths(
+        {f"tokens of a source ({names[0]})": source, f"tokens of a target ({names[1]}), with the end": target},
+        np.maximum(source, target) <= subject.context_length,
+        title=f"How long the sentences are, {len(rows):,} pairs of training",
+        limit=f"the context of {subject.context_length} tokens on both sides",
+        count="pairs",
+    )
+    return Drawn(figure)
+
+
+def labels(subject: Subject) -> Drawn:
+    """Stars, or other labels, per split."""
+    encoded = subject.reviews.encoded
+    num_labels = len(encoded.label_names)
+    counts = [np.bincount(encoded.labels[encoded.rows_of(split)], minlength=num_labels) for split in SPLITS]
+    there = [i for i, values in enumerate(counts) if values.sum()]
+    table = np.array([counts[i] for i in there])
+    names, notes = encoded.label_names, []
+    if num_labels > MOST_CLASSES:
+        most = np.sort(np.argsort(-table.sum(axis=0), kind="stable")[:MOST_CLASSES])
+        table, names = table[:, most], [names[i] for i in most]
+        notes.append(f"the {MOST_CLASSES} most frequent of {num_labels} classes are drawn")
+    return Drawn(plot_label_counts(table, [SPLITS[i] for i in there], names), notes)
+
+
+def characters(subject: Subject) -> Drawn:
+    """How often each character of the training part is met."""
+    data = subject.stream
+    if isinstance(data.tokenizer, CharacterTokenizer):
+        ids = data.ids(data.stream("train"))
+        counts = np.bincount(ids, minlength=data.tokenizer.vocab_size)
+        names = [readable(data.tokenizer, i) for i in range(data.tokenizer.vocab_size)]
+    else:
+        counted = Counter(training_text(subject))
+        names, counts = [name.translate({32: "␣", 10: "⏎"}) for name in counted], np.array([*counted.values()])
+    title = f"How often each character is met, of {counts.sum():,}"
+    notes = []
+    if (counts > 0).sum() > frequencies.MOST_BARS:
+        notes.append(f"the {frequencies.MOST_BARS} most frequent of {(counts > 0).sum()} characters are drawn")
+    return Drawn(plot_character_frequencies(names, counts, title=title), notes)
+
+
+def passages(subject: Subject) -> Drawn:
+    """Lengths of what stands between blank lines, or of documents."""
+    data = subject.stream
+    assert isinstance(data.options, CharacterOptions)
+    if data.options.preparation is Preparation.lines:
+        assert data.separator_id is not None
+        ends = np.flatnonzero(data.ids(data.stream("train")) == data.separator_id)
+        found, name, count = np.diff(ends) - 1, "tokens in a document", "documents"
+        if isinstance(data.tokenizer, CharacterTokenizer):
+            name = "characters in a document"
+    else:
+        pieces = [piece for piece in PASSAGES.split(training_text(subject).strip("\n")) if piece]
+        found, name, count = np.array([len(piece) for piece in pieces]), "characters in a passage", "passages"
+    fits = found <= subject.context_length if isinstance(data.tokenizer, CharacterTokenizer) else None
+    figure = plot_lengths(
+        {name: found},
+        fits,
+        title=f"How long the {count} are, {len(found):,} of training",
+        limit=f"a context of {subject.context_length} characters",
+        count=count,
+        beyond="is longer",
+    )
+    return Drawn(figure)
+
+
+def vocabulary(subject: Subject) -> Drawn:
+    """Coverage of words against the size of the vocabulary."""
+    if "source_column" in subject.config["data"]:
+        data = subject.pairs
+        sources, targets = data.texts(data.encoded.rows_of("train"))
+        names = data.options.source_column, data.options.target_column
+        counts = {
+            name: _counts(word for text in texts for word in SENTENCE_WORD.findall(text))
+            for name, texts in zip(names, (sources, targets), strict=True)
+        }
+        return Drawn(plot_coverage(counts))
+    if "labels" in subject.config["data"]:
+        reviews = subject.reviews
+        rows = reviews.encoded.rows_of("train")
+        texts = reviews.texts(rows)
+        tokenizer = reviews.encoded.tokenizer
+        found = _counts(word for text in texts for word in tokenizer.split(text))
+        known = float((reviews.encoded.ids.select(rows).ids != UNKNOWN_ID).mean())
+        chosen = {"texts of training": (tokenizer.vocab_size - 2, known)} if tokenizer.kind == "word" else {}
+        return Drawn(plot_coverage({"texts of training": found}, chosen))
+    return Drawn(plot_coverage({"words of the training text": _counts(words(training_text(subject)))}))
+
+
+def training_text(subject: Subject) -> str:
+    """The whole training part of a text."""
+    data = subject.stream
+    return decode(data.tokenizer, data.ids(data.stream("train")).tolist())
+
+
+def _counts(found: object) -> NDArray[np.int64]:
+    counted = Counter(found)  # type: ignore[call-overload]
+    return np.array([*counted.values()], dtype=np.int64)

@@ -1,0 +1,213 @@
+"""Figures of what is inside a network: attention, positions, embeddings, norms."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from firstlight.errors import UserError
+from firstlight.figures import (
+    plot_attention_grid,
+    plot_attention_heads,
+    plot_embeddings,
+    plot_norms,
+    plot_position_similarity,
+    plot_position_waves,
+    plot_recent_attention,
+    recent_share,
+)
+from firstlight.figures.embeddings import principal_components
+from firstlight.kinds.attention import AttentionMap
+from firstlight.kinds.drawn import Drawn, NothingToDrawError
+from firstlight.kinds.loaded import LoadedRun
+from firstlight.kinds.subject import Subject
+from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
+
+LAST = 4  # tokens: as far back as most heads of post 2 look
+MOST_ROWS = 256  # of validation, of which the gradient is taken
+NEIGHBOURS = 30  # t-SNE's perplexity
+
+
+def attention(subject: Subject) -> Drawn:
+    """All maps of all blocks."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    figure = plot_attention_grid(
+        {part.name: part.weights for part in found.maps}, title=subject.exploration.attention_title
+    )
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def attention_head(subject: Subject) -> Drawn:
+    """One map, with its tokens."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    part = _chosen_block(subject, found.maps)
+    num_heads = len(part.weights)
+    if subject.head is not None and not 1 <= subject.head <= num_heads:
+        raise UserError(f"--head {subject.head}: {part.name} has heads 1 to {num_heads}")
+    head = _most_decided(part.weights) if subject.head is None else subject.head - 1
+    weights = part.weights[head : head + 1]
+    figure = plot_attention_heads(
+        weights,
+        part.queries,
+        part.keys,
+        f"{part.name.capitalize()}, head {head + 1}",
+        highest=float(weights.max()),
+    )
+    if max(map(len, part.keys)) == 1:
+        figure.axes[0].tick_params(axis="x", rotation=0)
+    figure.axes[0].set_title("")  # which the heading has said
+    figure.axes[0].set_xlabel("token that is looked at")
+    figure.axes[0].set_ylabel("token that is written" if "cross" in part.name else "token that looks")
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def attention_recent(subject: Subject) -> Drawn:
+    """How much goes to the last four tokens."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    looks_back = [part for part in found.maps if "cross" not in part.name and "encoder" not in part.name]
+    length = looks_back[0].weights.shape[1]
+    if length <= LAST:
+        raise NothingToDrawError(
+            f"the text has {length} tokens, and {LAST + 1} or more are needed; give a longer --text"
+        )
+    shares = {part.name: recent_share(part.weights, LAST) for part in looks_back}
+    even = float(np.mean([LAST / (row + 1) for row in range(LAST, length)]))
+    figure = plot_recent_attention(
+        shares, even, last=LAST, title=f"Attention to the last four of up to {length} tokens"
+    )
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def position_similarity(subject: Subject) -> Drawn:
+    """Learned, sinusoidal, rotary and relative positions side by side."""
+    model, network = subject.config["model"], subject.run.network
+    own, length, dim = model["positions"], subject.context_length, int(model["dim"])
+    head_dim = model["head_dim"] or dim // model["num_heads"]
+    panels = {f"learned{_mine(own, 'learned')}{side}": table for side, table in _learned(subject.run).items()}
+    notes = []
+    if not panels and subject.other is not None:
+        panels = {f"learned (compared run){side}": table for side, table in _learned(subject.other).items()}
+    if not panels:
+        notes.append("learned positions can be seen of a run that has them (model.positions=learned), or by --compare")
+    places = model["first_position"] + model["position_scale"] * torch.arange(length)
+    panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
+    if head_dim % 2 == 0:
+        turned = RotaryPositions(length, 1, head_dim, model["position_scale"])(torch.ones(1, length, head_dim))
+        panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
+        notes.append("rotary: how alike one vector of ones is to itself once it is turned at both positions")
+    relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
+    if relative is not None:
+        panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
+        notes.append("relative: positions are distances here, the middle one being 0")
+    return Drawn(plot_position_similarity(panels), notes)
+
+
+def position_waves(subject: Subject) -> Drawn:
+    """The run's own encoding: a table, or the sinusoid behind its turns."""
+    model = subject.config["model"]
+    learned = _learned(subject.run)
+    if learned:
+        side, table = next(iter(learned.items()))
+        return Drawn(plot_position_waves(table, title=f"The learned positions{side}"))
+    is_rotary = model["positions"] == "rotary"
+    width = (model["head_dim"] or model["dim"] // model["num_heads"]) if is_rotary else model["dim"]
+    first = 0 if is_rotary else model["first_position"]
+    places = first + model["position_scale"] * torch.arange(subject.context_length)
+    title = "The waves by which rotary positions turn a head" if is_rotary else "The sinusoidal position encoding"
+    return Drawn(plot_position_waves(sinusoid(places, int(width)).numpy(), title=title))
+
+
+def embeddings(subject: Subject) -> Drawn:
+    """PCA and t-SNE of the embedding, and of the output head where it is another matrix."""
+    chosen, names, groups, group_names = subject.exploration.tokens()
+    if len(chosen) < 4:
+        raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and 4 or more are needed")
+    tables, notes = subject.exploration.vectors()
+    panels: dict[str, NDArray[np.float64]] = {}
+    axis_labels: dict[str, tuple[str, str]] = {}
+    for name, weight in tables.items():
+        vectors = weight.detach().numpy()[chosen]
+        points, shares = principal_components(vectors)
+        title = f"{name}, PCA"
+        panels[title] = points
+        axis_labels[title] = (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")
+        title = f"{name}, t-SNE"
+        panels[title] = _neighbours(vectors)
+        axis_labels[title] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
+    figure = plot_embeddings(
+        panels,
+        names,
+        groups,
+        group_names,
+        axis_labels=axis_labels,
+        title=f"Vectors of {len(chosen)} of {subject.exploration.vocab_size:,} tokens, {vectors.shape[1]} dimensions",
+    )
+    return Drawn(figure, notes)
+
+
+def norms(subject: Subject) -> Drawn:
+    """Frobenius norms of every matrix and vector, and of its gradient where there is data to take it of."""
+    network = subject.run.network
+    parameters = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
+    notes = []
+    gradients = None
+    try:
+        with torch.enable_grad():
+            loss = subject.exploration.loss(subject.data)
+        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        gradients = np.array([0.0 if part is None else float(part.norm()) for part in found])
+    except NothingToDrawError as error:
+        notes.append(f"no gradients: {error}")
+    names = [_short(name) for name in parameters]
+    sizes = np.array([float(weight.detach().norm()) for weight in parameters.values()])
+    return Drawn(plot_norms(names, sizes, gradients), notes)
+
+
+def _chosen_block(subject: Subject, maps: list[AttentionMap]) -> AttentionMap:
+    """The block of --block, by the order of the maps, or the last one."""
+    if subject.block is None:
+        return maps[-1]
+    if not 1 <= subject.block <= len(maps):
+        there = ", ".join(f"{i} {part.name}" for i, part in enumerate(maps, start=1))
+        raise UserError(f"--block {subject.block}: there are {there}")
+    return maps[subject.block - 1]
+
+
+def _most_decided(weights: NDArray[np.floating]) -> int:
+    """The head whose rows have the least entropy. weights: (heads, queries, keys)."""
+    entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=2).mean(axis=1)
+    return int(entropy.argmin())
+
+
+def _mine(own: str, kind: str) -> str:
+    return " (this run)" if own == kind else ""
+
+
+def _learned(run: LoadedRun) -> dict[str, NDArray[np.float32]]:
+    """A run's learned tables: (positions, dim) each, by side where there are two."""
+    network: Any = run.network
+    sides = {"source_positions": ", source", "positions": ", target"}
+    found = {
+        sides[name]: getattr(network, name).table.weight.detach().numpy()
+        for name in sides
+        if isinstance(getattr(network, name, None), LearnedPositions)
+    }
+    return found if len(found) > 1 else dict(zip([""], found.values(), strict=False))
+
+
+def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """t-SNE, the same every time: (n, dim) -> (n, 2)."""
+    from sklearn.manifold import TSNE
+
+    perplexity = min(NEIGHBOURS, (len(vectors) - 1) / 3)
+    method = TSNE(2, perplexity=perplexity, init="pca", learning_rate="auto", random_state=0)
+    return np.asarray(method.fit_transform(np.asarray(vectors, dtype=np.float32)), dtype=np.float64)
+
+
+def _short(name: str) -> str:
+    """A parameter's name without what all have."""
+    return name.replace(".transformation", "").replace("self_attention", "attention")

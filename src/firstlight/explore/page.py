@@ -1,0 +1,110 @@
+"""The page that shows all figures of an exploration, in one file that needs no network."""
+
+import base64
+import sys
+import warnings
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from firstlight.figures import style
+from firstlight.kinds.drawn import Drawn
+from firstlight.kinds.kind import Drawing
+from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
+from firstlight.terminal_text import say
+
+NAME = "figures.html"
+HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 17px/1.5 system-ui, sans-serif; color: #222; max-width: 1200px; margin: 2rem auto; padding: 0 1rem; }}
+figure {{ margin: 0 0 3.5rem; }}
+img {{ width: 100%; height: auto; border: 1px solid #ddd; }}
+figcaption {{ max-width: 50rem; }}
+.note {{ color: #555; font-size: 0.9em; margin: 0.2rem 0; }}
+.sample {{ background: #fff3cd; border-left: 5px solid #d55e00; padding: 0.4rem 0.8rem; font-weight: bold; }}
+nav a {{ margin-right: 0.8em; white-space: nowrap; }}
+</style>
+</head>
+<body>
+"""
+
+
+class Shown(NamedTuple):
+    """A figure that was drawn."""
+
+    name: str
+    caption: str
+    notes: list[str]
+    figure: Figure
+    image: Path
+
+
+class Page:
+    """Figures and their captions, in a folder of their own."""
+
+    def __init__(self, folder: Path, title: str, subtitle: str, *, is_sample: bool) -> None:
+        self.folder, self.title, self.subtitle, self.is_sample = folder, title, subtitle, is_sample
+        self.shown: list[Shown] = []
+        self.left_out: list[tuple[str, str]] = []
+
+    def add(self, drawing: Drawing, drawn: Drawn) -> None:
+        """Save a figure as PNG and SVG."""
+        if self.is_sample:
+            style.mark_sample(drawn.figure)
+        notes = list(dict.fromkeys(drawn.notes))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            image = style.save(drawn.figure, self.folder / f"{drawing.name}.png")
+            drawn.figure.set_layout_engine("none")  # all has its place by now, and to find it takes longest
+            style.save(drawn.figure, self.folder / f"{drawing.name}.svg")
+        if any("missing from font" in str(warning.message) for warning in caught):
+            notes.append("characters that the font does not have are drawn as boxes")
+        self.shown.append(Shown(drawing.name, drawing.caption, notes, drawn.figure, image))
+
+    def leave_out(self, drawing: Drawing, reason: str) -> None:
+        """Remember what could not be drawn, and why."""
+        self.left_out.append((drawing.name, reason))
+
+    def print_notes(self) -> None:
+        """Every note once, with the figures that it is about, on standard error."""
+        about: dict[str, list[str]] = {}
+        for shown in self.shown:
+            for note in shown.notes:
+                about.setdefault(note, []).append(shown.name)
+        for note, names in about.items():
+            say(f"note: {', '.join(names)}: {note}", to=sys.stderr)
+
+    def write(self) -> Path:
+        """Write the page; returns its path."""
+        parts = [HEAD.format(title=escape(self.title)), f"<h1>{escape(self.title)}</h1>"]
+        if self.subtitle:
+            parts.append(f"<p>{escape(self.subtitle)}</p>")
+        if self.is_sample:
+            parts.append(f'<p class="sample">{escape(SAMPLE_NOTE)}</p>')
+        links = (f'<a href="#{shown.name}">{shown.name}</a>' for shown in self.shown)
+        parts.append(f"<nav>{' '.join(links)}</nav>")
+        parts += [self._figure(shown) for shown in self.shown]
+        if self.left_out:
+            reasons = (f"<li>{escape(name)}: {escape(reason)}</li>" for name, reason in self.left_out)
+            parts.append(f"<h2>Not drawn</h2>\n<ul>{''.join(reasons)}</ul>")
+        path = self.folder / NAME
+        write_atomically(path, "\n".join([*parts, "</body>\n</html>\n"]))
+        return path
+
+    def _figure(self, shown: Shown) -> str:
+        image = base64.b64encode(shown.image.read_bytes()).decode()
+        caption = escape(shown.caption)
+        sample = ' <span class="sample">Generated sample.</span>' if self.is_sample else ""
+        notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown.notes)
+        return (
+            f'<figure id="{shown.name}">\n<h2>{shown.name.replace("_", " ").capitalize()}</h2>\n'
+            f'<img alt="{escape(shown.figure.get_suptitle(), quote=True)}" src="data:image/png;base64,{image}">\n'
+            f"<figcaption>{caption}{sample}{notes}</figcaption>\n</figure>"
+        )

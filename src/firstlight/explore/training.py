@@ -1,0 +1,113 @@
+"""Figures of how a training went, and of two trainings side by side."""
+
+from typing import Any
+
+import numpy as np
+
+from firstlight.figures import Curve, plot_curves, style
+from firstlight.kinds.drawn import Drawn, NothingToDrawError
+from firstlight.kinds.loaded import LoadedRun
+from firstlight.kinds.subject import Subject
+from firstlight.runs.history import read_history
+
+UNITS = {
+    "loss": "loss (nats)",
+    "accuracy": "accuracy (share that is right)",
+    "perplexity": "perplexity",
+    "bleu": "BLEU (0 to 100)",
+    "bits_per_character": "bits per character",
+}
+SECOND = ("accuracy", "perplexity", "bits_per_character")  # what is drawn beside the loss, the first that there is
+PLACES = ("paths", "data.cache_dir", "tags", "trainer.default_root_dir", "callbacks", "logger")  # where, not what
+MOST_KEYS = 6  # that are named, in which two runs differ
+SPLITS = {"train": "training", "val": "validation"}
+
+
+def curves(subject: Subject) -> Drawn:
+    """Loss, and what the run was chosen by."""
+    history = history_of(subject.run)
+    panels: dict[str, list[Curve]] = {}
+    for metric in _metrics(subject, history):
+        panels[UNITS.get(metric, metric.replace("_", " "))] = [
+            line
+            for stage, color in (("train", style.ORANGE), ("val", style.BLUE))
+            if (line := _curve(history, stage, metric, SPLITS[stage], color)) is not None
+        ]
+    if not any(line.label == SPLITS["val"] for lines in panels.values() for line in lines):
+        note = "nothing was validated while it was trained, so there is one curve"
+        return Drawn(plot_curves(panels, title="Training"), [note])
+    return Drawn(plot_curves(panels))
+
+
+def comparison(subject: Subject) -> Drawn:
+    """Both runs' curves of what the first was chosen by, and of the loss."""
+    assert subject.other is not None
+    runs = (subject.run, subject.other)
+    histories = [history_of(run) for run in runs]
+    names, notes = names_of(*runs)
+    panels: dict[str, list[Curve]] = {}
+    for metric in _metrics(subject, histories[0]):
+        lines = [
+            line
+            for history, name, color in zip(histories, names, (style.BLUE, style.VERMILION), strict=True)
+            for stage in SPLITS
+            if (line := _curve(history, stage, metric, f"{name}, {SPLITS[stage]}", color, dashed=stage == "train"))
+            is not None
+        ]
+        if {line.color for line in lines} == {style.BLUE, style.VERMILION}:
+            panels[UNITS.get(metric, metric.replace("_", " "))] = lines
+    if not panels:
+        raise NothingToDrawError(f"{runs[0].folder.path} and {runs[1].folder.path} have no metric in common")
+    return Drawn(plot_curves(panels, title=f"{names[0]} against {names[1]}"), notes)
+
+
+def history_of(run: LoadedRun) -> list[dict[str, Any]]:
+    """The lines of a run's history. Raises NothingToDrawError where there is none."""
+    history = read_history(run.folder.history_file)
+    if not any(name.startswith(("train/", "val/")) for line in history for name in line):
+        raise NothingToDrawError(f"{run.folder.history_file} is missing or has no metrics, so there are no curves")
+    return history
+
+
+def names_of(first: LoadedRun, second: LoadedRun) -> tuple[list[str], list[str]]:
+    """What to call two runs: by a key in which they differ, dropout before others, or else by their folders; a note."""
+    configs = [_flat(run.config) for run in (first, second)]
+    differing = [
+        key
+        for key in configs[0]
+        if key in configs[1] and configs[0][key] != configs[1][key] and not key.startswith(PLACES)
+    ]
+    keys = [key for key in differing if "." not in key or key.rpartition(".")[2] not in differing]
+    if not keys:
+        return [run.folder.path.name for run in (first, second)], []
+    shown = "dropout" if "dropout" in keys else keys[0]
+    others = ", ".join(keys[:MOST_KEYS]) + (f" and {len(keys) - MOST_KEYS} more" if len(keys) > MOST_KEYS else "")
+    notes = [f"the runs differ in {others}"] if len(keys) > 1 else []
+    return [f"{shown}={config[shown]}" for config in configs], notes
+
+
+def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested config by dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _metrics(subject: Subject, history: list[dict[str, Any]]) -> list[str]:
+    """The loss, and one more: what the run was chosen by, or the first of SECOND."""
+    there = {name.partition("/")[2] for line in history for name in line if name.startswith("val/")}
+    chosen = str(subject.config.get("optimized_metric", "")).rpartition("/")[2]
+    second = [name for name in (chosen, *SECOND) if name in there and name != "loss"]
+    return ["loss", *second[:1]]
+
+
+def _curve(
+    history: list[dict[str, Any]], stage: str, metric: str, label: str, color: str, *, dashed: bool = False
+) -> Curve | None:
+    name = f"{stage}/{metric}"
+    points = [(line["step"], line[name]) for line in history if name in line]
+    if not points:
+        return None
+    steps, values = zip(*points, strict=True)
+    return Curve(label, np.array(steps), np.array(values), color, dashed)

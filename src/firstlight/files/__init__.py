@@ -1,0 +1,1 @@
+"""Files: rows of tables, plain YAML, locks, and whether a path is a regular file."""

@@ -1,0 +1,49 @@
+"""The kind `classifier`: a network that reads a text and predicts its class."""
+
+from dataclasses import dataclass
+
+from omegaconf import II, DictConfig
+
+from firstlight.data.options import Labels
+from firstlight.kinds.classifier.drawings import DRAWINGS
+from firstlight.kinds.data_nodes import ReviewDataNode
+from firstlight.kinds.kind import Kind
+from firstlight.networks.config import ClassifierConfig
+
+
+@dataclass
+class ClassifierNode(ClassifierConfig):
+    """`model` of a classifier: what every task sets is written once, at the top."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+def metrics(config: DictConfig) -> tuple[str, ...]:
+    """Return what `Accuracy` measures, and the loss."""
+    ordered = ("mean_absolute_error",) if config.data.get("labels") is Labels.stars else ()
+    return ("loss", "accuracy", "macro_f1", *ordered)
+
+
+KIND = Kind(
+    name="classifier",
+    model=ClassifierNode,
+    own_key="pooling",
+    schema={"reviews": ReviewDataNode},
+    metrics=metrics,
+    metric_callbacks=("firstlight.callbacks.accuracy:Accuracy",),
+    has_any_length=True,
+    command="predict",
+    example='--text "It works, and it looks good."',
+    training="firstlight.lit.classification:Classification",
+    tokenizers=("firstlight.text.tokenizers:Tokenizer",),
+    loaded="firstlight.kinds.classifier.loaded:from_card",
+    evaluate="firstlight.kinds.classifier.evaluation:evaluate_classifier",
+    predictor="firstlight.kinds.classifier.predictor:ClassPredictor",
+    exploration="firstlight.kinds.classifier.exploration:ClassifierExploration",
+    panel="firstlight.kinds.classifier.panel:ClassifierPanel",
+    panel_title="Judge a review",
+    dashboard="firstlight.kinds.classifier.dashboard:sections",
+    baselines={"firstlight.data.reviews.ReviewData": ("tfidf", "firstlight.kinds.classifier.baseline:fit")},
+    drawings=DRAWINGS,
+)

@@ -1,0 +1,159 @@
+"""A trained classifier on any split: metrics, predictions, and the figures of post 1."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firstlight.callbacks.accuracy import classification_metrics
+from firstlight.callbacks.confusion_matrix import confusion_counts
+from firstlight.data.cuts import Cuts
+from firstlight.data.encoding import EncodedTexts, encode
+from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, targets_of
+from firstlight.data.options import Labels, ReviewOptions
+from firstlight.data.sources import Source, find_source
+from firstlight.errors import UserError
+from firstlight.figures import (
+    confusion_table,
+    plot_confusion_matrix,
+    plot_predicted_per_star,
+    plot_probability_per_star,
+    save,
+)
+from firstlight.files.rows import write_rows
+from firstlight.kinds.classifier.loaded import LoadedClassifier
+from firstlight.kinds.data_changes import changed_options
+from firstlight.kinds.evaluation import (
+    EvaluateOptions,
+    print_results,
+    refuse_other_data,
+    refuse_split,
+    results_folder,
+    write_metrics,
+)
+from firstlight.lit.losses import classification_loss, probabilities
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a run says of some rows.
+
+    rows: (n,); labels: (n,) as in the data; targets: (n,), LEFT_OUT where the task leaves the label out;
+    probabilities: (n, classes); metrics: of the rows with a target.
+    """
+
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    probabilities: NDArray[np.float32]
+    metrics: dict[str, float]
+
+
+def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) -> Path:
+    """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
+    data_options: ReviewOptions = changed_options(
+        classifier.config["data"], ReviewOptions, options.data, options.log_dir
+    )
+    only_split = "train" if options.data.path is None else "test"
+    source = find_source(data_options, sample=data_options.sample.value, only_split=only_split)
+    refuse_other_data(classifier, source, options.data)
+    encoded = encode_for(classifier, source, data_options)
+    reading = LabelReading.of(encoded.meanings, classifier.labels, encoded.label_names, classifier.class_names)
+    if data_options.labels is Labels.binary and (doubt := reading.doubt(data_options.lowest_label)):
+        raise UserError(f"{source.where}: {doubt}")
+    split = options.split or ("test" if len(encoded.rows_of("test")) else "validation")
+    refuse_split(source, split, options)
+    judged = judge(classifier, encoded, split)
+    if sentence := reading.missing(judged.targets):
+        log.warning("%s, %s split: %s", source.where, split, sentence)
+    cuts = Cuts(classifier.config["context_length"])
+    cuts.count(encoded.ids.lengths[judged.rows])
+    cuts.warn()
+    folder = results_folder(classifier, source, split, options)
+    num_measured = int((judged.targets != LEFT_OUT).sum())
+    size = {
+        "rows": num_measured,
+        "left_out": len(judged.rows) - num_measured,
+        "cut": cuts.num_cut,
+        "labels": reading.record(),
+    }
+    write_metrics(folder, classifier, source, split, size, judged.metrics, options)
+    texts = source.texts(data_options.text_column, judged.rows.tolist())
+    write_rows(folder / "predictions.csv", prediction_rows(classifier, encoded, judged, texts))
+    draw_figures(folder, classifier, encoded, judged, split)
+    contents = "Figures, predictions and metrics"
+    print_results(folder, classifier, source, split, judged.metrics, contents, [str(reading)])
+    return folder
+
+
+def encode_for(classifier: LoadedClassifier, source: Source, options: ReviewOptions) -> EncodedTexts:
+    """Encode data in the vocabulary of a classifier. Raises UserError for labels that its classes do not have."""
+    is_of_sentiments = classifier.labels is Labels.binary and options.labels is Labels.classes
+    label_names = list(SENTIMENTS) if is_of_sentiments else classifier.label_names
+    return encode(source, options, classifier.tokenizer, label_names)
+
+
+def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str) -> Judged:
+    """Logits and metrics of all rows of a split. Raises UserError if it has none."""
+    rows = encoded.rows_of(split)
+    labels = encoded.labels[rows]
+    kind = classifier.labels
+    targets = targets_of(labels, kind, encoded.label_names)
+    used = torch.from_numpy(targets != LEFT_OUT)
+    if not used.any():
+        raise UserError(f"the {split} split has no rows for data.labels={kind.value}; choose another --split")
+    logits = classifier.logits(encoded.ids, rows)
+    shares = probabilities(logits)
+    known = torch.from_numpy(targets)[used]
+    metrics = {"loss": float(classification_loss(logits[used], known))}
+    metrics |= metrics_of(shares[used], known, ordered=kind is Labels.stars)
+    return Judged(rows, labels, targets, shares.numpy(), metrics)
+
+
+def metrics_of(shares: Tensor, targets: Tensor, *, ordered: bool) -> dict[str, float]:
+    """The metrics of the accuracy callback. shares: (n, classes) probabilities; targets: (n,)."""
+    metrics = classification_metrics(shares.shape[1], are_ordered=ordered)
+    return {name: float(value) for name, value in metrics(shares.argmax(dim=1), targets).items()}
+
+
+def prediction_rows(
+    classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, texts: list[str]
+) -> list[dict[str, Any]]:
+    """One row for each text: what it is labelled, what is predicted, and every probability."""
+    names = classifier.class_names
+    return [
+        {"text": text, "label": encoded.label_names[label], "prediction": names[shares.argmax()]}
+        | {f"probability_{name}": round(float(share), 6) for name, share in zip(names, shares, strict=True)}
+        for text, label, shares in zip(texts, judged.labels, judged.probabilities, strict=True)
+    ]
+
+
+def draw_figures(folder: Path, classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, split: str) -> None:
+    """The confusion matrix, as picture and table, and for stars the post's figures."""
+    used = judged.targets != LEFT_OUT
+    predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
+    write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, split)
+    if tuple(encoded.label_names) == STARS:
+        is_binary = classifier.labels is Labels.binary
+        event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
+        share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
+        figure = plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
+        save(figure, folder / "probability_per_star.png")
+    save(plot_predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png")
+
+
+def write_confusion_matrix(
+    path: Path, targets: NDArray[np.int64], predicted: NDArray[np.int64], names: list[str], split: str
+) -> None:
+    """The confusion matrix as <path>.png and <path>.csv. targets, predicted: (n,); names: those of the classes."""
+    counts = confusion_counts(targets, predicted, len(names))
+    figure = plot_confusion_matrix(counts, names, title=f"Confusion matrix, {split}")
+    save(figure, path.with_suffix(".png"))
+    write_rows(path.with_suffix(".csv"), confusion_table(counts, names))

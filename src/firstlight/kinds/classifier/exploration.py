@@ -1,0 +1,69 @@
+"""What figures ask of a classifier."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from firstlight.data.labels import LEFT_OUT, targets_of
+from firstlight.errors import UserError
+from firstlight.kinds.attention import Attention, collect
+from firstlight.kinds.classifier.evaluation import encode_for
+from firstlight.kinds.classifier.insight import NO_WORD, read_review, readable_tokens
+from firstlight.kinds.classifier.loaded import LoadedClassifier
+from firstlight.kinds.drawn import NothingToDrawError
+from firstlight.kinds.evaluation import refuse_other_data
+from firstlight.kinds.exploration import MOST_ROWS, SPLIT, Exploration, Vectors, first_drawable
+from firstlight.kinds.reviews import Reviews, find_reviews
+from firstlight.kinds.tokens import DrawnTokens, drawn_words
+from firstlight.lit.losses import classification_loss
+from firstlight.text.tokenizers import CONTINUATION
+
+
+class ClassifierExploration(Exploration):
+    """A classifier and its labelled texts."""
+
+    run: LoadedClassifier
+    data_type = Reviews
+    choice_note = "the text is one of the validation split"
+
+    def open_data(self) -> Reviews:
+        source, options = find_reviews(self.run.config["data"], self.changes, self.log_dir)
+        refuse_other_data(self.run, source, self.changes)
+        return Reviews(source, options, encode_for(self.run, source, options))
+
+    def some_text(self, data: Reviews) -> str:
+        rows = data.encoded.rows_of(SPLIT)
+        return data.texts(rows[[first_drawable(data.encoded.ids.lengths[rows])]])[0]
+
+    def made_up_text(self) -> tuple[str, str]:
+        text = "It looks great, but it broke after a week and nobody answered. I would not buy it again."
+        return text, "the text is made up"
+
+    @staticmethod
+    def attention(run: LoadedClassifier, text: str) -> Attention:  # type: ignore[override]
+        found = run.tokenizer.split(text)
+        if not found:
+            raise UserError(NO_WORD)
+        ids, kept, notes = read_review(run, found)
+        tokens = readable_tokens(run, ids, found, kept)
+        return Attention(collect(run.network, (ids,), tokens, tokens), notes)
+
+    def loss(self, data: Reviews) -> Tensor:
+        rows = data.encoded.rows_of(SPLIT)
+        targets = targets_of(data.encoded.labels[rows], self.run.labels, data.encoded.label_names)
+        rows, targets = rows[targets != LEFT_OUT][:MOST_ROWS], targets[targets != LEFT_OUT][:MOST_ROWS]
+        if not len(rows):
+            raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
+        batch = self.run.batch(data.encoded.ids, np.asarray(rows))
+        return classification_loss(self.run.network(batch.token_ids, batch.padding_mask), torch.from_numpy(targets))
+
+    def tokens(self) -> DrawnTokens:
+        embedding: Any = self.run.network.embedding
+        words = self.run.tokenizer.words[: embedding.num_embeddings]  # the rarest may have no vector of their own
+        return drawn_words(words, lambda token_id: words[token_id].replace(CONTINUATION, "·"))
+
+    def vectors(self) -> Vectors:
+        embedding: Any = self.run.network.embedding
+        return Vectors({"embedding": embedding.weight}, [])

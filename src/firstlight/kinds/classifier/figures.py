@@ -1,0 +1,108 @@
+"""Figures of what a classifier predicts, on the validation split, and of why."""
+
+import numpy as np
+
+from firstlight.callbacks.confusion_matrix import confusion_counts
+from firstlight.data.labels import LEFT_OUT, STARS
+from firstlight.data.options import Labels
+from firstlight.figures import (
+    Mistake,
+    calibration_bins,
+    plot_calibration_curve,
+    plot_colored_words,
+    plot_confusion_matrix,
+    plot_mistakes,
+    plot_predicted_per_star,
+    plot_probability_per_star,
+)
+from firstlight.kinds.classifier import insight
+from firstlight.kinds.classifier.evaluation import Judged, judge
+from firstlight.kinds.drawn import Drawn, NothingToDrawError
+from firstlight.kinds.exploration import SPLIT
+from firstlight.kinds.reviews import Reviews
+from firstlight.kinds.subject import Subject
+
+MOST_MISTAKES = 10
+MOST_WORDS = 300  # of a text that is coloured
+
+
+def confusion_matrix(subject: Subject) -> Drawn:
+    """Counts, and shares of each true class."""
+    names = subject.run.class_names
+    predicted, targets = _used(subject)
+    counts = confusion_counts(targets, predicted, len(names))
+    return Drawn(plot_confusion_matrix(counts, names, title=f"Confusion matrix, {SPLIT}"))
+
+
+def probability_per_star(subject: Subject) -> Drawn:
+    """The probability of positive for each number of stars, those that were left out included."""
+    judged = judged_of(subject)
+    if tuple(subject.data.encoded.label_names) != STARS:
+        raise NothingToDrawError("the labels of the data are no stars")
+    is_binary = subject.run.labels is Labels.binary
+    event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
+    share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
+    return Drawn(plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen))
+
+
+def predicted_per_class(subject: Subject) -> Drawn:
+    """The shares of the predicted classes."""
+    predicted, targets = _used(subject)
+    return Drawn(plot_predicted_per_star(predicted, targets, subject.run.class_names))
+
+
+def calibration(subject: Subject) -> Drawn:
+    """Accuracy against confidence."""
+    judged = judged_of(subject)
+    used = judged.targets != LEFT_OUT
+    found = calibration_bins(judged.probabilities[used], judged.targets[used])
+    return Drawn(plot_calibration_curve(found, title=f"Calibration, {used.sum():,} {SPLIT} texts"))
+
+
+def mistakes(subject: Subject) -> Drawn:
+    """The wrong predictions of the highest probability."""
+    judged, names = judged_of(subject), subject.run.class_names
+    predicted = judged.probabilities.argmax(axis=1)
+    wrong = np.flatnonzero((judged.targets != LEFT_OUT) & (predicted != judged.targets))
+    if not len(wrong):
+        raise NothingToDrawError(f"the run makes no mistake on the {SPLIT} split")
+    surest = wrong[np.argsort(-judged.probabilities[wrong].max(axis=1), kind="stable")][:MOST_MISTAKES]
+    texts = subject.data.texts(judged.rows[surest])
+    rows = [
+        Mistake(text, names[judged.targets[i]], names[predicted[i]], float(judged.probabilities[i].max()))
+        for i, text in zip(surest, texts, strict=True)
+    ]
+    title = f"The {len(rows)} most confident of {len(wrong):,} mistakes, {SPLIT}"
+    return Drawn(plot_mistakes(rows, title=title))
+
+
+def attributions(subject: Subject) -> Drawn:
+    """The words of one text, coloured by what they say."""
+    text, notes = subject.chosen_text()
+    found = subject.of_text(text, lambda chosen: insight.attributions(subject.run, chosen))
+    if found.method == insight.GRADIENT_TIMES_INPUT:
+        notes = [*notes, f"computed by {found.method}; integrated gradients need the extra captum"]
+    words, scores = found.words, found.scores
+    if len(words) > MOST_WORDS:
+        notes = [*notes, f"the first {MOST_WORDS} of {len(words)} words are drawn"]
+        words, scores = words[:MOST_WORDS], scores[:MOST_WORDS]
+    figure = plot_colored_words(
+        words,
+        scores,
+        title=f"Why “{found.label}” ({found.probability:.1%}), by {found.method}",
+        label=f"what each word adds to the log-odds of “{found.label}” (nats)",
+    )
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def judged_of(subject: Subject) -> Judged:
+    """Return what the run says of the validation split."""
+    reviews: Reviews = subject.data
+    return subject.part("judged", lambda: judge(subject.run, reviews.encoded, SPLIT))
+
+
+def _used(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
+    """What is predicted for the rows that have a target, and the targets: both (n,)."""
+    judged = judged_of(subject)
+    used = judged.targets != LEFT_OUT
+    return judged.probabilities[used].argmax(axis=1), judged.targets[used]

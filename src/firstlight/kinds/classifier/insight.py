@@ -1,0 +1,161 @@
+"""What a classifier makes of one text, as numbers: what each word says for a class."""
+
+import warnings
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from firstlight.errors import UserError
+from firstlight.kinds.classifier.loaded import LoadedClassifier
+from firstlight.networks.bag_of_words import LogisticRegression
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID
+
+INTEGRATED_GRADIENTS = "integrated gradients"
+
+
+GRADIENT_TIMES_INPUT = "gradient × input"
+
+
+NO_WORD = "the text has no word that the network could read; write one"
+
+
+STEPS = 64  # between the unknown words and the real ones
+
+
+class Attributions(NamedTuple):
+    """What each word of a text adds to the log-odds of a class, compared with an unknown word in its place.
+
+    words: as the network reads them, simplified; scores: (words,) in nats, above 0 where a word speaks for `label`;
+    label, probability: the class that is asked about and what the network gives it; method: how it was computed.
+    """
+
+    words: list[str]
+    scores: NDArray[np.float64]
+    label: str
+    probability: float
+    method: str
+    notes: list[str]
+
+
+def attributions(
+    run: LoadedClassifier, text: str, label: str | None = None, *, method: str | None = None
+) -> Attributions:
+    """What each word of a text says for a class: the predicted one, where none is named.
+
+    method: integrated gradients (Sundararajan et al. 2017) where captum is installed, else gradient × input. The scores
+    of the first sum to the difference between the log-odds of this text and of as many unknown words.
+    Raises UserError for a text without words or a class that the run does not know.
+    """
+    found = run.tokenizer.split(text)
+    if not found:
+        raise UserError(NO_WORD)
+    if label is not None and label not in run.class_names:
+        raise UserError(f"the class {label!r} is not one of {', '.join(run.class_names)}")
+    method = best_method() if method is None else method
+    ids, kept, notes = read_review(run, found)
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    with torch.inference_mode():
+        odds = _log_odds(run.network(ids, mask))[0]  # (classes,)
+    chosen = int(odds.argmax()) if label is None else run.class_names.index(label)
+    compute = _integrated_gradients if method == INTEGRATED_GRADIENTS else _gradient_times_input
+    scores = compute(run.network, _word_layers(run.network), ids, chosen)  # (tokens,)
+    word_scores = np.zeros(len(found))
+    np.add.at(word_scores, kept, scores)
+    read = np.unique(kept)
+    return Attributions(
+        [found[i] for i in read],
+        word_scores[read],
+        run.class_names[chosen],
+        float(odds[chosen].sigmoid()),
+        method,
+        notes,
+    )
+
+
+def best_method() -> str:
+    """Integrated gradients where captum, which computes them, is installed."""
+    return INTEGRATED_GRADIENTS if find_spec("captum") else GRADIENT_TIMES_INPUT
+
+
+def read_review(run: LoadedClassifier, found: list[str]) -> tuple[Tensor, NDArray[np.int64], list[str]]:
+    """The words of a review as the network is given them, cut as in training.
+
+    Returns the ids, (1, tokens); of which word each is, (tokens,); and what there is to say.
+    """
+    ids = run.tokenizer.encode_batch(found)  # of each word
+    word_of_token = np.repeat(np.arange(len(found)), ids.lengths)
+    context_length = run.config["context_length"]
+    every_place = RaggedIds(np.arange(len(word_of_token), dtype=np.int32), np.array([0, len(word_of_token)]))
+    places = run.batch(every_place, np.array([0])).token_ids[0].numpy()  # (kept,)
+    notes = []
+    if len(word_of_token) > context_length:
+        notes.append(f"the text has {len(word_of_token)} tokens, of which the network is given {context_length}")
+    chosen = ids.ids[places].astype(np.int64)
+    if unknown := int((chosen == UNKNOWN_ID).sum()):
+        notes.append(f"unknown to the run, and read as [UNK]: {unknown} of {len(chosen)}")
+    return torch.from_numpy(chosen)[None], word_of_token[places], notes
+
+
+def readable_tokens(run: LoadedClassifier, ids: Tensor, found: list[str], kept: NDArray[np.int64]) -> list[str]:
+    """Each token for people: whole words as they are, with unknown ones in brackets; else the pieces."""
+    if run.tokenizer.kind == "word":
+        known = (ids[0] != UNKNOWN_ID).tolist()
+        return [found[i] if is_known else f"[{found[i]}]" for i, is_known in zip(kept, known, strict=True)]
+    return [run.tokenizer.words[i].replace(CONTINUATION, "·") for i in ids[0].tolist()]
+
+
+def _log_odds(logits: Tensor) -> Tensor:
+    """Of every class against all others: (batch, outputs) -> (batch, classes); one output is a yes or no."""
+    if logits.shape[1] == 1:
+        return torch.cat((-logits, logits), dim=1)
+    num_classes = logits.shape[1]
+    own = torch.eye(num_classes, dtype=torch.bool)
+    others = logits[:, None, :].expand(-1, num_classes, -1).masked_fill(own, -torch.inf)  # (batch, classes, classes)
+    return logits - others.logsumexp(dim=2)
+
+
+def _word_layers(network: Any) -> list[nn.Module]:
+    """What turns a classifier's words into numbers, each of which says something for or against a class."""
+    if isinstance(network, LogisticRegression):
+        return [network.weights]
+    evidence = getattr(network, "evidence", None)
+    return [network.embedding] if evidence is None else [network.embedding, evidence]
+
+
+def _integrated_gradients(network: nn.Module, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
+    """By captum, from unknown words to the real ones: (tokens,)."""
+    from captum.attr import LayerIntegratedGradients
+
+    with warnings.catch_warnings():  # neither layer depends on the other
+        warnings.filterwarnings("ignore", message="Multiple layers provided")
+        method: Any = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layers)
+    found = method.attribute(ids, baselines=torch.full_like(ids, UNKNOWN_ID), n_steps=STEPS)  # (1, tokens, ·) of each
+    return sum(part.detach()[0].sum(dim=1).double().numpy() for part in found)
+
+
+def _gradient_times_input(network: nn.Module, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
+    """The gradient at the text, times the way from unknown words to it: (tokens,)."""
+    vectors: list[Tensor] = []
+
+    def keep(_: nn.Module, __: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        vectors.append(output.detach().requires_grad_())
+        return vectors[-1]
+
+    hooks = [layer.register_forward_hook(keep) for layer in layers]
+    try:
+        odds = _log_odds(network(ids))[0, chosen]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    gradients = torch.autograd.grad(odds, vectors)  # (1, tokens, ·) of each layer
+    scores = torch.zeros(ids.shape[1], dtype=torch.float64)
+    with torch.no_grad():
+        for layer, vector, gradient in zip(layers, vectors, gradients, strict=True):
+            way = vector - layer(torch.full_like(ids, UNKNOWN_ID))
+            scores += (gradient * way)[0].sum(dim=1)
+    return scores.numpy()

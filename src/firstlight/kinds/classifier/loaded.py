@@ -1,0 +1,141 @@
+"""A trained classifier that predicts the classes of texts, without its data set."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firstlight.data.batches import EvaluationBatches, Rows
+from firstlight.data.cuts import Cuts
+from firstlight.data.options import Labels, Truncation
+from firstlight.data.tables import ReviewBatch, TokenTable
+from firstlight.kinds.chunks import TEXTS_AT_ONCE, chunks
+from firstlight.kinds.loaded import LoadedRun, OfAllRuns, listed
+from firstlight.lit.classification import Prediction, predictions
+from firstlight.lit.losses import probabilities
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import Tokenizer
+
+ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadedClassifier(LoadedRun):
+    """A trained classifier: predicts the class of a text.
+
+    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(token_ids, padding_mask)` takes two (batch, length) tensors and returns logits (batch, outputs).
+
+    Attributes:
+        tokenizer: what turns a text into ids; `tokenizer.words` is the vocabulary.
+        class_names: the names of the classes, in the order of the probabilities.
+        label_names: the labels that occur in the training data, as text.
+
+    >>> run = firstlight.load("latest")
+    >>> run.predict("It broke after a week.").label
+    """
+
+    kind: ClassVar[str] = "classifier"
+
+    tokenizer: Tokenizer
+    class_names: list[str]
+    label_names: list[str]
+
+    def _facts(self) -> dict[str, str]:
+        return {"classes": listed(self.class_names)}
+
+    def predict(self, text: str) -> Prediction:
+        """Return the predicted class of one text, and the probability of every class.
+
+        A text that is longer than the context is cut as in training, with a warning. Raises TypeError for anything but
+        a string.
+
+        >>> prediction = run.predict("It broke after a week.")
+        >>> prediction.label, prediction.probabilities[prediction.label]
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"predict takes one text, not a {type(text).__name__}; predict_many takes many")
+        (prediction,) = self.predict_many([text])
+        return prediction
+
+    def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
+        """Yield the prediction for each of many texts, in their order; a few thousand are read at a time.
+
+        Texts that are longer than the context are cut as in training. A warning at the end says how many.
+
+        >>> [prediction.label for prediction in run.predict_many(["It works.", "It broke."])]
+        """
+        cuts = Cuts(self.config["context_length"])
+        for chunk in chunks(texts, TEXTS_AT_ONCE):
+            ids = self.tokenizer.encode_batch(chunk)
+            cuts.count(ids.lengths)
+            yield from predictions(probabilities(self.logits(ids, np.arange(len(ids)))), self.class_names)
+        cuts.warn()
+
+    def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
+        """Return the probability of every class for some texts: (texts, classes), float32, each row summing to 1.
+
+        >>> run.probabilities(["It works.", "It broke."]).shape
+        """
+        ids = self.tokenizer.encode_batch(texts)
+        return probabilities(self.logits(ids, np.arange(len(ids)))).numpy()
+
+    def logits(self, ids: RaggedIds, rows: NDArray[np.int64]) -> Tensor:
+        """Return the network's outputs for some rows of encoded texts: (rows, outputs).
+
+        ids: the texts as `tokenizer.encode_batch` returns them; rows: (rows,) the numbers of the texts to read.
+
+        >>> import numpy as np
+        >>> ids = run.tokenizer.encode_batch(["It works.", "It broke."])
+        >>> run.logits(ids, np.arange(2)).shape
+        """
+        table, lookup = self._reader(ids)
+        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lookup.lengths[rows]))
+        with torch.inference_mode():
+            tables = (table(lookup[chosen]) for chosen in batches)
+            logits = torch.cat([self.network(batch.token_ids, batch.padding_mask) for batch in tables])
+        place = np.argsort(np.concatenate(batches), kind="stable")  # back from length order, by row number
+        return logits[torch.from_numpy(place)][torch.from_numpy(np.argsort(np.argsort(rows, kind="stable")))]
+
+    def batch(self, ids: RaggedIds, rows: NDArray[np.int64]) -> ReviewBatch:
+        """Return some rows of encoded texts as the network reads them: cut as in training, padded to the longest.
+
+        The batch has `token_ids` and `padding_mask`, (rows, length) each; its targets are all 0.
+
+        >>> import numpy as np
+        >>> batch = run.batch(run.tokenizer.encode_batch(["It works.", "It broke."]), np.arange(2))
+        >>> run.network(batch.token_ids, batch.padding_mask).shape
+        """
+        table, lookup = self._reader(ids)
+        return table(lookup[rows])
+
+    def _reader(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
+        """The table that cuts and pads encoded texts, and the rows from which batches are drawn."""
+        context_length = self.config["context_length"]
+        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
+        return table, Rows(ids.lengths.clip(max=context_length))
+
+    @property
+    def labels(self) -> Labels:
+        """What is predicted of the labels: binary (negative or positive), stars, or classes.
+
+        >>> run.labels.name
+        """
+        return Labels[self.config["data"]["labels"]]
+
+    @property
+    def truncation(self) -> Truncation:
+        """Which part of a text longer than the context is read: its head, its tail, or its first and last half.
+
+        >>> run.truncation.name
+        """
+        return Truncation[self.config["data"]["truncation"]]
+
+
+def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedClassifier:  # noqa: ARG001
+    """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
+    return LoadedClassifier(*of_all, tokenizer, card["class_names"], card["label_names"])

@@ -1,0 +1,88 @@
+"""A classifier in the playground: what it makes of a review, and why."""
+
+from html import escape
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from firstlight.data.options import Labels
+from firstlight.kinds.attention import AttentionMap, attention_of, has_attention
+from firstlight.kinds.classifier.insight import Attributions, attributions, read_review
+from firstlight.kinds.classifier.loaded import LoadedClassifier, Prediction, predictions
+from firstlight.kinds.panels import markup
+from firstlight.kinds.panels.inputs import Inputs, beginning_of
+from firstlight.kinds.panels.panel import Panel
+from firstlight.text.tokenizers import UNKNOWN_ID
+
+EXAMPLES = (
+    "I was ready to HATE it, and now I LOVE it. Works every time, looks great, and the price is fair!",
+    "Do not buy this, save your money. It broke after two days and the seller never answered.",
+    "The battery is NOT great, but the rest is good. Not bad for the price.",
+    "An awful toy used to stand in our kitchen; this one is wonderful.",
+)
+
+
+class ClassifierPanel(Panel):
+    """Answers a review with the classes, the words and the attention, as HTML."""
+
+    run: LoadedClassifier
+
+    def examples(self) -> tuple[str, ...]:
+        return EXAMPLES
+
+    def answer(self, asked: Inputs) -> str:
+        """asked: text; label, the class that is explained, the predicted one by default; map and head, of attention.
+
+        With quick=1 the classes alone, at once: to explain them takes a large network some tenths of a second.
+        """
+        text, notes = beginning_of(asked.text("text"))
+        found = self.run.tokenizer.split(text)
+        if not found:
+            empty = "Type a review, and its classes change as you type."
+            return markup.notice("There is no word in this that the network could read." if text.strip() else empty)
+        (prediction,) = predictions(torch.from_numpy(self.run.probabilities([text])), self.run.class_names)
+        label = asked.text("label") if asked.text("label") in self.run.class_names else prediction.label
+        classes = self._verdict(prediction) + markup.bars(prediction.probabilities, label)
+        if asked.integer("quick", 0, 1):
+            return classes
+        why = attributions(self.run, text, label)
+        ids, word_of_token, _ = read_review(self.run, found)
+        unknown = word_of_token[(ids[0] == UNKNOWN_ID).numpy()].tolist()
+        kept = np.unique(word_of_token).tolist()
+        shaded = markup.shaded_words(found, kept, why.scores, unknown, why.label)
+        parts = [f'<div class="classes">{classes}</div>', legend(why)]
+        if has_attention(self.run.network):
+            attention = attention_of(self.run, text)
+            view = markup.View([of_words(each, word_of_token) for each in attention.maps], asked)
+            weights = f'data-weights="{markup.encoded(view.weights)}" data-columns="{len(kept)}"'
+            parts += [f'<div class="text attention" {weights}>{shaded}</div>', view.choices()]
+        else:
+            parts.append(f'<div class="text">{shaded}</div>')
+        return "".join([*parts, markup.notes(notes + why.notes)])
+
+    def _verdict(self, prediction: Prediction) -> str:
+        share = markup.percent(prediction.probabilities[prediction.label])
+        verdict = f"<b>{escape(prediction.label)}</b> {escape(share)}"
+        if self.run.config["data"].get("labels") == Labels.stars.name:
+            mean = sum(i * share for i, share in enumerate(prediction.probabilities.values(), start=1))
+            verdict = f"{markup.stars(mean, len(prediction.probabilities))} {verdict}, {mean:.1f} stars on average"
+        return f'<p class="verdict">{verdict}</p>'
+
+
+def legend(why: Attributions) -> str:
+    """What the colours of the words mean; page.js writes here what a word looks at."""
+    return (
+        f'<p class="legend"><span class="says">What each word says: '
+        f'<span class="key for">for</span> or <span class="key against">against</span> '
+        f'<b>{escape(why.label)}</b>, by {escape(why.method)}</span><span class="looks"></span></p>'
+    )
+
+
+def of_words(found: AttentionMap, word_of_token: NDArray[np.int64]) -> AttentionMap:
+    """Attention between words, of which each may be several tokens: what they look at on average, at all of a word."""
+    numbers, place, counts = np.unique(word_of_token, return_inverse=True, return_counts=True)
+    belongs = np.zeros((len(word_of_token), len(numbers)))  # (tokens, words)
+    belongs[np.arange(len(word_of_token)), place] = 1
+    weights = (belongs / counts).T @ found.weights @ belongs  # (heads, words, words)
+    return AttentionMap(found.name, weights.astype(np.float32), [], [])

@@ -1,0 +1,64 @@
+"""The schemas of `data`, with what can be checked before anything is read. Imports no torch."""
+
+from dataclasses import dataclass
+
+from omegaconf import II, DictConfig, OmegaConf
+
+from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions
+from firstlight.data.parallel import check_pair_path
+from firstlight.data.sources import check_path
+from firstlight.data.text_sources import check_text_path
+from firstlight.errors import UserError
+from firstlight.text.options import TokenizerOptions
+
+
+@dataclass
+class ReviewDataNode(ReviewOptions):
+    """`data` of the tasks that read labelled texts."""
+
+    _target_: str = "firstlight.data.reviews.ReviewData"
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError for data that cannot be found. config: the whole configuration."""
+        check_path(config.data.path, config.data.source)
+
+
+@dataclass
+class CharacterDataNode(CharacterOptions):
+    """`data` of the tasks that continue a text."""
+
+    _target_: str = "firstlight.data.streams.CharacterData"
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError for data that cannot be found. config: the whole configuration."""
+        check_text_path(config.data.path)
+
+
+@dataclass
+class PairDataNode(PairOptions):
+    """`data` of the tasks that translate."""
+
+    _target_: str = "firstlight.data.pairs.PairData"
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
+        check_pair_path(OmegaConf.to_object(config.data))  # type: ignore[arg-type]
+        if config.model.get("share_embeddings") and not config.data.shared_vocabulary:
+            raise UserError(
+                "model.share_embeddings=true needs data.shared_vocabulary=true; set one of them to the other's value"
+            )

@@ -1,0 +1,60 @@
+"""The kind `generator`: a network that continues a text."""
+
+from dataclasses import dataclass
+
+from omegaconf import II, DictConfig, OmegaConf
+
+from firstlight.kinds.data_nodes import CharacterDataNode
+from firstlight.kinds.generator.drawings import DRAWINGS
+from firstlight.kinds.kind import Kind
+from firstlight.networks.config import GeneratorConfig
+
+
+@dataclass
+class GeneratorNode(GeneratorConfig):
+    """`model` of a generator."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+def metrics(config: DictConfig) -> tuple[str, ...]:
+    """Return what the callbacks for tokens measure; among words, [UNK] does not stand for certain characters."""
+    is_text = OmegaConf.get_type(config.data) is CharacterDataNode
+    return ("loss", "accuracy", "perplexity", *(("bits_per_character",) if is_text else ()))
+
+
+NGRAMS = ("ngrams", "firstlight.kinds.generator.baseline:fit")
+KIND = Kind(
+    name="generator",
+    model=GeneratorNode,
+    own_key="num_loops",
+    schema={"characters": CharacterDataNode},
+    metrics=metrics,
+    metric_callbacks=(
+        "firstlight.callbacks.token_metrics:BitsPerCharacter",
+        "firstlight.callbacks.token_metrics:Perplexity",
+        "firstlight.callbacks.token_metrics:TokenAccuracy",
+    ),
+    has_any_length=False,
+    command="generate",
+    example="--num-samples 3 --tokens 300 --temperature 0.8",
+    evaluation_options=("context_length",),
+    training="firstlight.lit.generation:Generation",
+    tokenizers=(
+        "firstlight.text.text_tokenizers:CharacterTokenizer",
+        "firstlight.text.text_tokenizers:BytePairTokenizer",
+        "firstlight.text.tokenizers:Tokenizer",
+    ),
+    loaded="firstlight.kinds.generator.loaded:from_card",
+    evaluate="firstlight.kinds.generator.evaluation:evaluate_generator",
+    exploration="firstlight.kinds.generator.exploration:GeneratorExploration",
+    panel="firstlight.kinds.generator.panel:GeneratorPanel",
+    panel_title="Go on with a text",
+    dashboard="firstlight.kinds.generator.dashboard:sections",
+    baselines={
+        "firstlight.data.streams.CharacterData": NGRAMS,
+        "firstlight.data.streams.ReviewTextData": NGRAMS,
+    },
+    drawings=DRAWINGS,
+)

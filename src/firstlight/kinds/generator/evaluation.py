@@ -1,0 +1,81 @@
+"""A trained generator on any split, or on the whole of another text."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from firstlight.callbacks.token_metrics import (
+    BitsPerCharacter,
+    LastPosition,
+    Perplexity,
+    Ratio,
+    TokenAccuracy,
+    TokenMetric,
+)
+from firstlight.data.options import CharacterOptions, ReviewOptions
+from firstlight.data.streams import CharacterData, ReviewTextData, StreamData
+from firstlight.data.windows import EveryWindow, Stream, WindowBatch
+from firstlight.errors import UserError
+from firstlight.kinds.data_changes import changed_options
+from firstlight.kinds.evaluation import EvaluateOptions, print_results, refuse_other_data, results_folder, write_metrics
+from firstlight.kinds.generator.loaded import LoadedGenerator
+from firstlight.kinds.token_metrics import measure_tokens
+
+WHOLE = "whole"  # what another text is called, of which all is measured
+
+
+def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> Path:
+    """Measure a split, or all of another text, write the metrics below the run's folder; returns where they are."""
+    data = open_data(generator, options)
+    split: str = options.split or ("test" if data.has_split("test") else "validation")
+    if options.split is None and options.data.path is not None:
+        split = WHOLE
+    stream = data.stream() if split == WHOLE else data.stream(split)
+    if len(stream) < 2:
+        remedy = "take more text" if split == WHOLE else "choose another --split"
+        raise UserError(f"{data.source.where}: there is nothing to predict in its {split} split; {remedy}")
+    metrics = measure(generator, data, stream, generator.seen(options.context_length))
+    folder = results_folder(generator, data.source, split, options)
+    write_metrics(folder, generator, data.source, split, {"tokens": len(stream)}, metrics, options)
+    print_results(folder, generator, data.source, split, metrics, "The metrics")
+    return folder
+
+
+def open_data(generator: LoadedGenerator, options: EvaluateOptions) -> StreamData:
+    """The run's data, or other data, in the vocabulary of the run. Raises UserError for other data unasked."""
+    saved = generator.config["data"]
+    node, data_class = (CharacterOptions, CharacterData) if "preparation" in saved else (ReviewOptions, ReviewTextData)
+    changed = vars(changed_options(saved, node, options.data, options.log_dir))
+    data: StreamData = data_class(**changed)
+    data.reader = generator.tokenizer
+    refuse_other_data(generator, data.source, options.data)
+    data.setup("test")
+    return data
+
+
+def measure(generator: LoadedGenerator, data: StreamData, stream: Stream, context_length: int) -> dict[str, float]:
+    """The metrics of callbacks/token_metrics.py, over windows that do not overlap."""
+    bits, last = BitsPerCharacter(), LastPosition()
+    counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
+    bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
+    metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, last]
+    if unknown_id is not None:
+        metrics.append(UnknownShare(unknown_id))
+    windows = EveryWindow(stream, context_length, data.options.evaluation_batch_size)
+    batches = (data.table(WindowBatch(torch.from_numpy(places))) for places in windows)
+    return measure_tokens(batches, lambda batch: generator.network(batch.token_ids), metrics)
+
+
+class UnknownShare(TokenMetric):
+    """The share of the targets that the vocabulary does not have."""
+
+    def __init__(self, unknown_id: int) -> None:
+        self.unknown_id = unknown_id
+
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:  # noqa: ARG002
+        ratio.update((batch.targets == self.unknown_id).sum(), batch.num_tokens)
+
+    def named(self, value: Tensor) -> dict[str, Tensor]:
+        return {"unknown_share": value}

@@ -1,0 +1,79 @@
+"""Figures of what a generator expects."""
+
+import re
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from firstlight.data.windows import EveryWindow, WindowBatch
+from firstlight.figures import plot_loss_per_position, plot_next_tokens, plot_surprising_text
+from firstlight.kinds.drawn import Drawn, NothingToDrawError
+from firstlight.kinds.exploration import SPLIT
+from firstlight.kinds.generator import insight
+from firstlight.kinds.generator.loaded import LoadedGenerator
+from firstlight.kinds.subject import Subject
+from firstlight.text.text_tokenizers import CharacterTokenizer, decode
+
+MOST_CHARACTERS = 900  # of a text that is coloured
+PROMPT = 50  # characters at most, where none is given
+LONG_WORD = re.compile(r"\w{5,}(?!\w)")
+MOST_TOKENS = 200_000  # that are read for the loss of each position
+UNITS = {True: "nats per character", False: "nats per token"}
+
+
+def next_token(subject: Subject) -> Drawn:
+    """What may follow the prompt."""
+    prompt, notes = subject.chosen_text()
+    if subject.text is None:
+        prompt = unfinished(prompt, subject.run)
+    found = subject.of_text(prompt, lambda chosen: insight.next_tokens(subject.run, chosen))
+    figure = plot_next_tokens(found.tokens, found.probabilities, prompt=found.prompt)
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def unfinished(text: str, run: LoadedGenerator) -> str:
+    """The beginning of a text, up to the last letter but one of a long word: of names, of the first of them."""
+    if run.separator_id is not None:
+        text = next((part for part in text.split(decode(run.tokenizer, [run.separator_id])) if len(part) > 2), text)
+        return text[:-2]
+    ends = [word.end() for word in LONG_WORD.finditer(text[:PROMPT])]
+    return text[: ends[-1] - 1] if ends else text[:PROMPT]
+
+
+def loss_per_position(subject: Subject) -> Drawn:
+    """The loss at each place of windows that do not overlap."""
+    run, data = subject.run, subject.data
+    context_length = run.network.context_length
+    windows = EveryWindow(data.stream(SPLIT), context_length, data.options.evaluation_batch_size)
+    losses: list[torch.Tensor] = []
+    with torch.inference_mode():
+        for places in windows:
+            if places.shape[1] == context_length + 1 and sum(map(torch.numel, losses)) < MOST_TOKENS:
+                batch = data.table(WindowBatch(torch.from_numpy(places)))
+                logits = run.network(batch.token_ids).transpose(1, 2)
+                losses.append(F.cross_entropy(logits, batch.targets, reduction="none"))
+    if not losses:
+        raise NothingToDrawError(f"{data.source.where}: its {SPLIT} split has no whole context")
+    found = torch.cat(losses).numpy()
+    is_characters = isinstance(data.tokenizer, CharacterTokenizer)
+    figure = plot_loss_per_position(
+        found, title=f"What the context is worth, {len(found):,} {SPLIT} windows", unit=UNITS[is_characters]
+    )
+    return Drawn(figure)
+
+
+def surprise(subject: Subject) -> Drawn:
+    """A text coloured by bits per character."""
+    text, notes = subject.chosen_text()
+    if len(text) > MOST_CHARACTERS:
+        if subject.text is not None:
+            notes = [*notes, f"the first {MOST_CHARACTERS} of {len(text):,} characters are drawn"]
+        text = text[:MOST_CHARACTERS]
+    found = subject.of_text(text, lambda chosen: insight.surprise(subject.run, chosen))
+    characters = max(sum(map(len, found.pieces)), 1)
+    mean = float(np.sum(found.bits)) / characters
+    figure = plot_surprising_text(
+        found.pieces, found.bits_per_character, title=f"How surprising the text is: {mean:.2f} bits per character"
+    )
+    return Drawn(figure, [*notes, *found.notes])

@@ -1,0 +1,126 @@
+"""A trained generator that writes text, without its data set."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from firstlight.kinds.loaded import LoadedRun, OfAllRuns
+from firstlight.lit.writing import Prompt, Writer, Writing
+from firstlight.networks.generator import Generator
+from firstlight.text.text_tokenizers import TextTokenizer, writer_of
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadedGenerator(LoadedRun):
+    """A trained generator: continues a text.
+
+    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(token_ids)` takes (batch, length) ids and returns logits (batch, length, vocabulary).
+
+    Attributes:
+        tokenizer: what turns a text into ids; `tokenizer.words` is the vocabulary.
+        separator_id: the id of the mark between documents; None for a run that was trained on one text.
+
+    >>> run = firstlight.load("latest")
+    >>> run.generate("ROMEO.", tokens=200, temperature=0.8, seed=1)
+    """
+
+    kind: ClassVar[str] = "generator"
+
+    network: Generator
+    tokenizer: TextTokenizer
+    separator_id: int | None
+
+    def _facts(self) -> dict[str, str]:
+        return {"vocabulary": f"{self.tokenizer.vocab_size:,} tokens, context length {self.network.context_length}"}
+
+    def generate(self, prompt: str = "", **writing: Any) -> str:
+        """Return the prompt and the text that the network writes after it.
+
+        The keywords, which are the fields of `Writing`:
+            tokens: the most tokens to write, 500 by default; a run of documents, such as names, ends with the document.
+            temperature: below 1 sharpens the distribution of the next token, above 1 flattens it.
+            top_k: draw from the k most probable tokens only.
+            top_p: draw from the most probable tokens that together reach the probability p only.
+            greedy: always take the most probable token.
+            seed: the same seed writes the same text again; by default each call writes another text.
+            window: what is read once a text is longer than the context. `half`, the default, drops half of the context
+                whenever it is full; `slide` drops one token at a time, which is slower.
+            context_length: read fewer tokens than the network could.
+
+        Raises UserError for a value that is out of range.
+
+        >>> run.generate("ROMEO.", tokens=200, temperature=0.8, seed=1)
+        """
+        return self.generate_many(prompt, 1, **writing)[0]
+
+    def generate_many(self, prompt: str = "", num_samples: int = 1, **writing: Any) -> list[str]:
+        """Return several continuations of one prompt, written together. The keywords are those of `generate`.
+
+        >>> run.generate_many("ROMEO.", 3, tokens=50, seed=1)
+        """
+        return self.writer.generate_many(prompt, num_samples, **writing)
+
+    def read(self, prompt: str, writing: Writing) -> Prompt:
+        """Return a prompt as the network reads it, prepared in the same way as the training text was.
+
+        Its `token_ids` are (1, length); its `notes` say what was changed or is unknown. Raises UserError for a prompt
+        that is not valid Unicode.
+
+        >>> from firstlight.lit.writing import Writing
+        >>> run.read("ROMEO.", Writing()).token_ids.shape
+        """
+        return self.writer.read(prompt, writing)
+
+    def stream(
+        self,
+        prompt: Prompt,
+        num_samples: int,
+        writing: Writing,
+        watch: Callable[[Tensor, Tensor], object] | None = None,
+    ) -> Iterator[list[str]]:
+        """Yield, for each token, the new piece of text of each sample; stop when all samples have ended.
+
+        watch: called for each token with the logits, (samples, vocabulary), and the ids that were drawn, (samples,).
+        Raises UserError for a value that is out of range.
+
+        >>> from firstlight.lit.writing import Writing
+        >>> writing = Writing(tokens=50, seed=1)
+        >>> for (piece,) in run.stream(run.read("ROMEO.", writing), 1, writing):
+        ...     print(piece, end="")
+        """
+        return self.writer.stream(prompt, num_samples, writing, watch)
+
+    def seen(self, asked: int | None) -> int:
+        """Return the number of tokens that are read: the network's context length, or a shorter one that is asked for.
+
+        Raises UserError if more are asked for.
+
+        >>> run.seen(None)
+        """
+        return self.writer.seen(asked)
+
+    @property
+    def writer(self) -> Writer:
+        """The network together with its tokenizer, as `generate` uses it.
+
+        >>> run.writer.generate_many("ROMEO.", tokens=50)
+        """
+        is_of_plays = self.config["data"].get("preparation") == "plays"
+        return Writer(self.network, self.tokenizer, self.separator_id, is_of_plays)
+
+    def known_documents(self) -> set[str]:
+        """Return the short documents that the run was trained on, such as names; empty for a run of one text.
+
+        >>> len(run.known_documents())
+        """
+        path = self.folder.known_documents_file
+        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        return {" ".join(line.split()) for line in lines if line.strip()}
+
+
+def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedGenerator:  # noqa: ARG001
+    """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
+    return LoadedGenerator(*of_all, writer_of(tokenizer), card["separator_id"])

@@ -1,0 +1,146 @@
+"""Parts of the page as HTML. Whatever a person or a network wrote goes through `escape`."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.figures import style
+from firstlight.kinds.attention import AttentionMap
+from firstlight.kinds.panels.inputs import Inputs
+
+FOR, AGAINST = style.BLUE, style.VERMILION
+DEEPEST = 0.65  # of a colour on white, on which dark text is still easy to read
+SMALL_SCORE = 0.5  # nats; a text without a larger score is not shown in deep colours
+MOST_CLASSES = 10  # that are shown, the likeliest
+MOST_UNREAD = 30  # words in a row that are shown though the network is not given them
+
+
+def notice(message: str) -> str:
+    """What is shown in place of an answer."""
+    return f'<p class="notice">{escape(message)}</p>'
+
+
+def notes(messages: Iterable[str]) -> str:
+    """What there is to say below an answer, once each."""
+    return "".join(f'<p class="note">{escape(message)}</p>' for message in dict.fromkeys(messages))
+
+
+def percent(share: float) -> str:
+    """A share for people: 7.3%; neither 0% nor 100% unless it is."""
+    text = f"{100 * share:.1f}%"
+    if text == "100.0%" and share < 1:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and share > 0 else text
+
+
+def bars(shares: dict[str, float], chosen: str) -> str:
+    """A bar for every class, or for the likeliest of many; each is a button that asks why."""
+    names = list(shares)
+    if len(names) > MOST_CLASSES:
+        names = sorted(names, key=lambda name: -shares[name])[:MOST_CLASSES]
+    return f'<div class="bars">{"".join(_bar(name, shares[name], name == chosen) for name in names)}</div>'
+
+
+def _bar(name: str, share: float, is_chosen: bool) -> str:
+    return (
+        f'<button type="button" class="bar" data-label="{escape(name)}" aria-pressed="{str(is_chosen).lower()}">'
+        f'<span class="name">{escape(name)}</span>'
+        f'<span class="track"><span class="fill" style="width:{100 * share:.2f}%"></span></span>'
+        f'<span class="share">{escape(percent(share))}</span></button>'
+    )
+
+
+def stars(mean: float, most: int) -> str:
+    """As many stars as there may be, of which as many are full as a mean says."""
+    full = f'<span style="width:{100 * mean / most:.1f}%">{"★" * most}</span>'
+    return f'<span class="stars" aria-hidden="true">{"★" * most}{full}</span>'
+
+
+def shade(score: float, largest: float) -> str:
+    """The colour behind a word: blue for what speaks for a class, vermilion for what speaks against it."""
+    strength = min(abs(score) / max(largest, SMALL_SCORE), 1.0) * DEEPEST
+    return f"{FOR if score > 0 else AGAINST}{round(255 * strength):02x}"
+
+
+def shaded_words(
+    words: Sequence[str], kept: Sequence[int], scores: NDArray[np.float64], unknown: Iterable[int], label: str
+) -> str:
+    """A text with a colour behind each word that the network is given; the others are grey.
+
+    kept: the numbers of the words that are read, in order; scores: (kept,); unknown: the numbers of those that the
+    vocabulary does not have.
+    """
+    place = {number: i for i, number in enumerate(kept)}
+    unknown = set(unknown)
+    largest = float(np.abs(scores).max(initial=0.0))
+    parts: list[str] = []
+    unread: list[str] = []
+    for number, word in enumerate(words):
+        if number not in place:
+            unread.append(word)
+            continue
+        parts += _unread(unread)
+        unread = []
+        i = place[number]
+        strange = number in unknown
+        says = "unknown to the run" if strange else f"{scores[i]:+.2f} for {label}"
+        parts.append(
+            f'<span class="word{" unknown" if strange else ""}" data-row="{i}" data-column="{i}" '
+            f'style="--shade:{shade(float(scores[i]), largest)}" title="{escape(says)}">{escape(word)}</span>'
+        )
+    return " ".join(parts + _unread(unread))
+
+
+def _unread(words: list[str]) -> list[str]:
+    if not words:
+        return []
+    more = f" … and {len(words) - MOST_UNREAD:,} more" if len(words) > MOST_UNREAD else ""
+    shown = escape(" ".join(words[:MOST_UNREAD]) + more)
+    return [f'<span class="unread" title="the network is not given these words">{shown}</span>']
+
+
+def tokens(names: Sequence[str], side: str) -> str:
+    """Tokens that attention goes to or comes from. side: row, those that look; column, those that are looked at."""
+    return " ".join(
+        f'<span class="word" data-{side}="{i}">{escape(name) or "·"}</span>' for i, name in enumerate(names)
+    )
+
+
+def encoded(weights: NDArray[Any]) -> str:
+    """Attention for page.js: (rows, columns), base64 of a byte for each weight."""
+    return base64.b64encode(np.rint(255 * weights.clip(0, 1)).astype(np.uint8).tobytes()).decode()
+
+
+class View:
+    """Which attention is shown: one of some maps, the last unless one is asked for, and one head or the mean of all."""
+
+    def __init__(self, maps: Sequence[AttentionMap], asked: Inputs) -> None:
+        assert maps
+        self.names = [each.name for each in maps]
+        last = len(maps) - 1
+        self.map = min(asked.integer("map", 0, 1000, last) or 0, last)
+        self.shown = maps[self.map]
+        num_heads = len(self.shown.weights)
+        head = asked.integer("head", 0, 1000)
+        self.head = head if head is not None and head < num_heads else None
+        self.weights = self.shown.weights.mean(axis=0) if self.head is None else self.shown.weights[self.head]
+        heads = [("", "the mean of its heads"), *((str(i), f"head {i + 1}") for i in range(num_heads))]
+        self._heads = heads if num_heads > 1 else heads[:1]
+
+    def choices(self) -> str:
+        """Two fields, from which page.js asks again."""
+        maps = _select("map", [(str(i), name) for i, name in enumerate(self.names)], str(self.map))
+        heads = _select("head", self._heads, "" if self.head is None else str(self.head))
+        return f'<p class="view">Attention on hover: <label>{maps}</label> <label>{heads}</label></p>'
+
+
+def _select(name: str, options: Iterable[tuple[str, str]], chosen: str) -> str:
+    shown = (
+        f'<option value="{escape(value)}"{" selected" if value == chosen else ""}>{escape(text)}</option>'
+        for value, text in options
+    )
+    return f'<select name="{name}" aria-label="{name}">{"".join(shown)}</select>'

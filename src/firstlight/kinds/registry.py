@@ -1,0 +1,33 @@
+"""The kinds of networks that there are. Imports no torch."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.errors import UserError
+from firstlight.kinds.kind import Kind
+
+PACKAGES = ("classifier", "generator", "translator")  # of firstlight.kinds, each with its KIND; add a new kind here
+KINDS: Mapping[str, Kind] = {name: import_module(f"firstlight.kinds.{name}").KIND for name in PACKAGES}
+
+
+def kind_of_config(config: DictConfig) -> Kind:
+    """Return the kind of network that a composed configuration describes."""
+    return next(kind for kind in KINDS.values() if OmegaConf.get_type(config.model) is kind.model)
+
+
+def kind_of_saved(model: Mapping[str, Any]) -> Kind:
+    """Return the kind of network whose options a run saved as `model`. Raises UserError if it is none of ours."""
+    for kind in KINDS.values():
+        if kind.own_key in model:
+            return kind
+    raise UserError(f"the options of model are those of no kind of network ({', '.join(KINDS)}); train the run again")
+
+
+def kinds_with(option: str) -> str:
+    """Return the kinds whose runs take an option of `evaluate` or `predict`, in words: `generators and translators`."""
+    return " and ".join(
+        f"{kind.name}s" for kind in KINDS.values() if option in kind.evaluation_options + kind.prediction_options
+    )

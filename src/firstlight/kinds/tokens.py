@@ -1,0 +1,83 @@
+"""Which tokens of a vocabulary are drawn as points, and the group that gives each its colour."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from firstlight.text.sentence_tokenizers import MARKS, SPACE
+from firstlight.text.text_tokenizers import CharacterTokenizer
+from firstlight.text.tokenizers import CONTINUATION, SPECIAL
+
+MOST_TOKENS = 300  # that are drawn as points
+BYTES = 256
+POSITIVE = frozenset(
+    {"amazing", "awesome", "beautiful", "best", "better", "comfortable", "easily", "easy", "enjoy", "enjoyed"}
+    | {"excellent", "excited", "fantastic", "fast", "favorite", "fine", "fits", "fun", "funny", "glad", "good", "great"}
+    | {"happy", "helpful", "impressed", "interesting", "love", "loved", "lovely", "loves", "nice", "nicely", "perfect"}
+    | {"perfectly", "pleased", "powerful", "pretty", "quality", "recommend", "satisfied", "smooth", "sturdy", "super"}
+    | {"sweet", "well", "wonderful", "worth"}
+)
+NEGATIVE = frozenset(
+    {"annoying", "awful", "bad", "boring", "broke", "broken", "cheap", "cheaply", "crap", "damaged", "dead"}
+    | {"defective", "died", "difficult", "disappointed", "disappointing", "disappointment", "dull", "fail", "failed"}
+    | {"fails", "fake", "garbage", "hard", "hate", "horrible", "junk", "lack", "mess", "missing", "never", "nothing"}
+    | {"poor", "poorly", "problem", "problems", "refund", "return", "returned", "returning", "ripped", "sad", "sadly"}
+    | {"stopped", "stupid", "terrible", "thin", "ugly", "unfortunately", "useless", "waste", "weak", "worst", "wrong"}
+)
+VOWELS = frozenset("aeiouyàáâäèéêëìíîïòóôöùúûüAEIOUYÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜ")
+
+
+class DrawnTokens(NamedTuple):
+    """Tokens of a vocabulary.
+
+    ids: those that are drawn; names: of each, for people; groups: the group of each; group_names: of all groups.
+    """
+
+    ids: list[int]
+    names: list[str]
+    groups: list[int]
+    group_names: list[str]
+
+
+def drawn_characters(tokenizer: CharacterTokenizer, readable: Callable[[int], str]) -> DrawnTokens:
+    """Return the characters that a network writes. readable: returns a token for people."""
+    ids = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.unwritten][:MOST_TOKENS]
+    groups = [_group_of_character(tokenizer.words[i]) for i in ids]
+    names = ["vowels", "consonants", "capital vowels", "capital consonants", "punctuation and space"]
+    return DrawnTokens(ids, [readable(i) for i in ids], groups, names)
+
+
+def drawn_words(words: list[str], readable: Callable[[int], str]) -> DrawnTokens:
+    """Return the most frequent words or pieces of words, opinions before other words.
+
+    words: the vocabulary, as far as it has vectors; readable: returns a token for people.
+    """
+    marks = [word for word in words[: len(MARKS)] if word in {*MARKS, *SPECIAL}]
+    if any(word.startswith((SPACE, CONTINUATION)) for word in words):
+        is_of_bytes = any(word.startswith(SPACE) for word in words)
+        alphabet = BYTES if is_of_bytes else sum(len(word.removeprefix(CONTINUATION)) == 1 for word in words)
+        ids = list(range(len(marks) + alphabet, len(words)))[:MOST_TOKENS] or list(range(len(marks), len(words)))
+        groups = [_group_of_piece(words[i], is_of_bytes=is_of_bytes) for i in ids]
+        group_names = ["begins a word", "capitalised", "inside a word", "other signs"]
+        return DrawnTokens(ids, [readable(i) for i in ids], groups, group_names)
+    opinions = [i for i, word in enumerate(words) if word in POSITIVE | NEGATIVE][: MOST_TOKENS // 3]
+    others = [i for i in range(len(marks), len(words)) if words[i] not in POSITIVE | NEGATIVE]
+    ids = [*opinions, *others[: MOST_TOKENS - len(opinions)]]
+    groups = [0 if words[i] in POSITIVE else 1 if words[i] in NEGATIVE else 2 for i in ids]
+    return DrawnTokens(ids, [words[i] for i in ids], groups, ["positive words", "negative words", "other words"])
+
+
+def _group_of_character(character: str) -> int:
+    if not character.isalpha():
+        return 4
+    return (0 if character in VOWELS else 1) + (2 if character.isupper() else 0)
+
+
+def _group_of_piece(piece: str, *, is_of_bytes: bool) -> int:
+    """piece: with the mark of a word's beginning (Ġ), or of its continuation (##) where it is not of bytes."""
+    plain = piece.removeprefix(SPACE).removeprefix(CONTINUATION)
+    if not plain.isalpha():
+        return 3
+    is_inside = (
+        not piece.startswith(SPACE) and not plain[0].isupper() if is_of_bytes else piece.startswith(CONTINUATION)
+    )
+    return 2 if is_inside else 1 if plain[0].isupper() else 0

@@ -1,0 +1,52 @@
+"""The kind `translator`: a network that reads a sentence and writes another, an encoder-decoder."""
+
+from dataclasses import dataclass
+
+from omegaconf import II, DictConfig
+
+from firstlight.kinds.data_nodes import PairDataNode
+from firstlight.kinds.kind import Kind
+from firstlight.kinds.translator.drawings import DRAWINGS
+from firstlight.networks.config import EncoderDecoderConfig
+
+
+@dataclass
+class TranslatorNode(EncoderDecoderConfig):
+    """`model` of a translator."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of other kinds depend on it)
+    """Return what the callbacks for tokens measure."""
+    return ("loss", "accuracy", "perplexity")
+
+
+KIND = Kind(
+    name="translator",
+    model=TranslatorNode,
+    own_key="num_decoder_layers",
+    schema={"pairs": PairDataNode, "encoder_decoder": TranslatorNode},  # the second is the former name of `translator`
+    metrics=metrics,
+    metric_callbacks=(
+        "firstlight.callbacks.token_metrics:Perplexity",
+        "firstlight.callbacks.token_metrics:TokenAccuracy",
+    ),
+    always_looks_back=True,
+    has_any_length=True,
+    command="predict",
+    example='--text "A man rides a bike."',
+    evaluation_options=("beam_size", "length_penalty"),
+    prediction_options=("beam_size", "length_penalty", "attention"),
+    training="firstlight.lit.translation:Translation",
+    tokenizers=("firstlight.text.sentence_tokenizers:SentenceTokenizer",),
+    loaded="firstlight.kinds.translator.loaded:from_card",
+    evaluate="firstlight.kinds.translator.evaluation:evaluate_translator",
+    predictor="firstlight.kinds.translator.predictor:TranslationPredictor",
+    exploration="firstlight.kinds.translator.exploration:TranslatorExploration",
+    panel="firstlight.kinds.translator.panel:TranslatorPanel",
+    panel_title="Translate a sentence",
+    dashboard="firstlight.kinds.translator.dashboard:sections",
+    drawings=DRAWINGS,
+)

@@ -1,0 +1,77 @@
+"""A trained translator on any split, or on other pairs: loss, BLEU, chrF, and every translation."""
+
+from pathlib import Path
+
+from torch import Tensor
+
+from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
+from firstlight.data.cuts import Cuts
+from firstlight.data.options import PairOptions
+from firstlight.data.pairs import PairBatch, PairData
+from firstlight.errors import UserError
+from firstlight.files.rows import write_rows
+from firstlight.kinds.data_changes import changed_options
+from firstlight.kinds.evaluation import (
+    EvaluateOptions,
+    print_results,
+    refuse_other_data,
+    refuse_split,
+    results_folder,
+    write_metrics,
+)
+from firstlight.kinds.token_metrics import measure_tokens
+from firstlight.kinds.translator.loaded import LoadedTranslator
+from firstlight.terminal_text import say
+from firstlight.text.translation_scores import score
+
+
+def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) -> Path:
+    """Measure and translate a split, write everything below the run's folder; returns where it is."""
+    beam_size = 4 if options.beam_size is None else options.beam_size
+    length_penalty = translator.length_penalty if options.length_penalty is None else options.length_penalty
+    translator.search(beam_size, length_penalty)
+    data = open_data(translator, options)
+    split: str = options.split or ("test" if data.has_split("test") else "validation")
+    refuse_split(data.source, split, options)
+    rows = data.rows(split)
+    if not len(rows):
+        raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")
+    metrics = measure(translator, data, split)
+    sources, references = data.texts(rows)
+    columns = {"source": sources, "reference": references}
+    for beams in sorted({1, beam_size}):
+        search = translator.search(beams, length_penalty)
+        translations = list(translator.stream(sources, search, Cuts(translator.network.context_length)))
+        scores = score(translations, references)
+        metrics |= scores.metrics(beams)
+        columns["translation" if beams == 1 else f"translation_beam{beams}"] = translations
+    cut = data.cuts(split).num_cut
+    size = {"rows": len(rows), "cut": cut, "beam_size": beam_size, "length_penalty": length_penalty}
+    folder = results_folder(translator, data.source, split, options)
+    write_metrics(folder, translator, data.source, split, size, metrics, options)
+    rows_of_csv = zip(*columns.values(), strict=True)
+    write_rows(folder / "translations.csv", [dict(zip(columns, values, strict=True)) for values in rows_of_csv])
+    print_results(folder, translator, data.source, split, metrics, "All translations")
+    say(scores.signatures)
+    return folder
+
+
+def open_data(translator: LoadedTranslator, options: EvaluateOptions) -> PairData:
+    """The run's pairs, or others, in the vocabularies of the run. Raises UserError for other pairs unasked."""
+    changed = vars(changed_options(translator.config["data"], PairOptions, options.data, options.log_dir))
+    data = PairData(**changed)
+    data.reader = translator.tokenizers
+    data.only_split = "train" if options.data.path is None else "test"
+    refuse_other_data(translator, data.source, options.data)
+    data.setup("test")
+    return data
+
+
+def measure(translator: LoadedTranslator, data: PairData, split: str) -> dict[str, float]:
+    """Loss, perplexity and accuracy of the real targets, given what really stands before each."""
+
+    def logits_of(batch: PairBatch) -> Tensor:
+        logits: Tensor = translator.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
+        return logits
+
+    return measure_tokens(data.evaluation_loader(data.rows(split)), logits_of, [Perplexity(), TokenAccuracy()])

@@ -1,0 +1,59 @@
+"""What figures ask of a translator."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from firstlight.data.pairs import IGNORED, PairData
+from firstlight.kinds.attention import Attention, collect
+from firstlight.kinds.evaluation import EvaluateOptions
+from firstlight.kinds.exploration import MOST_ROWS, SPLIT, Exploration, first_drawable
+from firstlight.kinds.tokens import DrawnTokens, drawn_words
+from firstlight.kinds.translator import evaluation
+from firstlight.kinds.translator.insight import shortened
+from firstlight.kinds.translator.loaded import LoadedTranslator
+from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END
+
+
+class TranslatorExploration(Exploration):
+    """A translator and its pairs of sentences."""
+
+    run: LoadedTranslator
+    data_type = PairData
+    choice_note = "the sentence is one of the validation split"
+    attention_title = "Attention while it translates"
+
+    def open_data(self) -> PairData:
+        return evaluation.open_data(self.run, EvaluateOptions("", data=self.changes, log_dir=self.log_dir))
+
+    def some_text(self, data: PairData) -> str:
+        rows = data.rows(SPLIT)
+        return data.texts(rows[[first_drawable(data.encoded.source.lengths[rows])]])[0][0]
+
+    def made_up_text(self) -> tuple[str, str]:
+        return "A man rides a bike.", "the text is made up"
+
+    @staticmethod
+    def attention(run: LoadedTranslator, text: str) -> Attention:  # type: ignore[override]
+        text, notes = shortened(run, text)
+        written = run.write(text, beam_size=1)
+        source = torch.from_numpy(run.read([text])[0].astype(np.int64))[None]  # (1, sources)
+        target = torch.tensor([[BEGIN_ID, *written]])
+        sources = run.tokenizers.source.readable(source[0].tolist())
+        targets = [BEGIN, *run.tokenizers.target.readable(written)]
+        return Attention(collect(run.network, (source, target), sources, targets, [*targets[1:], END]), notes)
+
+    def loss(self, data: PairData) -> Tensor:
+        part = data.table(data.lookup()[data.rows(SPLIT)[:MOST_ROWS]])
+        logits = self.run.network(part.source_ids, part.token_ids, part.source_mask, part.target_mask)
+        return F.cross_entropy(logits.flatten(0, 1), part.targets.flatten(), ignore_index=IGNORED)
+
+    def tokens(self) -> DrawnTokens:
+        target = self.run.tokenizers.target
+        words = target.words[: self.run.network.embedding.num_embeddings]
+        return drawn_words(words, lambda token_id: target.readable([token_id])[0] or words[token_id])
+
+    @property
+    def vocab_size(self) -> int:
+        return self.run.tokenizers.target.vocab_size

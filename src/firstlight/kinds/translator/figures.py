@@ -1,0 +1,20 @@
+"""Figures of what a translator looks at."""
+
+from firstlight.figures import (
+    plot_attention_heads,
+)
+from firstlight.kinds.drawn import Drawn
+from firstlight.kinds.subject import Subject
+
+
+def cross_attention(subject: Subject) -> Drawn:
+    """All heads of the decoder's last block."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    part = [part for part in found.maps if "cross" in part.name][-1]
+    title = part.name.capitalize()
+    figure = plot_attention_heads(part.weights, part.queries, part.keys, title)
+    for axes in figure.axes[: len(part.weights)]:
+        axes.set_xlabel("token of the source")
+        axes.set_ylabel("token that is written")
+    return Drawn(figure, [*notes, *found.notes])

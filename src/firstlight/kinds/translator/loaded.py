@@ -1,0 +1,182 @@
+"""A trained translator of sentences, without its data set."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from firstlight.data.batches import EvaluationBatches
+from firstlight.data.cuts import Cuts
+from firstlight.data.pairs import look_up
+from firstlight.data.sentence_pairs import PairTokenizers
+from firstlight.decoding.beam import Search, Translation, translate
+from firstlight.errors import UserError
+from firstlight.kinds.chunks import TEXTS_AT_ONCE, chunks
+from firstlight.kinds.loaded import LoadedRun, OfAllRuns
+from firstlight.networks.encoder_decoder import EncoderDecoder
+from firstlight.networks.weights import attention_weights
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END, END_ID
+
+SENTENCES_AT_ONCE = 64
+
+
+class CrossAttention(NamedTuple):
+    """The attention of the decoder to the source sentence.
+
+    weights: (layers, heads, written, sources), each row summing to 1; source, written: the tokens as text; the last
+    one written is the end mark.
+    """
+
+    weights: Tensor
+    source: list[str]
+    written: list[str]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadedTranslator(LoadedRun):
+    """A trained translator: translates sentences.
+
+    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(source_ids, token_ids)` takes (batch, sources) and (batch, targets) ids and returns logits (batch, targets,
+    vocabulary).
+
+    Attributes:
+        tokenizers: what turns sentences into ids: `tokenizers.source` and `tokenizers.target`.
+
+    >>> run = firstlight.load("latest")
+    >>> run.translate("A man rides a bike.")
+    """
+
+    kind: ClassVar[str] = "translator"
+
+    network: EncoderDecoder
+    tokenizers: PairTokenizers
+
+    def _facts(self) -> dict[str, str]:
+        source, target = self.config["data"]["source_column"], self.config["data"]["target_column"]
+        return {"languages": f"{source} to {target}, context length {self.network.context_length}"}
+
+    def translate(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> str:
+        """Return the translation of one sentence; an empty sentence gives an empty one.
+
+        beam_size: the number of translations that the search keeps; 1 is greedy. length_penalty: the alpha of Wu et al.
+        (2016); 0 prefers short translations. A sentence that is longer than the context is cut, with a warning. Raises
+        TypeError for anything but a string.
+
+        >>> run.translate("A man rides a bike.", beam_size=4)
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"translate takes one sentence, not a {type(text).__name__}; translate_many takes many")
+        (translation,) = self.translate_many([text], beam_size=beam_size, length_penalty=length_penalty)
+        return translation
+
+    def translate_many(self, texts: Iterable[str], *, beam_size: int = 4, length_penalty: float = 1.0) -> Iterator[str]:
+        """Yield the translation of each of many sentences, in their order; a few thousand are read at a time.
+
+        beam_size, length_penalty: as in `translate`. Sentences that are longer than the context are cut. A warning at
+        the end says how many.
+
+        >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
+        """
+        cuts = Cuts(self.network.context_length)
+        yield from self.stream(texts, self.search(beam_size, length_penalty), cuts)
+        cuts.warn()
+
+    def stream(self, texts: Iterable[str], search: Search, cuts: Cuts) -> Iterator[str]:
+        """Yield the translations as `translate_many` does, and count the sentences that are cut instead of warning.
+
+        >>> from firstlight.data.cuts import Cuts
+        >>> list(run.stream(["A man rides a bike."], run.search(4, 1.0), Cuts(run.network.context_length)))
+        """
+        for chunk in chunks(texts, TEXTS_AT_ONCE):
+            yield from self._translate(self.read(chunk, cuts), search)
+
+    @property
+    def length_penalty(self) -> float:
+        """The length penalty of the evaluations during the training.
+
+        >>> run.length_penalty
+        """
+        node: Any = self.config
+        for key in ("callbacks", "translations", "length_penalty"):
+            node = node.get(key) if isinstance(node, dict) else None
+        return float(node) if isinstance(node, int | float) else 1.0
+
+    def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
+        """Return the ids of the translation of one sentence, without the marks of its beginning and end.
+
+        A sentence that is longer than the context is cut, with a warning. Raises UserError for one that is empty.
+
+        >>> run.write("A man rides a bike.")
+        """
+        cuts = Cuts(self.network.context_length)
+        ids = self.read([text], cuts)
+        cuts.warn()
+        if not ids.lengths[0]:
+            raise UserError("the sentence is empty; write one")
+        return self._search(ids, np.array([0]), self.search(beam_size, length_penalty))[0][0].token_ids
+
+    def search(self, beam_size: int, length_penalty: float) -> Search:
+        """Return the settings of the beam search. Raises UserError for a value that is out of range.
+
+        >>> run.search(beam_size=4, length_penalty=1.0).beam_size
+        """
+        try:
+            return Search(BEGIN_ID, END_ID, beam_size, length_penalty, tuple(self.tokenizers.target.unwritten))
+        except ValueError as error:
+            raise UserError(str(error)) from error
+
+    def read(self, texts: list[str], cuts: Cuts | None = None) -> RaggedIds:
+        """Return the ids of some sentences, cut to the context. cuts: counts the sentences that are longer.
+
+        >>> run.read(["A man rides a bike."])[0]
+        """
+        ids = self.tokenizers.source.encode_batch(texts)
+        if cuts is not None:
+            cuts.count(ids.lengths)
+        return ids.cut(self.network.context_length)
+
+    def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
+        """Return the attention of the decoder to the source sentence, for each token of a translation.
+
+        written: the ids of the translation, as `write` returns them; by default those of the greedy one. A sentence
+        that is longer than the context is cut. Raises UserError for one that is empty.
+
+        >>> run.cross_attention("A man rides a bike.").weights.shape
+        """
+        written = self.write(text, beam_size=1) if written is None else written
+        source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
+        with torch.inference_mode(), attention_weights(self.network) as weights:
+            self.network(source, torch.tensor([[BEGIN_ID, *written]]))
+        layers = [weight[0] for name, weight in weights.items() if ".cross_attention." in name]
+        return CrossAttention(
+            torch.stack(layers),
+            self.tokenizers.source.readable(source[0].tolist()),
+            [*self.tokenizers.target.readable(written), END],
+        )
+
+    def _translate(self, ids: RaggedIds, search: Search) -> list[str]:
+        """The translations of some sentences, those of like length together; of an empty one, nothing."""
+        texts = [""] * len(ids)
+        rows = np.flatnonzero(ids.lengths)
+        for batch in EvaluationBatches(rows, SENTENCES_AT_ONCE, lengths=ids.lengths[rows]):
+            for row, translations in zip(batch.tolist(), self._search(ids, batch, search), strict=True):
+                texts[row] = self.tokenizers.target.decode(translations[0].token_ids)
+        return texts
+
+    def _search(self, ids: RaggedIds, rows: np.ndarray, search: Search) -> list[list[Translation]]:
+        flat, starts, lengths = (torch.from_numpy(array) for array in (ids.ids, ids.offsets[:-1], ids.lengths))
+        source_ids, mask = look_up(flat, starts, lengths, torch.from_numpy(rows), int(ids.lengths[rows].max()))
+        try:
+            return translate(self.network, source_ids, mask, search)
+        except ValueError as error:
+            raise UserError(f"{self.folder.path}: {error}; train it again") from error
+
+
+def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedTranslator:  # noqa: ARG001
+    """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
+    return LoadedTranslator(*of_all, PairTokenizers(reader, tokenizer))

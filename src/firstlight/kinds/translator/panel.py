@@ -1,0 +1,52 @@
+"""A translator in the playground: a sentence, its translation, and what was looked at for each word."""
+
+from html import escape
+
+from firstlight.kinds.attention import AttentionMap
+from firstlight.kinds.panels import markup
+from firstlight.kinds.panels.inputs import Inputs, beginning_of
+from firstlight.kinds.panels.panel import Panel
+from firstlight.kinds.translator.insight import shortened
+from firstlight.kinds.translator.loaded import LoadedTranslator
+
+ENGLISH = (
+    "There is a lamp in the garden.",
+    "The new house is more famous than the old one.",
+    "She slept four minutes ago.",
+    "Two young men are playing in the park.",
+)
+WIDEST_BEAM = 10
+
+
+class TranslatorPanel(Panel):
+    """Answers a sentence with its translation and the cross-attention, as HTML."""
+
+    run: LoadedTranslator
+
+    def examples(self) -> tuple[str, ...]:
+        return ENGLISH if str(self.run.config["data"].get("source_column")).startswith("en") else ()
+
+    def answer(self, asked: Inputs) -> str:
+        """asked: text; beam_size; map and head, of attention."""
+        text, notes = beginning_of(asked.text("text"))
+        if not text.strip():
+            return markup.notice("Type a sentence, and its translation follows.")
+        sentence, cut = shortened(self.run, text)
+        written = self.run.write(sentence, beam_size=asked.integer("beam_size", 1, WIDEST_BEAM, 4) or 1)
+        found = self.run.cross_attention(sentence, written)
+        maps = [
+            AttentionMap(f"decoder block {number}", weights.float().numpy(), found.written, found.source)
+            for number, weights in enumerate(found.weights, start=1)
+        ]
+        view = markup.View(maps, asked)
+        translation = self.run.tokenizers.target.decode(written)
+        weights = f'data-weights="{markup.encoded(view.weights)}" data-columns="{len(found.source)}"'
+        return (
+            f'<p class="verdict translation">{escape(translation) or "<i>It wrote nothing.</i>"}</p>'
+            f'<p class="legend"><span class="says">Hover a word to see which words it goes with.</span>'
+            f'<span class="looks"></span></p>'
+            f'<div class="attention" {weights}>'
+            f'<div class="text">{markup.tokens(found.source, "column")}</div>'
+            f'<div class="text written">{markup.tokens(found.written, "row")}</div></div>'
+            f"{view.choices()}{markup.notes(notes + cut)}"
+        )

@@ -1,0 +1,173 @@
+"""The playground's answers over HTTP: the page, what a run says of a text, and text as it is written."""
+
+import json
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from firstlight.errors import UserError
+from firstlight.kinds.kind import get
+from firstlight.kinds.loaded import LoadedRun
+from firstlight.kinds.panels import markup
+from firstlight.kinds.panels.inputs import BadInputError, Inputs
+from firstlight.kinds.panels.panel import Event, Panel
+from firstlight.kinds.registry import KINDS
+from firstlight.playground.page import page, read, stylesheet
+
+log = logging.getLogger(__name__)
+
+HOSTS = ["127.0.0.1", "localhost"]  # a page elsewhere that has its own name point here gets no answer
+MOST_BYTES = 2_000_000  # of a request
+BROKEN = "Something went wrong with this text; the terminal that the playground runs in says what."
+HEADERS = {  # the browser itself refuses whatever is not from here
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def panel_of(run: LoadedRun) -> Panel:
+    """What shows a run."""
+    panel: type[Panel] = get(KINDS[run.kind].panel)
+    return panel(run)
+
+
+class Playground:
+    """The application. `stopping` ends what is being written.
+
+    A run does one thing at a time, under its lock: one answer, or a twentieth of a second of writing.
+    """
+
+    def __init__(self, panels: Sequence[Panel]) -> None:
+        self.panels = panels
+        self.stopping = threading.Event()
+        self._locks = [threading.Lock() for _ in panels]
+        self.app: ASGIApp = Starlette(
+            routes=[
+                Route("/", self._fixed(page(panels), "text/html")),
+                Route("/page.css", self._fixed(stylesheet(), "text/css")),
+                Route("/page.js", self._fixed(read("page.js"), "text/javascript")),
+                Route("/runs/{number:int}/answer", self.answer, methods=["POST"]),
+                Route("/runs/{number:int}/write", self.write, methods=["POST"]),
+            ],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS), Middleware(_WithHeaders)],
+            exception_handlers={
+                BadInputError: _bad_input,
+                UserError: _refused,
+                ClientDisconnect: _gone,
+                Exception: _broken,
+            },
+        )
+
+    async def answer(self, request: Request) -> Response:
+        """What a classifier or translator says of a text, as HTML."""
+        number, panel = self._panel(request)
+        if panel.streams:
+            raise HTTPException(404)
+        asked = await _inputs(request)
+
+        def locked() -> str:
+            with self._locks[number]:
+                return panel.answer(asked)
+
+        return HTMLResponse(await run_in_threadpool(locked))
+
+    async def write(self, request: Request) -> Response:
+        """What a generator writes, one JSON object a line, as it is written."""
+        number, panel = self._panel(request)
+        if not panel.streams:
+            raise HTTPException(404)
+        asked = await _inputs(request)
+        events = panel.write(asked)
+        lines = (json.dumps(event) + "\n" for event in self._in_turn(events, number))
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    def _in_turn(self, events: Iterator[Event], number: int) -> Iterator[Event]:
+        """Each event is computed under the lock of its run; a mistake is the last of them."""
+        while not self.stopping.is_set():
+            try:
+                with self._locks[number]:
+                    event = next(events, None)
+            except UserError as error:
+                event, events = {"error": str(error)}, iter(())
+            except Exception:
+                log.exception("what was being written broke off")
+                event, events = {"error": BROKEN}, iter(())
+            if event is None:
+                return
+            yield event
+
+    def _panel(self, request: Request) -> tuple[int, Panel]:
+        number = request.path_params["number"]
+        if number >= len(self.panels):
+            raise HTTPException(404)
+        return number, self.panels[number]
+
+    def _fixed(self, text: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(_: Request) -> Response:
+            return Response(text, media_type=media_type)
+
+        return respond
+
+
+async def _inputs(request: Request) -> Inputs:
+    """The fields of a request. Other sites cannot send JSON here without asking first, which nobody answers."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise BadInputError("a request is application/json")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise BadInputError(f"a request has at most {MOST_BYTES:,} bytes")
+    try:
+        values: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadInputError("the request is no JSON") from None
+    return Inputs(values)
+
+
+async def _bad_input(_: Request, error: Exception) -> Response:
+    return HTMLResponse(markup.notice(str(error)), status_code=400)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    """What a run says of a text that it cannot read is an answer too."""
+    return HTMLResponse(markup.notice(str(error)))
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """To whoever has left before the end of the request; nobody reads it."""
+    return Response(status_code=400)
+
+
+async def _broken(_: Request, __: Exception) -> Response:
+    return HTMLResponse(markup.notice(BROKEN), status_code=500)
+
+
+class _WithHeaders:
+    """Adds HEADERS to every response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                more = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)

@@ -1,0 +1,189 @@
+"""The one place where the parts of a run are wired together."""
+
+import logging
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.utils import instantiate
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.accelerators import CUDAAccelerator
+from lightning.pytorch.callbacks import Checkpoint, ProgressBar
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.profilers import PassThroughProfiler
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from firstlight.callbacks.reseed import ReseedEveryStep
+from firstlight.callbacks.stop_signals import StopAtStepEnd
+from firstlight.data.options import SourceKind
+from firstlight.data.table_data import TableData
+from firstlight.errors import UserError, arguments_of
+from firstlight.kinds.kind import get
+from firstlight.kinds.registry import kind_of_config
+from firstlight.lit.checkpoint_io import AtomicCheckpointIO
+from firstlight.lit.training import Training, card_of, network_for
+from firstlight.lit.training_loss import TrainingLoss
+from firstlight.runs import weights_and_biases
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.history import HistoryLogger
+from firstlight.runs.identity import plain
+from firstlight.training.word_vectors import set_vectors
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Parts:
+    """What a run is made of."""
+
+    data: TableData
+    module: LightningModule
+    trainer: Trainer
+    history: HistoryLogger
+
+
+def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[str, Any] | None = None) -> Parts:
+    """Prepare the data, then build everything that depends on it.
+
+    resumed_card: of the checkpoint from which a run goes on; None for a run that begins. Raises UserError if the data
+    has changed since then, before a logger writes anything.
+
+    Also sets the global options of torch: the number of threads, and on a GPU the precision of matrix products.
+    """
+    quieten()
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    data: TableData = instantiate(config.data, _convert_="object")
+    data.prepare_data()
+    data.setup("fit")
+    if resumed_card is not None:
+        refuse_other_data(data, resumed_card["data_fingerprint"])
+    torch.manual_seed(config.seed)
+    network = network_for(OmegaConf.to_object(config.model), data)
+    vectors: Any = OmegaConf.to_object(config.vectors)
+    set_vectors(vectors, network, data, is_resumed=resumed_card is not None)
+    if config.compile:  # in place: its weights keep their names
+        network.compile(dynamic=kind_of_config(config).has_any_length, mode=config.compile_mode)
+    module = build_module(config, network, data)
+    history = HistoryLogger(folder.history_file)
+    loggers = [history, *build_loggers(config, data, task)]
+    run_card = card(config, data, task)
+    if isinstance(module, Training):
+        module.card = run_card
+    trainer = build_trainer(config, build_callbacks(config), loggers, run_card)
+    if isinstance(trainer.accelerator, CUDAAccelerator):
+        torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
+    return Parts(data, module, trainer, history)
+
+
+def refuse_other_data(data: TableData, trained_on: str) -> None:
+    """Raise UserError if the data is not that with the fingerprint trained_on."""
+    if trained_on != data.source.fingerprint:
+        raise UserError(
+            f"{data.source.where} is not the data that the run was trained on, or has changed since the run began "
+            f"(fingerprint {data.source.fingerprint}, then {trained_on}); name or restore that data, or start a new run"
+        )
+
+
+def build_module(config: DictConfig, network: nn.Module, data: TableData) -> LightningModule:
+    """The LightningModule that config.module names, around the network."""
+    with arguments_of("module"):
+        return instantiate(config.module)(
+            network=network,
+            optimizer=instantiate(config.optimizer, **optimizer_changes(config), _convert_="all"),
+            schedule=instantiate(config.schedule, _convert_="all"),
+            **data.module_options(),
+        )
+
+
+def optimizer_changes(config: DictConfig) -> dict[str, Any]:
+    """No fused steps where gradients are clipped in mixed precision: Lightning scales them back between the two."""
+    is_mixed = str(config.trainer.get("precision")).endswith("-mixed")
+    if is_mixed and config.trainer.get("gradient_clip_val") and config.optimizer.get("fused"):
+        log.info("optimizer.fused=false, since gradients are clipped in mixed precision")
+        return {"fused": False}
+    return {}
+
+
+def build_callbacks(config: DictConfig) -> list[Callback]:
+    """What every run needs, the metrics by which runs are compared among it, and what config.callbacks names."""
+    chosen: list[Callback] = [instantiate(node) for node in (config.callbacks or {}).values() if node]
+    for needed in map(get, kind_of_config(config).metric_callbacks):
+        if not any(isinstance(callback, needed) for callback in chosen):
+            chosen.insert(0, needed())
+    return [ReseedEveryStep(config.seed), TrainingLoss(), *chosen, StopAtStepEnd()]
+
+
+def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:
+    """The loggers that config.logger names, told the whole resolved config and what it is composed of."""
+    loggers = []
+    is_sample = data.source.kind is SourceKind.sample
+    for name, node in (config.logger or {}).items():
+        if node:
+            is_wandb = name == "wandb"
+            options = weights_and_biases.logger_options(config, node, task, is_sample=is_sample) if is_wandb else {}
+            if is_wandb:
+                options |= weights_and_biases.identity(config, node)
+            loggers.append(instantiate(node, **options, _convert_="all"))
+    told = hyperparameters(config, data, task)
+    for logger in loggers:
+        logger.log_hyperparams(told)
+    return loggers
+
+
+def hyperparameters(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
+    """The resolved config, and by name what it is composed of: the columns by which runs are compared."""
+    choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
+    return {
+        **plain(config),
+        "task": task,
+        "model_name": choices.get("model"),  # `model` itself is its sizes
+        "experiment": choices.get("experiment"),
+        "network": kind_of_config(config).name,
+        "data_source": data.source.kind.value,
+    }
+
+
+def build_trainer(
+    config: DictConfig, callbacks: list[Callback], loggers: list[Logger], run_card: dict[str, Any]
+) -> Trainer:
+    """Lightning's Trainer, with checkpoints that are written whole."""
+    unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
+    return instantiate(
+        config.trainer,
+        **unprofiled,
+        callbacks=callbacks,
+        logger=loggers,
+        plugins=[AtomicCheckpointIO(run_card)],
+        enable_checkpointing=any(isinstance(callback, Checkpoint) for callback in callbacks),
+        enable_progress_bar=any(isinstance(callback, ProgressBar) for callback in callbacks),
+        _convert_="all",
+    )
+
+
+class NoProfiler(PassThroughProfiler):
+    """Where nothing is profiled, nothing is entered or left either: Lightning asks a hundred times in each step."""
+
+    _nothing = nullcontext()
+
+    def profile(self, action_name: str) -> Any:  # noqa: ARG002
+        return self._nothing
+
+
+def card(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
+    """What a checkpoint holds besides weights: plain types, enough to read the run without its data."""
+    return {**card_of(data, kind_of_config(config).name, plain(config)), "task": task}
+
+
+def quieten() -> None:
+    """Keep Lightning's advice about hardware and workers, which does not apply here, off the terminal."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated.*")
+    warnings.filterwarnings("ignore", message="Experiment logs directory .* exists")  # runs/history.py writes it again
+    warnings.filterwarnings("ignore", message=".*is smaller than the logging interval.*")

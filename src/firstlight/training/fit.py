@@ -1,0 +1,251 @@
+"""One training run, from a checked config to a folder that every other command can use."""
+
+import csv
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.utilities import rank_zero_only
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from omegaconf import DictConfig, OmegaConf
+
+from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.throughput import Throughput
+from firstlight.data.table_data import TableData
+from firstlight.errors import Interrupted, RunError, UserError
+from firstlight.kinds.registry import kind_of_config
+from firstlight.lit.cards import refuse_other_state
+from firstlight.lit.checkpoint import read_checkpoint
+from firstlight.networks.size import num_parameters
+from firstlight.runs import weights_and_biases
+from firstlight.runs.folder import RunFolder, write_atomically
+from firstlight.runs.identity import refuse_other_config
+from firstlight.runs.record import finish, record_of_start
+from firstlight.training import terminal
+from firstlight.training.build import Parts, build
+from firstlight.training.flops import training_flops
+from firstlight.training.initialize import initialize_from
+from firstlight.training.newest_checkpoint import Found, newest_checkpoint
+from firstlight.training.signals import signal_behind, sigterm_raises
+
+log = logging.getLogger(__name__)
+
+
+def train(config: DictConfig, started_at: float) -> float | None:
+    """Train, validate and test as the config says; returns the optimized metric of the best checkpoint.
+
+    started_at: when the run began, by time.perf_counter.
+    """
+    folder = RunFolder(Path(config.paths.output_dir))
+    if not is_rank_zero():
+        record = record_of_start(config, folder)
+        parts, start = prepare(config, folder)
+        return _train(config, folder, record, parts, start, started_at)
+    with folder.locked(), sigterm_raises():
+        is_resumed = bool(config.resume) and folder.is_run()
+        record = record_of_start(config, folder)
+        if not is_resumed:
+            folder.write(record)
+        try:
+            parts, start = prepare(config, folder)
+            is_resumed = False  # all checks are passed: from here on the folder tells of this run
+            folder.remove_leftovers()
+            if start is not None and start.path != folder.last_checkpoint:
+                folder.last_checkpoint.unlink(missing_ok=True)  # a damaged one must not become the previous one
+            terminal.save_config(config, folder)
+            metric = _train(config, folder, record, parts, start, started_at)
+        except BaseException as error:
+            if is_resumed:  # the run in the folder is as it was
+                weights_and_biases.finish(record | {"status": "failed"})
+                raise
+            if number := signal_behind(error):
+                finish(folder, record, "interrupted")
+                log.info("Interrupted. To go on: %s", terminal.resume_command(folder))
+                raise Interrupted(number) from error
+            finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
+            raise
+        finish(folder, record, "finished")
+        terminal.report(folder, record, kind_of_config(config))
+        return metric
+
+
+def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, Found | None]:
+    """Build everything. Returns also the checkpoint from which a run goes on, None for a run that begins.
+
+    A run that goes on must have the network and data that it began with. Raises UserError.
+    """
+    if HydraConfig.get().mode is RunMode.RUN:
+        terminal.print_config(config)
+    keeps_checkpoints = bool((config.callbacks or {}).get("checkpoint"))
+    start = newest_checkpoint(folder, keeps_checkpoints=keeps_checkpoints) if config.resume else None
+    if start is not None:
+        refuse_other_config(config, start.card["config"])
+    parts = build(config, folder, HydraConfig.get().runtime.choices["task"], start.card if start else None)
+    if start is not None:
+        refuse_other_state(start.content, parts.module, start.path)
+    elif config.init_from:
+        initialize_from(config.init_from, Path(config.paths.log_dir), parts.module, parts.data)
+    return parts, start
+
+
+def _train(
+    config: DictConfig,
+    folder: RunFolder,
+    record: dict[str, Any],
+    parts: Parts,
+    start: Found | None,
+    started_at: float,
+) -> float | None:
+    seconds_before = parts.history.start(start.step if start else 0, parts.trainer.loggers)
+    record["data"] = parts.data.describe()
+    record["threads"] = torch.get_num_threads()
+    record["parameters"] = num_parameters(parts.module, trained_only=True)
+    record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)
+    if is_rank_zero():
+        folder.write(record)
+        write_lists(folder, parts.data)
+    fit_started_at = time.perf_counter()
+    try:
+        if config.train:
+            parts.trainer.fit(parts.module, datamodule=parts.data, ckpt_path=start.path if start else None)
+            end_of_fit(parts.trainer, start)
+    except MisconfigurationException as error:
+        raise UserError(f"trainer: {error}") from error
+    except ValueError as error:
+        if "`val_check_interval`" not in str(error):  # more than an epoch has batches
+            raise
+        raise UserError(f"trainer.val_check_interval={config.trainer.val_check_interval}: {error}") from error
+    finally:
+        record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
+        record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
+        record |= work_done(config, parts)
+        if throughput := throughput_of(parts.trainer):
+            record["seconds"]["fit_processor"] = round(throughput.processor_seconds, 2)
+    if config.train and not record["steps"]:
+        raise RunError("no step was trained; raise trainer.max_time or trainer.limit_train_batches")
+    evaluate_best(config, parts, record)
+    if is_rank_zero():
+        weights_and_biases.keep_best(config, record)
+    return record["metrics"].get(config.optimized_metric)
+
+
+def write_lists(folder: RunFolder, data: TableData) -> None:
+    """The vocabulary for people, and for tokenizer.word_list; and what a generator may have learned by heart."""
+    words = (word.replace("\n", "\\n") for word in data.tokenizer.words)
+    write_atomically(folder.vocabulary_file, "\n".join(words) + "\n")
+    if known := data.known_documents():
+        write_atomically(folder.known_documents_file, "\n".join(known) + "\n")
+
+
+def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> None:
+    """Measure the best checkpoint on validation, and where it is wanted once on test; into record."""
+    trainer = parts.trainer
+    best = best_checkpoint(trainer)
+    record["checkpoint"] = str(terminal.as_typed(best)) if best else None
+    started_at = time.perf_counter()
+    with without_loggers(trainer):  # the loggers have this validation already, at its own step
+        trainer.validate(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
+    record["metrics"] |= numbers(trainer)
+    if config.test:
+        if not parts.data.has_split("test"):
+            log.info("%s has no test split; nothing is reported on test", parts.data.source.where)
+        else:
+            trainer.test(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
+            record["metrics"] |= numbers(trainer)
+    record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
+
+
+def is_rank_zero() -> bool:
+    """Whether this process is the one that writes."""
+    return getattr(rank_zero_only, "rank", 0) == 0
+
+
+def best_checkpoint(trainer: Trainer) -> Path | None:
+    """best.ckpt, or last.ckpt of a run without validation, or None where nothing was saved."""
+    for callback in trainer.checkpoint_callbacks:
+        if isinstance(callback, BestAndLast):
+            paths = (Path(callback.best_model_path), Path(callback.last_model_path))
+            return next((path for path in paths if path.is_file()), None)
+    return None
+
+
+def numbers(trainer: Trainer) -> dict[str, float]:
+    """The metrics of the evaluation that just ended."""
+    return {name: float(value) for name, value in trainer.callback_metrics.items()}
+
+
+def recover_counts(trainer: Trainer) -> int:
+    """The steps of a fit that forked or spawned processes have done, whose counts are in its last checkpoint alone."""
+    last = next(
+        (Path(each.last_model_path) for each in trainer.checkpoint_callbacks if isinstance(each, BestAndLast)), None
+    )
+    if last is None or not last.is_file():
+        return 0
+    checkpoint = read_checkpoint(last)
+    throughput = throughput_of(trainer)
+    if throughput is not None and throughput.state_key in checkpoint["callbacks"]:
+        throughput.load_state_dict(checkpoint["callbacks"][throughput.state_key])
+    recover_columns(trainer)
+    steps = int(checkpoint["global_step"])
+    trainer.fit_loop.epoch_loop._batches_that_stepped = steps  # at which the test is logged
+    return steps
+
+
+def end_of_fit(trainer: Trainer, start: Found | None) -> None:
+    """Count the last step and the last epoch as done, also where a resumed run had no step left.
+
+    Lightning skips the fit then and keeps the counts of the checkpoint, which was written within the step. The test is
+    logged at these counts.
+    """
+    if start is not None and trainer.global_step == start.step:
+        epochs = trainer.fit_loop.epoch_progress.current
+        epochs.completed = max(epochs.completed, start.epochs_begun)
+        trainer.fit_loop.epoch_loop._batches_that_stepped = start.step
+
+
+def recover_columns(trainer: Trainer) -> None:
+    """Tell Lightning's CSV loggers the columns that those processes have written: it adds to none that it forgot."""
+    for logger in trainer.loggers:
+        if isinstance(logger, CSVLogger) and is_rank_zero():
+            file = Path(logger.experiment.metrics_file_path)
+            if file.is_file():
+                with file.open(encoding="utf-8", newline="") as lines:
+                    logger.experiment.metrics_keys = next(csv.reader(lines), [])
+
+
+def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
+    """How much was trained on and how fast, where the throughput callback has counted it."""
+    throughput = throughput_of(parts.trainer)
+    if throughput is None or not throughput.tokens_per_second:
+        return {}
+    network: Any = OmegaConf.to_object(config.model)
+    return {
+        "tokens": throughput.tokens,
+        "flops": training_flops(network, parts.data.network_sizes(), throughput.tokens),
+        "tokens_per_second": round(throughput.tokens_per_second, 1),
+    }
+
+
+def throughput_of(trainer: Trainer) -> Throughput | None:
+    """The callback that counts what was done, where the trainer has one."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    return next((callback for callback in callbacks if isinstance(callback, Throughput)), None)
+
+
+@contextmanager
+def without_loggers(trainer: Trainer) -> Iterator[None]:
+    """Let a trainer work without telling its loggers."""
+    loggers = trainer.loggers
+    trainer.loggers = []
+    try:
+        yield
+    finally:
+        trainer.loggers = loggers

@@ -1,0 +1,97 @@
+"""Which checkpoint a run goes on from: the last one, or if that is damaged or gone, the newest that is whole."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.utilities import rank_zero_only
+
+from firstlight.errors import UserError
+from firstlight.kinds.load import open_checkpoint
+from firstlight.lit.checkpoint import CARD, DamagedCheckpoint
+from firstlight.runs.folder import RunFolder, read_history
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A checkpoint to go on from: its file and its content."""
+
+    path: Path
+    content: dict[str, Any]
+
+    @property
+    def step(self) -> int:
+        """The number of steps that it has seen."""
+        return int(self.content["global_step"])
+
+    @property
+    def epochs_begun(self) -> int:
+        """The number of epochs that have begun, the one that it was written in included."""
+        return int(self.content["loops"]["fit_loop"]["epoch_progress"]["current"]["ready"])
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """What it holds besides weights."""
+        return self.content[CARD]
+
+
+def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | None:
+    """Return the checkpoint to go on from; None if the run ended before it wrote one. Says so if it is not the last.
+
+    keeps_checkpoints: whether the run has a callback that writes them.
+
+    Raises UserError if no checkpoint is whole although the run had one, and for one that this version cannot read.
+    """
+    others: list[Found] = []
+    problems: list[str] = []
+    for path in (folder.last_checkpoint, folder.previous_checkpoint, folder.best_checkpoint):
+        if not path.is_file():
+            problems.append(f"{path.name} is missing")
+            continue
+        try:
+            content = open_checkpoint(path)
+        except DamagedCheckpoint:
+            problems.append(f"{path.name} is damaged")
+            continue
+        found = Found(path, content)
+        if path == folder.last_checkpoint:
+            return found
+        try:
+            if _ends_a_step(content):
+                others.append(found)
+        except (KeyError, TypeError, ZeroDivisionError):
+            problems.append(f"{path.name} does not say where in an epoch it was written")
+    if others:
+        newest = max(others, key=lambda each: each.step)
+        _say("%s: %s; the run goes on from %s, which is of step %d", folder.path, problems[0], newest.path, newest.step)
+        return newest
+    if folder.checkpoints() or (keeps_checkpoints and _had_checkpoints(folder)):
+        raise UserError(
+            f"{folder.path} cannot be resumed, and its history is kept: {', '.join(problems)}; "
+            f"restore one of them from a copy, or start a new run without resume="
+        )
+    if folder.is_run():
+        _say("%s: the run ended before its first checkpoint, so it starts again at step 0", folder.path)
+    return None
+
+
+def _ends_a_step(checkpoint: dict[str, Any]) -> bool:
+    """Whether no gradients wait for more batches: best.ckpt may be of a validation in the middle of a step."""
+    progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+    per_step = checkpoint[CARD]["config"]["trainer"]["accumulate_grad_batches"]
+    return bool(progress["is_last_batch"]) or progress["current"]["ready"] % per_step == 0
+
+
+def _had_checkpoints(folder: RunFolder) -> bool:
+    """Whether the run had written a checkpoint. The first one comes at the first validation at the latest."""
+    if folder.last_checkpoint.parent.is_dir() and not folder.leftovers():
+        return True
+    history = read_history(folder.history_file)
+    validated = [line["step"] for line in history if any(key.startswith("val/") for key in line)]
+    return bool(validated) and any(line["step"] > min(validated) for line in history)
+
+
+_say = rank_zero_only(log.warning)

@@ -1,0 +1,128 @@
+"""Going on with a run in its own folder: Hydra is given the old command line, the new one, and the old folder."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import hydra
+from omegaconf import DictConfig
+
+from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_config
+from firstlight.runs import foreign
+from firstlight.runs.folder import RunFolder, refuse_links
+from firstlight.runs.identity import is_of_run, refuse_other_config
+from firstlight.runs.overrides import key_of, merged, options_and_overrides, quoted, value_of
+from firstlight.terminal_text import say
+
+log = logging.getLogger(__name__)
+
+UNFINISHED = ("running", "interrupted", "failed")
+WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
+QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
+SECONDS_TO_WAIT = 10  # for another process that ends, such as one that still writes its last checkpoint
+
+
+def rewrite_command_line(config_dir: Path, config_name: str) -> None:
+    """Where `resume=` is given, make sys.argv compose the old run again, in its folder; else leave it alone.
+
+    Raises UserError if there is nothing to resume. Ends the process, with a word, where the run is finished already.
+    """
+    options, typed = options_and_overrides(sys.argv[1:])
+    if is_further_process():  # it was given the command line of the first one
+        return
+    wish = value_of("resume", typed)
+    if wish is None or any(option in QUESTIONS for option in options):
+        return
+    if any(option in ("-m", "--multirun") for option in options):
+        raise UserError(f"resume={wish} goes on with one run, and -m starts several; leave one of them out")
+    if wish == "auto":
+        folder = _unfinished_run(typed, config_dir, config_name)
+        if folder is None:
+            say("resume=auto: there is no unfinished run of this configuration, so a new one starts")
+            return
+    else:
+        folder = RunFolder(Path(wish))
+        folder.read()
+    wait_until_free(folder)
+    if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
+        say(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
+        sys.exit(0)
+    refuse_links(folder.path)
+    old = saved_overrides(folder, typed)
+    new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
+    where = str(folder.path.absolute())
+    sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
+
+
+def wait_until_free(folder: RunFolder) -> None:
+    """Wait some seconds for another process that trains the run of a folder. Raises UserError if it does not end."""
+    if not folder.is_locked():
+        return
+    say(f"{folder.path}: another process is training this run; waiting up to {SECONDS_TO_WAIT} s for its end")
+    end = monotonic() + SECONDS_TO_WAIT
+    while folder.is_locked():
+        if monotonic() >= end:
+            raise UserError(f"{folder.path}: another process is training this run; wait for it, or stop it")
+        sleep(0.1)
+
+
+def is_further_process() -> bool:
+    """Whether another process of this run came first, started by Lightning, torchrun or Slurm."""
+    return any(os.environ.get(name, "0") != "0" for name in ("LOCAL_RANK", "SLURM_PROCID"))
+
+
+def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
+    """The command line that a run was started with, without what it may not choose: runs/foreign.py.
+
+    typed: the command line of now. Raises UserError where Hydra's record is missing, or names code that is not allowed.
+    """
+    try:
+        return foreign.kept_overrides(folder.overrides_file, typed)
+    except FileNotFoundError:
+        raise UserError(f"{folder.path} cannot be resumed: it has no .hydra/overrides.yaml") from None
+
+
+def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
+    """The folder that `resume=auto` means: hydra.run.dir where it is given, else the newest unfinished equal run."""
+    if given := value_of("hydra.run.dir", typed):
+        folder = RunFolder(Path(given))
+        return folder if folder.is_run() else None
+    with hydra.initialize_config_dir(str(config_dir), version_base="1.3"):
+        config = hydra.compose(config_name, overrides=typed)
+    for metrics_file in sorted(
+        Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
+    ):
+        folder = RunFolder(metrics_file.parent)
+        try:
+            record = folder.read()
+        except UserError as error:  # a foreign or damaged folder is no reason not to train
+            log.warning("resume=auto passes over %s", error)
+            continue
+        if record.get("status") in UNFINISHED and is_of_run(record, config):
+            return folder
+    return None
+
+
+def _folder_name(metrics_file: Path) -> str:
+    return metrics_file.parent.name  # begins with the time of the run's start
+
+
+def refuse_folder(config: DictConfig, path: Path) -> None:
+    """Raise UserError if another run lies where this one would write, or if the one to resume was made otherwise.
+
+    Before Hydra writes there: what is refused is left as it was. The first process of several asks for all of them.
+    """
+    if is_further_process():
+        return
+    folder = RunFolder(path)
+    if config.resume is None:
+        if folder.checkpoints():
+            raise UserError(f"{path} holds a run already; add resume=auto to go on with it, or move it")
+        return
+    if folder.is_locked():
+        raise UserError(f"{path}: another process is training this run; wait for it, or stop it")
+    if folder.config_file.is_file():
+        refuse_other_config(config, read_config(folder.config_file))
