@@ -1,7 +1,7 @@
 """What a trained generator writes, on the terminal as it is written."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -73,16 +73,7 @@ def main() -> None:
     generator: LoadedGenerator = load_for(
         "generate", options.run, checkpoint=options.checkpoint, log_dir=options.log_dir
     )
-    writing = Writing(
-        options.tokens,
-        options.temperature,
-        options.top_k,
-        options.top_p,
-        options.greedy,
-        options.seed,
-        options.window,
-        options.context_length,
-    )
+    writing = Writing(**{each.name: getattr(options, each.name) for each in fields(Writing)})
     prompt = generator.read(options.prompt, writing)
     notes = list(prompt.notes)
     if generator.data_source == "sample":

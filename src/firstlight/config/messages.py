@@ -8,14 +8,25 @@ from contextlib import contextmanager
 
 import hydra
 import yaml
-from hydra.errors import HydraException, InstantiationException
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    InstantiationException,
+    MissingConfigException,
+)
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError, reason
 from firstlight.runs.overrides import value_of
+
+COMPOSING = re.compile(r"In '(?P<group>\w+)/(?P<choice>[^']+)': ")
+NO_GROUP = re.compile(r"Could not override '([^']+)'\.\s+No match in the defaults list")
+FULL_KEY = re.compile(r"full_key: (\S+)")
+NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
+LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 
 
 @contextmanager
@@ -32,46 +43,67 @@ def explained() -> Iterator[None]:
 
 
 def explain(error: Exception) -> str:
-    """Hydra's or OmegaConf's error in one line: the key, the value and what there is instead."""
+    """Return Hydra's or OmegaConf's error in one line: the key, the value and what there is instead.
+
+    Their text is read only for what they have no field for.
+    """
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return str(error)
-    if isinstance(error, InstantiationException) and isinstance(error.__cause__, UserError):
-        return str(error.__cause__)
-    if isinstance(error, InstantiationException) and isinstance(error.__cause__, ValueError):
-        key = re.search(r"full_key: (\S+)", str(error))
-        return f"{key[1]}: {error.__cause__}" if key else str(error.__cause__)
-    message = f"{error}\n{error.__cause__ or ''}"
-    if located := re.search(r"Error (?:locating|loading) (?:target )?'([^']+)'", message):
-        return f"{_target_key(error)}={located[1]} cannot be imported: {reason(error)}"
-    if unknown := re.search(r"Could not override '([^']+)'\.\s+To append", message):
-        full_key = unknown[1]
-        return f"{full_key} is not a key of the configuration{did_you_mean(full_key, _known_keys())}"
-    if choice := re.search(r"Could not find '([^']+)'\s+Available options in '([^']+)':(.*)", message, re.DOTALL):
-        group, name = choice[2], choice[1].removeprefix(choice[2] + "/")
-        options = re.findall(r"^\t(\S+)$", choice[3], re.MULTILINE)
-        return f"{group}={name}: no such choice; there are {', '.join(options)}"
-    if missing := re.search(r"Could not find '([^']+)'", message):  # Hydra lists nothing inside a folder of a group
-        group, _, choice_path = missing[1].partition("/")
-        return f"{group}={choice_path}: no such choice; there are {', '.join(config_files.choices(group))}"
-    if misfit := re.search(r"In '(\w+)/([^']+)': ConfigKeyError.*Key '(\w+)' not in '", message, re.DOTALL):
-        missing_key = f"{misfit[1]}.{misfit[3]}"
-        if misfit[1] == "task" and misfit[3] == "task":
-            return f"conf/task/{misfit[2]}.yaml: the first line of a task must be `# @package _global_`; add it"
-        if misfit[1] != "model":
-            return f"{misfit[1]}={misfit[2]}: its file sets {misfit[3]}, which is not a key here; correct the file"
-        return f"{misfit[1]}={misfit[2]} is not for this task, whose network has no {missing_key}; choose another"
-    if group := re.search(r"Could not override '([^']+)'\.\s+No match in the defaults list", message):
-        return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
-    message = re.sub(r"Error merging override (\S+)", r"\1:", message)
-    message = re.sub(r"\s+(reference_type|object_type)=\S+", "", message)
-    message = re.sub(r"\s+full_key: \S*", "", message)
-    return " ".join(message.split())
+    behind = error.__cause__ or error.__context__
+    match error, behind:
+        case InstantiationException(), _:
+            return _not_instantiated(error)
+        case MissingConfigException(), _:
+            return _no_such_choice(error)
+        case ConfigCompositionException(), ConfigKeyError() if composing := COMPOSING.match(str(error)):
+            return _no_such_key_here(composing["group"], composing["choice"], str(behind.key))
+        case ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():
+            key = str(behind.full_key)
+            return f"{key} is not a key of the configuration{did_you_mean(key, _known_keys())}"
+        case ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
+            value = "null" if behind.value is None else behind.value
+            return f"{behind.full_key}={value}: {_sentence(behind)}"
+        case ConfigCompositionException(), _ if group := NO_GROUP.match(str(error)):
+            return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
+        case OmegaConfBaseException(), _:
+            return _sentence(error)
+    return " ".join(f"{error}\n{error.__cause__ or ''}".split())
 
 
-def _target_key(error: Exception) -> str:
-    """The full key of the `_target_` that Hydra's error is about."""
-    key = re.search(r"full_key: (\S+)", str(error))
-    return f"{key[1]}._target_" if key else "_target_"
+def _sentence(error: OmegaConfBaseException) -> str:
+    """What OmegaConf says, without the lines on where it happened."""
+    lines = str(error.msg or error).splitlines()
+    return " ".join(" ".join(line for line in lines if not LOCATION.match(line)).split())
+
+
+def _not_instantiated(error: InstantiationException) -> str:
+    """A class that cannot be imported, or that refuses its arguments."""
+    key = FULL_KEY.search(str(error))
+    cause = error.__cause__
+    if isinstance(cause, UserError):
+        return str(cause)
+    if isinstance(cause, ValueError):
+        return f"{key[1]}: {cause}" if key else str(cause)
+    if located := NOT_LOCATED.search(f"{error}\n{cause or ''}"):
+        target = f"{key[1]}._target_" if key else "_target_"
+        return f"{target}={located[1]} cannot be imported: {reason(error)}"
+    return " ".join(f"{error}\n{cause or ''}".split())
+
+
+def _no_such_choice(error: MissingConfigException) -> str:
+    """A file of a group that does not exist, with those that do."""
+    group, _, choice = str(error.missing_cfg_file).partition("/")
+    options = error.options or config_files.choices(group)  # Hydra lists nothing inside a folder of a group
+    return f"{group}={choice}: no such choice; there are {', '.join(options)}"
+
+
+def _no_such_key_here(group: str, choice: str, key: str) -> str:
+    """A file that sets a key which the rest of the configuration does not have."""
+    if group == "task" and key == "task":
+        return f"conf/task/{choice}.yaml: the first line of a task must be `# @package _global_`; add it"
+    if group != "model":
+        return f"{group}={choice}: its file sets {key}, which is not a key here; correct the file"
+    return f"{group}={choice} is not for this task, whose network has no {group}.{key}; choose another"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

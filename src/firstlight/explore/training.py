@@ -9,6 +9,7 @@ from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.loaded import LoadedRun
 from firstlight.kinds.subject import Subject
 from firstlight.runs.history import read_history
+from firstlight.runs.identity import flat
 
 UNITS = {
     "loss": "loss (nats)",
@@ -71,7 +72,7 @@ def history_of(run: LoadedRun) -> list[dict[str, Any]]:
 
 def names_of(first: LoadedRun, second: LoadedRun) -> tuple[list[str], list[str]]:
     """What to call two runs: by a key in which they differ, dropout before others, or else by their folders; a note."""
-    configs = [_flat(run.config) for run in (first, second)]
+    configs = [flat(run.config) for run in (first, second)]
     differing = [
         key
         for key in configs[0]
@@ -84,14 +85,6 @@ def names_of(first: LoadedRun, second: LoadedRun) -> tuple[list[str], list[str]]
     others = ", ".join(keys[:MOST_KEYS]) + (f" and {len(keys) - MOST_KEYS} more" if len(keys) > MOST_KEYS else "")
     notes = [f"the runs differ in {others}"] if len(keys) > 1 else []
     return [f"{shown}={config[shown]}" for config in configs], notes
-
-
-def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A nested config by dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
 
 
 def _metrics(subject: Subject, history: list[dict[str, Any]]) -> list[str]:

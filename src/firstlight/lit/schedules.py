@@ -9,6 +9,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from firstlight.data.batches import batches_per_epoch
 from firstlight.errors import UserError
+from firstlight.lit.lightning_internals import data_of_fit
 
 ScheduleFactory = Callable[[Optimizer, int], LRScheduler]
 
@@ -23,7 +24,7 @@ def total_steps(trainer: Trainer) -> int:
         if trainer.max_steps == -1:
             raise UserError("a schedule needs to know when the run ends: set trainer.max_steps or trainer.max_epochs")
         return trainer.max_steps
-    data = trainer.fit_loop._data_source.instance  # a data module, a module, or the loader that fit was given
+    data = data_of_fit(trainer)
     if not isinstance(data, LightningDataModule):
         return int(trainer.estimated_stepping_batches)
     loader = data.train_dataloader()

@@ -64,14 +64,14 @@ def _hash_of(container: dict[str, Any]) -> str:
 
 def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:
     """`key=value` of the trained configuration where it first differs from config; None if they are the same run."""
-    now, then = (_flat(_comparable(each, NOT_PART_OF_A_RUN)) for each in (plain(config), trained))
+    now, then = (flat(_comparable(each, NOT_PART_OF_A_RUN)) for each in (plain(config), trained))
     keys = (key for key in sorted(now.keys() | then.keys()) if now.get(key) != then.get(key))
     return next((f"{key}={then.get(key)}, where it is {now.get(key)} here" for key in keys), None)
 
 
 def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
     """Raise UserError if a run was trained with another network, other data or another optimizer than config names."""
-    now, then = (_flat(_fixed(each)) for each in (plain(config), trained))
+    now, then = (flat(_fixed(each)) for each in (plain(config), trained))
     for key in sorted(then):  # a key that it does not have came after the version that trained it
         if now.get(key) != then[key]:
             raise UserError(
@@ -113,8 +113,9 @@ def _comparable(
     return kept
 
 
-def _flat(container: Any, prefix: str = "") -> dict[str, Any]:
+def flat(container: Any, prefix: str = "") -> dict[str, Any]:
+    """Return a nested dict by dotted keys."""
     if not isinstance(container, dict):
         return {prefix: container}
-    children = (_flat(child, f"{prefix}.{name}" if prefix else str(name)) for name, child in container.items())
+    children = (flat(child, f"{prefix}.{name}" if prefix else str(name)) for name, child in container.items())
     return {key: value for child in children for key, value in child.items()}

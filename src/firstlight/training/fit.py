@@ -24,6 +24,7 @@ from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.kinds.registry import kind_of_config
 from firstlight.lit.cards import refuse_other_state
 from firstlight.lit.checkpoint import read_checkpoint
+from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.networks.size import num_parameters
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder, write_atomically
@@ -195,7 +196,7 @@ def recover_counts(trainer: Trainer) -> int:
         throughput.load_state_dict(checkpoint["callbacks"][throughput.state_key])
     recover_columns(trainer)
     steps = int(checkpoint["global_step"])
-    trainer.fit_loop.epoch_loop._batches_that_stepped = steps  # at which the test is logged
+    set_steps_done(trainer, steps)  # at which the test is logged
     return steps
 
 
@@ -208,7 +209,7 @@ def end_of_fit(trainer: Trainer, start: Found | None) -> None:
     if start is not None and trainer.global_step == start.step:
         epochs = trainer.fit_loop.epoch_progress.current
         epochs.completed = max(epochs.completed, start.epochs_begun)
-        trainer.fit_loop.epoch_loop._batches_that_stepped = start.step
+        set_steps_done(trainer, start.step)
 
 
 def recover_columns(trainer: Trainer) -> None:

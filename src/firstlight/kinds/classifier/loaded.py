@@ -98,8 +98,9 @@ class LoadedClassifier(LoadedRun):
         with torch.inference_mode():
             tables = (table(lookup[chosen]) for chosen in batches)
             logits = torch.cat([self.network(batch.token_ids, batch.padding_mask) for batch in tables])
-        place = np.argsort(np.concatenate(batches), kind="stable")  # back from length order, by row number
-        return logits[torch.from_numpy(place)][torch.from_numpy(np.argsort(np.argsort(rows, kind="stable")))]
+        read = np.concatenate(batches)  # the rows in the order of their lengths
+        sorter = np.argsort(read)
+        return logits[torch.from_numpy(sorter[np.searchsorted(read, rows, sorter=sorter)])]
 
     def batch(self, ids: RaggedIds, rows: NDArray[np.int64]) -> ReviewBatch:
         """Return some rows of encoded texts as the network reads them: cut as in training, padded to the longest.
