@@ -279,8 +279,7 @@ class ClassifierConfig(TransformerConfig):
         super().__post_init__()
         check_share("model.token_dropout", self.token_dropout)
         self._check_words()
-        if self.convolution is not None and (self.convolution < 1 or self.convolution % 2 == 0):
-            raise ValueError(f"model.convolution={self.convolution} must be odd, such as 3: a word and its neighbours")
+        check_convolution(self.convolution)
         if self.causal and self.convolution not in (None, 1):
             raise ValueError(
                 f"model.convolution={self.convolution} shows a token the next one, which model.causal=true forbids; "
@@ -412,6 +411,12 @@ def check_share(name: str, value: float) -> None:
     """Raise ValueError unless 0 <= value < 1."""
     if not 0 <= value < 1:
         raise ValueError(f"{name}={value} must be at least 0 and below 1")
+
+
+def check_convolution(width: int | None) -> None:
+    """Raise ValueError unless a convolution has as many tokens before its own as after it; None: there is none."""
+    if width is not None and (width < 1 or width % 2 == 0):
+        raise ValueError(f"model.convolution={width} must be odd, such as 3: a word and its neighbours")
 
 
 def _nearest_divisors(dim: int, num_heads: int) -> str:
