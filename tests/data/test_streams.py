@@ -136,7 +136,7 @@ def test_the_targets_are_the_tokens_that_follow(tmp_path, open_data):
         for batch in batches(data, loader):
             assert batch.token_ids.shape == batch.targets.shape
             assert torch.equal(batch.token_ids[:, 1:], batch.targets[:, :-1])
-            assert batch.num_tokens == batch.targets.numel()
+            assert batch.num_targets == batch.num_tokens == batch.targets.numel()
 
 
 @EVERY_KIND

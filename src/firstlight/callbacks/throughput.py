@@ -80,7 +80,7 @@ class Throughput(Callback):
         self._resumed_at = now
         batch = named_batch(batch)
         self.tokens += batch.num_tokens * trainer.world_size
-        self.examples += len(batch.targets) * trainer.world_size
+        self.examples += len(batch.token_ids) * trainer.world_size
         if is_logging_step(trainer, batch_idx):
             seconds, tokens, examples = self._logged
             elapsed = max(self.seconds - seconds, 1e-9)

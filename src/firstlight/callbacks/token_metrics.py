@@ -97,7 +97,7 @@ class Perplexity(TokenMetric):
         self.training = RunningMean()
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
-        ratio.update(outputs["token_losses"].sum(), batch.num_tokens)
+        ratio.update(outputs["token_losses"].sum(), batch.num_targets)
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"perplexity": value.exp()}
@@ -178,7 +178,7 @@ class TokenAccuracy(TokenMetric):
     """
 
     def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
-        ratio.update((outputs["predicted"] == batch.targets).sum(), batch.num_tokens)
+        ratio.update((outputs["predicted"] == batch.targets).sum(), batch.num_targets)
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
         return {"accuracy": value}
@@ -188,8 +188,8 @@ class TokenAccuracy(TokenMetric):
     ) -> None:
         if is_logging_step(trainer, batch_idx):
             batch = named_batch(batch)
-            hits = outputs["logits"].argmax(dim=2) == batch.targets
-            log_training(trainer, pl_module, {"train/accuracy": hits.sum() / batch.num_tokens})
+            hits = outputs["logits"].argmax(dim=-1) == batch.targets
+            log_training(trainer, pl_module, {"train/accuracy": hits.sum() / batch.num_targets})
 
 
 class LastPosition(TokenMetric):

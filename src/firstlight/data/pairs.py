@@ -50,6 +50,7 @@ class PairBatch(NamedTuple):
         target_mask: (batch, target length), bool. True where a target is real.
         rows: The row number of each pair in its data, (batch,), int.
         num_tokens: The number of real targets in the batch.
+        num_targets: The same.
 
     Example:
         >>> from firstlight.data import PairData
@@ -68,6 +69,10 @@ class PairBatch(NamedTuple):
     target_mask: Tensor
     rows: Tensor
     num_tokens: int
+
+    @property
+    def num_targets(self) -> int:
+        return self.num_tokens
 
 
 class Pairs(Dataset[PairRows]):

@@ -46,7 +46,8 @@ class TokenBatch(NamedTuple):
     Attributes:
         token_ids: Token ids, (batch, length), int.
         targets: The token that follows each of them, (batch, length), int.
-        num_tokens: The number of targets, batch · length.
+        num_tokens: The number of tokens, batch · length.
+        num_targets: The number of targets, which is the same.
 
     Example:
         >>> import torch
@@ -63,6 +64,10 @@ class TokenBatch(NamedTuple):
     @property
     def num_tokens(self) -> int:
         return self.targets.numel()
+
+    @property
+    def num_targets(self) -> int:
+        return self.num_tokens
 
 
 class PromptBatch(NamedTuple):
