@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from firstlight.figures import style
+from firstlight.figures.bars import draw_probabilities
 
 LONGEST_PROMPT = 40
 
@@ -37,34 +37,13 @@ def plot_next_tokens(
         >>> [text.get_text() for text in figure.axes[0].texts]
         ['75.0%', '12.5%', '12.5%']
     """
-    probabilities = np.asarray(probabilities, dtype=np.float64)
-    if probabilities.shape != (len(tokens),) or not len(tokens):
-        raise ValueError(f"there are {len(tokens)} tokens and probabilities of shape {probabilities.shape}")
-    rest = max(1 - float(probabilities.sum()), 0.0)
-    names = [style.shorten(token) if token.strip() else token for token in tokens] + ["all others"]
-    values = np.append(probabilities, rest)
-    figure = style.new_figure(height=1.5 + 0.3 * len(values))
+    figure = style.new_figure(height=1.8 + 0.3 * len(tokens))
     ending = prompt if len(prompt) <= LONGEST_PROMPT else style.ELLIPSIS + prompt[-LONGEST_PROMPT:]
     ending = ending.replace("\n", "⏎")
     style.heading(figure, title or (f"What comes after “{ending}”" if prompt else "How a text begins"))
     axes = figure.subplots()
     style.label_axes(axes, "probability of the next token", "next token")
-    rows = np.arange(len(values))
-    axes.barh(rows, values, color=[style.BLUE] * len(tokens) + [style.GREY], height=0.75)
-    for row, value in zip(rows, values, strict=True):
-        axes.annotate(
-            f"{value:.1%}",
-            (value, row),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=style.TICK_SIZE,
-            color=style.INK,
-        )
-    axes.set_yticks(rows, names, parse_math=False)
-    axes.set_ylim(len(values) - 0.5, -0.5)
-    axes.set_xlim(0, 1.12 * max(float(values.max()), 0.01))
-    axes.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0 if values.max() > 0.05 else 1))
+    draw_probabilities(axes, tokens, probabilities)
     return figure
 
 
