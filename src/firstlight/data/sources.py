@@ -4,9 +4,9 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,8 @@ from firstlight.files.regular import regular
 from firstlight.files.rows import READERS, Row, dataset_files, read_rows
 
 log = logging.getLogger(__name__)
+
+SampleSplits = dict[str, list[dict[str, Any]]]
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
@@ -55,9 +57,9 @@ class Source:
                 yield Row(line, values)
 
     @cached_property
-    def _sample_splits(self) -> dict[str, list[dict[str, Any]]]:
+    def _sample_splits(self) -> SampleSplits:
         assert self.sample is not None
-        return self.sample.splits()
+        return _generated(self.sample.splits, tuple(self.sample.SPLITS.items()))
 
     def texts(self, column: str, rows: Sequence[int]) -> list[str]:
         """The texts of some rows, in their order, read again; rows are counted through all splits."""
@@ -76,6 +78,12 @@ class Source:
     def place(self, split: str, line: int) -> str:
         """What an error calls a row: its file and line."""
         return f"{self.files[split]}:{line}" if self.sample is None else f"sample {split}:{line}"
+
+
+@lru_cache(maxsize=2)
+def _generated(splits: Callable[[], SampleSplits], _sizes: tuple[tuple[str, int], ...]) -> SampleSplits:
+    """The rows of a sample by split. They are kept: a sample takes 1 to 2 s, and a process may have several sources."""
+    return splits()
 
 
 class SourceOptions(Protocol):
