@@ -17,6 +17,7 @@ from hydra._internal import config_loader_impl
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.defaults_list import DefaultsList, Overrides
+from hydra._internal.hydra import Hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
@@ -25,8 +26,10 @@ from omegaconf import DictConfig, OmegaConf
 
 State = tuple[Any, ...]
 FILE = "file://"
+SET_THE_MODE = ("hydra", "experiment", "hparams_search")  # overrides of these can set hydra.mode
 READ, MERGE = ConfigRepository.load_config, ConfigLoaderImpl._compose_config_from_defaults_list
 CREATE_LIST = config_loader_impl.create_defaults_list
+GET_MODE = Hydra.get_mode
 
 
 class ComposedOnce:
@@ -68,18 +71,31 @@ class ComposedOnce:
                 self._configs[key] = MERGE(loader, defaults, repo)
             return copy.deepcopy(self._configs[key])
 
-        with replaced(file, defaults_list, config):
+        with replaced(file, defaults_list, config, mode):
             yield
 
 
+def mode(app: Hydra, config_name: str | None, overrides: list[str]) -> Any:
+    """Hydra.get_mode, which composes everything to find hydra.mode, without that where no file that sets it is named.
+
+    test_house.py holds which files do.
+    """
+    if any(word in override for override in overrides for word in SET_THE_MODE):
+        return GET_MODE(app, config_name, overrides)
+    return None
+
+
 @contextlib.contextmanager
-def replaced(read: Any = READ, create_list: Any = CREATE_LIST, merge: Any = MERGE) -> Iterator[None]:
+def replaced(
+    read: Any = READ, create_list: Any = CREATE_LIST, merge: Any = MERGE, get_mode: Any = GET_MODE
+) -> Iterator[None]:
     """Let Hydra compose with these functions; without arguments, as it does by itself."""
     with (
         patch.object(ConfigRepository, "load_config", read),
         patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
         patch.object(config_loader_impl, "create_defaults_list", create_list),
         patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merge),
+        patch.object(Hydra, "get_mode", get_mode),
     ):
         yield
 

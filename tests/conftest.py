@@ -31,13 +31,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a comman
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the processes that tests interrupt inherit it
 
 
+gc.disable()  # until the tests are collected: imports make objects that stay
+
+
 def pytest_collection_finish() -> None:
     """Leave what the imports have made out of later garbage collections and make these rare: a tenth of the time."""
     import torch
 
     torch.set_num_threads(1)
-    gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 

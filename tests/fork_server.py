@@ -9,6 +9,7 @@ Only libraries are imported here. A command imports our own modules itself, so t
 start, what is registered with Hydra) is as new as in a process that starts from nothing.
 """
 
+import contextlib
 import gc
 import importlib
 import io
@@ -225,13 +226,19 @@ def main() -> None:
     given = set(os.environ)
     for name in sys.argv[2:]:
         importlib.import_module(name)
+    composing = contextlib.nullcontext()
+    if "hydra" in sys.modules:
+        from composed_once import ComposedOnce
+
+        composing = ComposedOnce().active()
     server.set_by_libraries = {key: value for key, value in os.environ.items() if key not in given}
     refuse_threads()
     gc.collect()
     gc.freeze()  # a collection in a forked process would copy every page that it looks at
     command = server.serve()
     if command is not None:
-        execute(command, library_path)
+        with composing:
+            execute(command, library_path)
 
 
 if __name__ == "__main__":

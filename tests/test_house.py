@@ -14,11 +14,12 @@ import grimp
 import pytest
 from omegaconf import OmegaConf
 
+from composed_once import SET_THE_MODE
 from firstlight.__main__ import COMMANDS
 from firstlight.kinds.evaluation import OF_SOME_KINDS
 from firstlight.kinds.kind import Kind, get
 from firstlight.kinds.registry import KINDS
-from tests_support import ROOT, SET_THE_MODE
+from tests_support import ROOT
 
 SOURCE = ROOT / "src/firstlight"
 GENERATES = [("commands", "generate.py")]  # the command of generators alone

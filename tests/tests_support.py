@@ -32,7 +32,6 @@ from processes import CAN_FORK, ForkedProcess, ForkServer
 ROOT = Path(__file__).parents[1]
 Process = subprocess.Popen[str] | ForkedProcess
 TRUE_PROCESSES = bool(os.environ.get("TRUE_PROCESSES"))  # start each process from nothing
-SET_THE_MODE = ("hydra", "experiment", "hparams_search")  # overrides of these can set hydra.mode
 NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
@@ -53,15 +52,10 @@ class Scripts:
 
     def run(self, name: str, *arguments: str) -> Done:
         """Run a script inside this process, which has torch at hand already."""
-        from hydra._internal.hydra import Hydra
-
         script = str(ROOT / "src" / f"{name}.py")
         with captured() as (out, err), contextlib.chdir(self.folder), patch.object(sys, "argv", [script, *arguments]):
             code, level = 0, logging.getLogger().level
-            with (
-                patch.dict(os.environ, environment(), clear=True),
-                patch.object(Hydra, "get_mode", mode_of(Hydra.get_mode)),
-            ):
+            with patch.dict(os.environ, environment(), clear=True):
                 try:
                     runpy.run_path(script, run_name="__main__")
                 except SystemExit as error:
@@ -152,20 +146,6 @@ def environment() -> dict[str, str]:
     """The environment without what would let a test depend on this machine."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "FIRSTLIGHT_"))}
     return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
-
-
-def mode_of(compose: Callable[..., Any]) -> Callable[..., Any]:
-    """Hydra.get_mode, which composes everything to find hydra.mode, without that where no file that sets it is named.
-
-    test_house.py holds which files do.
-    """
-
-    def get_mode(hydra: Any, config_name: str | None, overrides: list[str]) -> Any:
-        if any(word in override for override in overrides for word in SET_THE_MODE):
-            return compose(hydra, config_name, overrides)
-        return None
-
-    return get_mode
 
 
 AT_START = environment()  # before a test sets a variable
