@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -26,7 +27,8 @@ QUIET = {"ACCELERATOR": "cpu", "ENABLE_PROGRESS_BAR": "False", "ENABLE_MODEL_SUM
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the examples run: reviews.csv, novel.txt and pairs.csv."""
     folder = tmp_path_factory.mktemp("examples")
-    rows = {"reviews": list(reviews.generate(60, 1)), "pairs": pairs.splits()["train"][:60]}
+    with patch.object(pairs, "SPLITS", {"train": 60}):
+        rows = {"reviews": list(reviews.generate(60, 1)), "pairs": pairs.splits()["train"]}
     for name, written in rows.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(written[0]))

@@ -4,11 +4,12 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from firstlight.data.options import Preparation
-from firstlight.data.samples import pairs
+from firstlight.data.samples import pairs, plays
 from firstlight.data.text_sources import sample_text
 from tests_support import Scripts
 from wandb_files import ALIKE, TASKS, Run, no_key, runs_below
@@ -69,10 +70,13 @@ def write_data(folder: Path, reviews: Path) -> None:
         (folder / name).mkdir()
     names = sample_text(Preparation.lines).split()[:1500]
     (folder / "names" / "names.txt").write_text("\n".join(names), encoding="utf-8")
-    edition = EDITION.format(speeches=sample_text(Preparation.text)[:30_000])
+    with patch.object(plays, "NUM_PLAYS", 2):
+        edition = EDITION.format(speeches=sample_text(Preparation.text)[:30_000])
     (folder / "shakespeare" / "works.txt").write_text(edition, encoding="utf-8")
-    for split, rows in pairs.splits().items():
-        lines = (json.dumps(row) + "\n" for row in rows[:300])
+    with patch.object(pairs, "SPLITS", dict.fromkeys(pairs.SPLITS, 300)):
+        splits = pairs.splits()
+    for split, rows in splits.items():
+        lines = (json.dumps(row) + "\n" for row in rows)
         (folder / "multi30k" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
