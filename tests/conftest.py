@@ -72,12 +72,12 @@ def packages_are_searched_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
     """The folder of a name, which the first worker of pytest-xdist that asks for it fills and all workers only read."""
     base = tmp_path_factory.getbasetemp()
     root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
-    def folder_of(name: str, fill: Callable[[Path], None]) -> Path:
+    def folder_of(name: str, fill: Callable[[Path], object]) -> Path:
         folder, is_filled = root / f"once-{name}", root / f"once-{name}.filled"
         with FileLock(root / f"once-{name}.lock"):
             if not is_filled.exists():
@@ -91,13 +91,13 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 
 
 @pytest.fixture(scope="session")
-def sample_cache(made_once: Callable[[str, Callable[[Path], None]], Path]) -> str:
+def sample_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> str:
     """An override that lets all runs on the generated sample generate and encode it once."""
     return f"paths.cache_dir={made_once('sample', lambda folder: None)}"
 
 
 @pytest.fixture
-def small_sample(made_once: Callable[[str, Callable[[Path], None]], Path], monkeypatch: pytest.MonkeyPatch) -> str:
+def small_sample(made_once: Callable[[str, Callable[[Path], object]], Path], monkeypatch: pytest.MonkeyPatch) -> str:
     """Make the generated reviews and film sentences few in this process; returns an override for their own cache."""
     for sample, (training, rest) in {reviews: (1_000, 100), movies: (300, 30)}.items():
         monkeypatch.setattr(sample, "SPLITS", {"train": training, "validation": rest, "test": rest})
@@ -128,13 +128,15 @@ def scripts(tmp_path: Path) -> Scripts:
 
 
 @pytest.fixture(scope="session")
-def reviews_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reviews_folder(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """A folder of 600, 100 and 100 generated reviews as JSONL files."""
-    folder = tmp_path_factory.mktemp("reviews")
+    return made_once("reviews", write_reviews)
+
+
+def write_reviews(folder: Path) -> None:
     for seed, (split, count) in enumerate({"train": 600, "validation": 100, "test": 100}.items()):
         lines = (json.dumps(review) for review in generate(count, seed))
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -158,13 +160,16 @@ def tiny_training(drawn_training: list[str]) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str]) -> Callable[[str], Path]:
+def trained(
+    made_once: Callable[[str, Callable[[Path], object]], Path], drawn_training: list[str]
+) -> Callable[[str], Path]:
     """The folder of a run of a task, trained once for all tests that only read it."""
     runs: dict[str, Path] = {}
 
     def run_of(task: str) -> Path:
         if task not in runs:
-            run = Scripts(tmp_path_factory.mktemp(task)).train(f"task={task}", *drawn_training)
+            folder = made_once(f"trained-{task}", lambda folder: Scripts(folder).train(f"task={task}", *drawn_training))
+            run = Scripts(folder).newest_run()
             assert '"val/' in (run / "history.jsonl").read_text(), f"the run of {task} has logged no validation"
             files = (
                 file for file in run.rglob("*") if file.is_file() and file.suffix != ".log"

@@ -190,7 +190,7 @@ def tell(pipe: int, line: str) -> None:
 
 
 class QuickEnd:
-    """Ends a forked process after what atexit runs. Python would take apart all that was imported, which takes 0.4 s."""
+    """Ends a forked process after what atexit runs. Python would then free all that was imported, which takes 0.4 s."""
 
     def __init__(self) -> None:
         self.code: int | None = None  # None: leave the end to Python
