@@ -137,6 +137,16 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
     return {file.parent.name: json.loads(file.read_text()) for file in sorted(folder.glob("*/metrics.json"))}
 
 
+def some_text(length: int) -> str:
+    """The beginning of the generated plays, without generating all of them."""
+    from firstlight.data.samples import plays
+
+    with patch.object(plays, "NUM_PLAYS", 1):
+        text = plays.text()
+    assert len(text) > length
+    return text[:length]
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """What every file below a folder holds, to see that nothing was written."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}

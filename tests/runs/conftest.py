@@ -9,9 +9,9 @@ from unittest.mock import patch
 import pytest
 
 from firstlight.data.options import Preparation
-from firstlight.data.samples import pairs, plays
+from firstlight.data.samples import pairs
 from firstlight.data.text_sources import sample_text
-from tests_support import Scripts
+from tests_support import Scripts, some_text
 from wandb_files import ALIKE, TASKS, Run, no_key, runs_below
 
 EDITION = """*** START OF THE PROJECT GUTENBERG EBOOK 0 ***
@@ -70,8 +70,7 @@ def write_data(folder: Path, reviews: Path) -> None:
         (folder / name).mkdir()
     names = sample_text(Preparation.lines).split()[:1500]
     (folder / "names" / "names.txt").write_text("\n".join(names), encoding="utf-8")
-    with patch.object(plays, "NUM_PLAYS", 2):
-        edition = EDITION.format(speeches=sample_text(Preparation.text)[:30_000])
+    edition = EDITION.format(speeches=some_text(30_000))
     (folder / "shakespeare" / "works.txt").write_text(edition, encoding="utf-8")
     with patch.object(pairs, "SPLITS", dict.fromkeys(pairs.SPLITS, 300)):
         splits = pairs.splits()

@@ -13,7 +13,7 @@ from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
 from firstlight.data.options import Preparation
 from firstlight.data.text_sources import sample_text
-from tests_support import Scripts, records
+from tests_support import Scripts, records, some_text
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_submitit_runs_a_job(scripts: Scripts, tiny_training: list[str]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["text", "names"])
 def test_two_processes_read_a_text_as_one_does_with_twice_the_batch(task: str, scripts: Scripts) -> None:
-    (scripts.folder / "play.txt").write_text(sample_text(Preparation.text)[:40_000], encoding="utf-8")
+    (scripts.folder / "play.txt").write_text(some_text(40_000), encoding="utf-8")
     (scripts.folder / "names.txt").write_text(
         "\n".join(sample_text(Preparation.lines).split()[:1500]), encoding="utf-8"
     )

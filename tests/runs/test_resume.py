@@ -19,7 +19,7 @@ from firstlight.data.text_sources import sample_text
 from firstlight.files import locks
 from firstlight.runs import identity
 from firstlight.training import resume
-from tests_support import Scripts, contents
+from tests_support import Scripts, contents, some_text
 
 Interrupt = Callable[..., int]
 
@@ -67,7 +67,7 @@ def begun(begun_once: tuple[Path, str], scripts: Scripts) -> Path:
 def generators(tmp_path: Path) -> dict[str, list[str]]:
     """Two epochs of 36 batches of a text and of names, dropout on, a checkpoint every 7 steps."""
     text, names = tmp_path / "play.txt", tmp_path / "names.txt"
-    text.write_text(sample_text(Preparation.text)[:50_000], encoding="utf-8")
+    text.write_text(some_text(50_000), encoding="utf-8")
     names.write_text("\n".join(sample_text(Preparation.lines).split()[:1000]), encoding="utf-8")
     common = [
         "data.batch_size=5",

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.data.options import Preparation
-from firstlight.data.text_sources import sample_text
-from tests_support import Scripts
+from tests_support import Scripts, some_text
 
 QUICK = ["trainer.max_epochs=1", "trainer.limit_train_batches=7", "trainer.log_every_n_steps=2"]
 
@@ -43,7 +41,7 @@ SCENE I. A street.\r
 @pytest.fixture
 def plays(tmp_path: Path) -> Path:
     """A folder as a user has it below $FIRSTLIGHT_DATA: one play in a Gutenberg edition."""
-    speeches = sample_text(Preparation.text)[:30_000].replace("\n", "\r\n")
+    speeches = some_text(30_000).replace("\n", "\r\n")
     (tmp_path / "data" / "shakespeare").mkdir(parents=True)
     path = tmp_path / "data" / "shakespeare" / "works.txt"
     path.write_text(EDITION.format(speeches=speeches), encoding="utf-8", newline="")
