@@ -14,7 +14,6 @@ from firstlight.kinds.kind import get
 from firstlight.kinds.registry import KINDS
 from firstlight.kinds.workspace import STEP, curve, section
 from firstlight.runs.folder import write_atomically
-from firstlight.runs.weights_and_biases import has_key
 from firstlight.terminal_text import say
 
 COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "context length": "context_length"}
@@ -87,6 +86,8 @@ def as_json(workspace: Any) -> str:
 
 def push(workspace: Any) -> str:
     """Save it on W&B; returns its address. Raises UserError without a key, RunError if W&B does not take it."""
+    from firstlight.runs.weights_and_biases import has_key  # imports Lightning
+
     if not has_key():
         raise UserError("--push needs a key: run `wandb login`, or set WANDB_API_KEY")
     import wandb
