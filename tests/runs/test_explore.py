@@ -89,14 +89,28 @@ def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> 
     assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_head"], "in the order of asking"
 
 
-def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
+OF_TEXT = ["characters", "passages", "vocabulary", "next_token", "loss_per_position", "surprise"]
+OF_TEXT += ["attention", "attention_head", "attention_recent", *INSIDE]
+
+
+def drawn_without_svg(generator: Path, scripts: Scripts, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
+    """What is drawn of a generator, without the SVGs, which the test of a classifier reads."""
     save = style.save
     monkeypatch.setattr(style, "save", lambda figure, path: path if path.suffix == ".svg" else save(figure, path))
-    explored(scripts, str(generator))  # without the SVGs, which the test of a classifier reads
-    data = ["characters", "passages", "vocabulary"]
-    own_figures = ["next_token", "loss_per_position", "surprise"]
-    inside = ["attention", "attention_head", "attention_recent", *INSIDE]
-    assert drawn(generator) == sorted([*data, *own_figures, *inside])
+    explored(scripts, str(generator), *options)
+    return drawn(generator)
+
+
+def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
+    own_figures = sorted(set(OF_TEXT) - set(OF_SENTIMENT))
+    assert drawn_without_svg(generator, scripts, monkeypatch, "--figures", *own_figures) == own_figures
+
+
+# The figures that a classifier has too are drawn by its test above, the others by the test before; which ones a run
+# has, test_traits_say_what_fits says.
+@pytest.mark.slow
+def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
+    assert drawn_without_svg(generator, scripts, monkeypatch) == sorted(OF_TEXT)
 
 
 @pytest.mark.slow  # which figures fit it, test_traits_say_what_fits says; the other runs of this file draw each of them

@@ -152,9 +152,11 @@ def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_othe
     assert curve(whole) == before
 
 
-# Names differ from a text in the order of the batches, which goes on in the middle by
-# tests/data/test_windows.py::test_shuffled_documents_can_be_taken_up_in_the_middle.
-@pytest.mark.parametrize("task", ["text", pytest.param("names", marks=pytest.mark.slow)])
+# Slow: a generator differs from the classifier and the translator below in its batches, which go on in the middle by
+# tests/data/test_windows.py::test_windows_drawn_from_the_middle_are_those_of_an_uninterrupted_training and
+# ::test_shuffled_documents_can_be_taken_up_in_the_middle.
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["text", "names"])
 def test_a_killed_generator_ends_as_one_that_was_not(
     task: str, scripts: Scripts, generators: dict[str, list[str]], interrupt_at: Interrupt
 ) -> None:
