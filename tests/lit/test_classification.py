@@ -157,20 +157,18 @@ def test_a_cost_that_is_none_is_refused(option: str, value: float) -> None:
         classification(3, **{option: value})
 
 
-def test_in_training_a_texts_own_class_is_taken_out_of_the_evidence() -> None:
-    batch = toy_batch(3)
+def test_every_step_hands_the_network_the_features_of_its_batch() -> None:
     torch.manual_seed(1)
-    config = ClassifierConfig(dim=8, num_heads=2, context_length=LENGTH, dropout=0.0, evidence=True, evidence_pairs=11)
-    network = Classifier(config, VOCABULARY, 3)
-    network.evidence.count(batch.token_ids, batch.padding_mask, batch.targets)
-    module = Classification(network, partial(AdamW, lr=0.03), constant)
-    expected = network(batch.token_ids, batch.padding_mask, batch.targets)
-    assert_close(module.training_step(batch)["logits"], expected.detach())
-    measured = network(batch.token_ids, batch.padding_mask).softmax(dim=1)
-    assert (measured - expected.softmax(dim=1)).abs().max() > 1e-3
-    outputs = Outputs()
-    trainer_of(outputs).validate(module, datamodule=Toy(3), verbose=False)
-    assert_close(torch.cat([seen["probabilities"] for seen in outputs.seen["val"]]), measured.detach())
+    batch = toy_batch(3)._replace(features=torch.randn(ROWS, LENGTH, 2))
+    config = ClassifierConfig(dim=8, num_heads=2, context_length=LENGTH, dropout=0.0)
+    module = Classification(Classifier(config, VOCABULARY, 3, num_features=2), partial(AdamW, lr=0.03), constant)
+    expected = module.network(batch.token_ids, batch.padding_mask, batch.features).detach()
+    assert_close(module.training_step(batch)["logits"], expected)
+    shares = expected.softmax(dim=1)
+    assert_close(torch.tensor([list(each.probabilities.values()) for each in module.predict_step(batch)]), shares)
+    module.log_loss = lambda *_: None
+    assert_close(module.validation_step(batch)["probabilities"].detach(), shares)
+    assert_close(module.test_step(batch)["probabilities"].detach(), shares)
 
 
 def test_class_weights_are_no_part_of_a_checkpoint() -> None:

@@ -1,4 +1,4 @@
-"""A classifier that is told what was counted: trained, read again, explained, and begun from."""
+"""A classifier that reads counted evidence: trained, read again, explained, and begun from."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
 
 REVIEW = "It broke, and it looks bad!!! Zyzzyva"
-EVIDENCE = ["model.evidence=true", "model.evidence_pairs=31", "model.embedding_dim=6", "model.embedded_words=23"]
+EVIDENCE = ["data.evidence=true", "data.evidence_pairs=31", "model.embedding_dim=6", "model.embedded_words=23"]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def run(scripts_of_module: Scripts, tiny_training: list[str]) -> Path:
 
 def test_a_run_keeps_what_was_counted_and_answers_as_it_did(run: Path, scripts_of_module: Scripts) -> None:
     loaded: Any = firstlight.load(run)
-    evidence = loaded.network.evidence
+    evidence = loaded.evidence
     assert evidence.word_scores.abs().max() > 0.1
     assert 20 < (evidence.pair_scores != 0).sum() <= 31
     assert len(loaded.network.embedding.weight) == 23
@@ -48,8 +48,8 @@ def test_attributions_have_the_evidence_in_them(method: str, run: Path) -> None:
     loaded: Any = firstlight.load(run)
     found = attributions(loaded, REVIEW, "5 stars", method=method)
     with torch.no_grad():
-        loaded.network.evidence.word_scores.zero_()
-        loaded.network.evidence.pair_scores.zero_()
+        loaded.evidence.word_scores.zero_()
+        loaded.evidence.pair_scores.zero_()
     without = attributions(loaded, REVIEW, "5 stars", method=method)
     assert found.words == ["it", "broke", ",", "and", "it", "looks", "bad", "!!!", "zyzzyva"]
     assert abs(found.scores - without.scores).max() > 1e-3
@@ -59,7 +59,8 @@ def test_integrated_gradients_add_up_with_evidence(run: Path) -> None:
     loaded: Any = firstlight.load(run)
     ids = torch.tensor([loaded.tokenizer.encode(REVIEW)])
     with torch.no_grad():
-        shares = [loaded.network(each).softmax(dim=1)[0, 4] for each in (ids, torch.full_like(ids, UNKNOWN_ID))]
+        texts = (ids, torch.full_like(ids, UNKNOWN_ID))
+        shares = [loaded.network(*loaded.inputs(each)).softmax(dim=1)[0, 4] for each in texts]
     difference = float(torch.logit(shares[0]) - torch.logit(shares[1]))
     assert attributions(loaded, REVIEW, "5 stars").scores.sum() == pytest.approx(difference, abs=5e-3)
 
@@ -75,10 +76,11 @@ def test_a_run_that_begins_from_another_counts_for_itself(
 ) -> None:
     rows = ["data.max_train_rows=211", "trainer.max_steps=1", "optimizer.lr=1e-9"]
     begun = scripts_of_module.train("task=stars", *tiny_training, *EVIDENCE, *rows, f"init_from={run}")
-    networks: list[Any] = [firstlight.load(each, checkpoint="last").network for each in (run, begun)]
-    one, other = networks
+    both: list[Any] = [firstlight.load(each, checkpoint="last") for each in (run, begun)]
+    one, other = both
     assert not torch.equal(one.evidence.pair_scores, other.evidence.pair_scores)
-    assert_close(one.projection.weight, other.projection.weight, atol=1e-6, rtol=0)
+    assert_close(one.network.projection.weight, other.network.projection.weight, atol=1e-6, rtol=0)
+    assert_close(one.network.feature_projection.weight, other.network.feature_projection.weight, atol=1e-6, rtol=0)
 
 
 def test_classes_without_an_order_have_no_mean(scripts: Scripts, tmp_path: Path) -> None:
@@ -86,9 +88,7 @@ def test_classes_without_an_order_have_no_mean(scripts: Scripts, tmp_path: Path)
         {"text": f"word{i % 7} of {label}", "label": label} for i in range(60) for label in ("red", "green", "blue")
     ]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "model.evidence=true")
+    done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "data.evidence=true")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert (
-        "model.evidence=true takes the mean of classes, and the 3 of data.labels=classes have no order" in done.stderr
-    )
+    assert "data.evidence=true takes the mean of classes, and the 3 of data.labels=classes have no order" in done.stderr

@@ -47,6 +47,12 @@ MISTAKES = {
     "init_from=nowhere": "nowhere: there is no such run folder",
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "missing EQUAL",
+    "model.evidence=true": "error: model.evidence is data.evidence now; write that instead",
+    "+model.evidence_pairs=3": "error: model.evidence_pairs is data.evidence_pairs now; write that instead",
+    "data.evidence_pairs=0": "data.evidence_pairs=0 must be at least 1",
+    "data.evidence_shrinkage=inf": "data.evidence_shrinkage=inf must be a finite number above 0",
+    "model=logistic data.evidence=true": "data.evidence=true is not of model.architecture=logistic; set data.",
+    "task=review_text data.evidence=true": "data.evidence is not a key of the configuration",
 }
 
 

@@ -209,7 +209,7 @@ def test_a_text_with_a_new_character_is_not_the_text_that_the_run_began_with(
     "options",
     [
         pytest.param([], id="plain", marks=pytest.mark.slow),  # a part of what the other has to go on with
-        pytest.param(["model.evidence=true", "module.r_drop=1"], id="evidence"),
+        pytest.param(["data.evidence=true", "module.r_drop=1"], id="evidence"),
     ],
 )
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(

@@ -12,7 +12,7 @@ class ModelSummary(RichModelSummary):
     """Print Lightning's table of the modules when the training begins, and below it the exact number of parameters.
 
     Lightning's table has the weights alone. The number below it is that of `metrics.json`: the weights that are trained
-    and, with `ClassifierConfig.evidence`, the numbers that are counted from the training texts.
+    and, with `ReviewData(evidence=True)`, the numbers that are counted in the training texts.
 
     Args:
         max_depth: How many levels of nested modules are listed. 0 prints nothing.
@@ -30,17 +30,19 @@ class ModelSummary(RichModelSummary):
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         super().on_fit_start(trainer, pl_module)
         if trainer.is_global_zero and self._max_depth:
-            get_console().print(self.size(pl_module), soft_wrap=True, highlight=False)
+            counted = getattr(trainer.datamodule, "num_counted", 0)  # type: ignore[attr-defined]
+            get_console().print(self.size(pl_module, counted), soft_wrap=True, highlight=False)
 
     @staticmethod
-    def size(module: nn.Module) -> str:
-        """Return the number of parameters of a module in one line."""
-        total = num_parameters(module, trained_only=True)
-        weights = [(weight.numel(), weight.requires_grad) for weight in module.parameters()]
-        trained = sum(count for count, is_trained in weights if is_trained)
-        frozen = sum(count for count, is_trained in weights if not is_trained)
-        if total == trained and not frozen:
-            return f"Parameters: {total:,}, all of them trained"
-        counted = f", {total - trained:,} counted from the training texts" if total > trained else ""
+    def size(module: nn.Module, num_counted: int = 0) -> str:
+        """Return the number of parameters of a module in one line.
+
+        num_counted: the number of values that were counted in the training texts, which belong to the parameters.
+        """
+        trained = num_parameters(module, trained_only=True)
+        frozen = num_parameters(module) - trained
+        if not num_counted and not frozen:
+            return f"Parameters: {trained:,}, all of them trained"
+        counted = f", {num_counted:,} counted from the training texts" if num_counted else ""
         left_out = f"; {frozen:,} that are not trained are left out" if frozen else ""
-        return f"Parameters: {total:,}, {trained:,} trained{counted}{left_out}"
+        return f"Parameters: {trained + num_counted:,}, {trained:,} trained{counted}{left_out}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight import earlier_names
 from firstlight.config.messages import did_you_mean, explain
 from firstlight.config.metric_names import check_metric
 from firstlight.config.trainer_checks import check_trainer
@@ -39,6 +40,8 @@ def check_keys(config: DictConfig) -> None:
         for key in map(str, node):
             if key not in known:
                 full_key = f"{path}.{key}" if path else key
+                if moved := earlier_names.remedy(full_key):
+                    raise UserError(moved)
                 siblings = {f"{path}.{name}" if path else name for name in known}
                 raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, siblings)}")
 

@@ -17,7 +17,7 @@ from hydra.errors import (
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from firstlight import config_files
+from firstlight import config_files, earlier_names
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError, reason
 from firstlight.runs.overrides import value_of
@@ -50,6 +50,8 @@ def explain(error: Exception) -> str:
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return str(error)
     behind = error.__cause__ or error.__context__
+    if moved := earlier_names.remedy(str(getattr(behind, "full_key", ""))):
+        return moved
     match error, behind:
         case InstantiationException(), _:
             return _not_instantiated(error)

@@ -20,18 +20,19 @@ class RowBatch(NamedTuple):
     rows: Tensor  # (batch,) int64
     longest: int  # the length of the longest of them, in tokens, at least 1
     num_tokens: int  # the length of all of them together
+    are_counted: bool = False  # whether their own classes are removed from the features that were counted on them
 
 
 class Rows(Dataset[RowBatch]):
     """Turns an array of row numbers into a RowBatch; there is no work for each row."""
 
-    def __init__(self, lengths: np.ndarray) -> None:
-        """lengths: (rows,) tokens in each row of the whole table."""
-        self.lengths = lengths
+    def __init__(self, lengths: np.ndarray, *, are_counted: bool = False) -> None:
+        """lengths: (rows,) tokens in each row of the whole table; are_counted: as in RowBatch."""
+        self.lengths, self.are_counted = lengths, are_counted
 
     def __getitem__(self, rows: np.ndarray) -> RowBatch:
         lengths = self.lengths[rows]
-        return RowBatch(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()))
+        return RowBatch(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), self.are_counted)
 
 
 class PassesWithoutEnd(Sampler[np.ndarray]):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from firstlight.data import cache
 from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
-from firstlight.data.options import Labels, PairOptions, ReviewOptions
+from firstlight.data.options import Labels, PairOptions, ReviewTextOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
@@ -51,7 +51,7 @@ class EncodedTexts:
 
 
 def encode(
-    source: Source, options: ReviewOptions, tokenizer: Tokenizer | None = None, label_names: list[str] | None = None
+    source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None = None, label_names: list[str] | None = None
 ) -> EncodedTexts:
     """Read, check and encode a source, or take it from the cache.
 
@@ -68,7 +68,7 @@ def encode(
 
 
 def _with_labels(
-    encoded: EncodedTexts, source: Source, options: ReviewOptions, label_names: list[str] | None
+    encoded: EncodedTexts, source: Source, options: ReviewTextOptions, label_names: list[str] | None
 ) -> EncodedTexts:
     """Encoded texts with their labels as the options say that they are read."""
     names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
@@ -77,7 +77,7 @@ def _with_labels(
 
 
 def _read_labels(
-    first_lines: dict[str, dict[str, int]], source: Source, options: ReviewOptions, label_names: list[str] | None
+    first_lines: dict[str, dict[str, int]], source: Source, options: ReviewTextOptions, label_names: list[str] | None
 ) -> tuple[list[str], dict[str, int]]:
     """The names of the labels, and the number of each label that occurs. Raises UserError naming file and line."""
     reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
@@ -94,7 +94,7 @@ def _read_labels(
 
 
 def _encode(
-    source: Source, options: ReviewOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
+    source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
 ) -> EncodedTexts:
     """The texts and labels of a source; a label is the number of its text in first_lines."""
     if tokenizer is None and "train" not in source.splits:
@@ -139,7 +139,7 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
         raise UserError(f"{error.problem}; {remedy}") from None
 
 
-def _train_tokenizer(texts: list[str], options: ReviewOptions) -> Tokenizer:
+def _train_tokenizer(texts: list[str], options: ReviewTextOptions) -> Tokenizer:
     wanted = options.tokenizer
     if wanted.word_list is not None:
         return load_word_list(Path(wanted.word_list), punctuation=wanted.punctuation)
@@ -155,7 +155,7 @@ def _train_tokenizer(texts: list[str], options: ReviewOptions) -> Tokenizer:
     return tokenizer
 
 
-def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: ReviewOptions | PairOptions) -> None:
+def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: ReviewTextOptions | PairOptions) -> None:
     """Where the source has no validation or test split, take it from the training rows, a share of every class."""
     random = np.random.default_rng(options.split_seed)
     train = splits == SPLITS.index("train")
@@ -171,7 +171,7 @@ def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: Rev
 
 
 def _cache_key(
-    source: Source, options: ReviewOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
+    source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
 ) -> str:
     """A name for everything that the encoding depends on."""
     word_list = options.tokenizer.word_list

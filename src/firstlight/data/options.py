@@ -1,5 +1,6 @@
 """Where data comes from and how it is batched, as options. Imports nothing heavy."""
 
+import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
@@ -68,8 +69,8 @@ class Split(Enum):
 
 
 @dataclass
-class ReviewOptions:
-    """Reviews and their labels."""
+class ReviewTextOptions:
+    """Reviews, of which the texts are read."""
 
     source: SourceKind = SourceKind.auto
     name: str = "amazon_reviews"  # the folder below $FIRSTLIGHT_DATA or data/
@@ -117,6 +118,22 @@ class ReviewOptions:
     def has_ordered_classes(self) -> bool:
         """Whether being off by one class is better than by two, as with stars."""
         return self.labels is Labels.stars
+
+
+@dataclass
+class ReviewOptions(ReviewTextOptions):
+    """Reviews and their labels."""
+
+    evidence: bool = False  # features of each word: the mean class of the training texts with it, and with a pair
+    evidence_pairs: int = 50_000  # pairs of words that are counted, those in the most texts
+    evidence_shrinkage: float = 5.0  # texts; how strongly the mean of few texts is drawn towards 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.evidence_pairs < 1:
+            raise ValueError(f"data.evidence_pairs={self.evidence_pairs} must be at least 1")
+        if not 0 < self.evidence_shrinkage < math.inf:
+            raise ValueError(f"data.evidence_shrinkage={self.evidence_shrinkage} must be a finite number above 0")
 
 
 @dataclass
@@ -226,7 +243,7 @@ for _options in (ReviewOptions, CharacterOptions, PairOptions):
     declare("data", _options)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Options = TypeVar("Options", bound="ReviewOptions | CharacterOptions | PairOptions")
+Options = TypeVar("Options", bound="ReviewTextOptions | CharacterOptions | PairOptions")
 
 
 def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Options:
@@ -238,7 +255,7 @@ def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Opti
         raise ValueError(spelled(str(error))) from None
 
 
-def takes(kind: type[ReviewOptions | CharacterOptions | PairOptions]) -> Callable[[Function], Function]:
+def takes(kind: type[ReviewTextOptions | CharacterOptions | PairOptions]) -> Callable[[Function], Function]:
     """A decorator for an `__init__(self, **options)`: its signature shows the options, their choices and defaults."""
     parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
     for each in fields(kind):
@@ -270,14 +287,14 @@ def check_name(name: str | None) -> None:
         raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")
 
 
-def check_rows(options: ReviewOptions | PairOptions) -> None:
+def check_rows(options: ReviewTextOptions | PairOptions) -> None:
     """Raise ValueError for a share that cannot be taken from the training rows."""
     for name in ("validation_fraction", "test_fraction"):
         if not 0 < getattr(options, name) < 0.5:
             raise ValueError(f"data.{name}={getattr(options, name)} must lie between 0 and 0.5")
 
 
-def check_batches(options: ReviewOptions | CharacterOptions | PairOptions) -> None:
+def check_batches(options: ReviewTextOptions | CharacterOptions | PairOptions) -> None:
     """Raise ValueError for a number that makes no batches."""
     for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length"):
         if getattr(options, name, 1) < 1:

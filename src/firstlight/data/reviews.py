@@ -22,11 +22,12 @@ from firstlight.data.batches import (
 )
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
+from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
-from firstlight.data.tables import TokenTable
+from firstlight.data.tables import TokenTable, texts_of
 from firstlight.errors import UserError
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
@@ -72,6 +73,11 @@ class ReviewData(RowData):
         device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
         seed: The seed of the order of the training batches.
         cache_dir: The folder for encoded texts and downloads.
+        evidence: Whether the mean class of the training texts that contain a word, or a pair of neighboring words, is
+            counted and given to the network as features of each token, `batch.features`. In training the text's own
+            class is removed from its features. The classes must be two, or have an order.
+        evidence_pairs: The number of pairs of words that are counted, those in the most texts.
+        evidence_shrinkage: The strength, in texts, with which the mean of few texts is drawn towards 0.
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -98,7 +104,9 @@ class ReviewData(RowData):
     tokenizer: Tokenizer
     targets: NDArray[np.int64]
     table: TokenTable
+    evidence: NgramEvidence | None = None
     reader: tuple[Tokenizer | None, list[str] | None] = (None, None)  # of a trained network that is to read other data
+    reader_card: dict[str, Any] | None = None  # likewise
 
     @takes(ReviewOptions)
     def __init__(self, **options: Any) -> None:
@@ -123,6 +131,8 @@ class ReviewData(RowData):
         self.table = TokenTable(self.encoded.ids, self.targets, self.options.context_length, self.options.truncation)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         self._check_classes()
+        self.evidence = self._count() if self.reader_card is None else self._evidence_of(self.reader_card)
+        self.table.evidence = self.evidence
 
     @cached_property
     def source(self) -> Source:
@@ -136,6 +146,14 @@ class ReviewData(RowData):
     @property
     def has_ordered_classes(self) -> bool:
         return self.options.has_ordered_classes
+
+    @property
+    def num_counted(self) -> int:
+        return 0 if self.evidence is None else self.evidence.num_numbers
+
+    def network_sizes(self) -> dict[str, int]:
+        features = {} if self.evidence is None else {"num_features": num_features(self.num_classes)}
+        return super().network_sizes() | features
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the rows of a split that have a target, (n,)."""
@@ -159,8 +177,9 @@ class ReviewData(RowData):
         return {"class_weights": self.class_weights()}
 
     def card(self) -> dict[str, Any]:
-        """Return what a checkpoint records about the data, in plain types."""
-        return {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
+        """Return what a checkpoint records about the data, in plain types and tensors."""
+        names = {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
+        return names if self.evidence is None else names | {"evidence": self.evidence.table()}
 
     def training_words(self) -> dict[str, TrainingWords]:
         return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
@@ -201,7 +220,7 @@ class ReviewData(RowData):
             weights=self._inverse_frequency()[self.targets[rows]] if self.options.balance is Balance.sampling else None,
             **self.share,
         )
-        return self.training_loader(self.lookup(), batches)
+        return self.training_loader(Rows(self.lookup().lengths, are_counted=self._are_counted()), batches)
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
@@ -225,16 +244,59 @@ class ReviewData(RowData):
         cuts = Cuts(options.context_length)
         cuts.count(ids.lengths)
         cuts.warn()
-        table = TokenTable(ids, np.zeros(len(ids), np.int64), options.context_length, options.truncation)
+        targets = np.zeros(len(ids), np.int64)
+        table = TokenTable(ids, targets, options.context_length, options.truncation, self.evidence)
         batches = EvaluationBatches(np.arange(len(ids)), options.evaluation_batch_size)
         return self.signed(TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table))
 
     def read_as(self, card: dict[str, Any]) -> None:
         tokenizer: Any = tokenizer_of_json(card["tokenizer"])
         self.reader = (tokenizer, card["label_names"])
+        self.reader_card = card
 
     def lookup(self) -> Rows:
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
+
+    def _count(self) -> NgramEvidence | None:
+        """Count the evidence of the training rows. Raises UserError for classes of which no mean can be taken."""
+        options = self.options
+        if not options.evidence:
+            return None
+        if self.num_classes > 2 and not self.has_ordered_classes:
+            raise UserError(
+                f"data.evidence=true takes the mean of classes, and the {self.num_classes} of data.labels=classes have "
+                "no order; set data.evidence=false"
+            )
+        evidence = NgramEvidence(
+            self.tokenizer.vocab_size, options.evidence_pairs, self.num_classes, options.evidence_shrinkage
+        )
+        texts = texts_of(self.table, self.rows("train"))
+        evidence.count(texts.token_ids, texts.padding_mask, texts.targets)
+        pairs = int((evidence.pair_texts > 0).sum())
+        log.info("data.evidence: %d words and %d pairs in %d texts", evidence.vocab_size, pairs, len(texts.targets))
+        return evidence
+
+    def _evidence_of(self, card: dict[str, Any]) -> NgramEvidence | None:
+        """The evidence that a trained network reads, as its card has it; None if it reads none."""
+        if "evidence" not in card:
+            return None
+        try:
+            return NgramEvidence.from_table(card["evidence"], self.tokenizer.vocab_size, self.num_classes)
+        except ValueError as error:
+            raise UserError(f"the evidence of the network is not for this data: {error}") from error
+
+    def _are_counted(self) -> bool:
+        """Whether the evidence was counted on these training rows. Raises UserError if they cannot be taken out."""
+        if self.evidence is None:
+            return False
+        if self.reader_card is not None and self.reader_card["data_fingerprint"] != self.source.fingerprint:
+            return False
+        if not self.evidence.can_leave_out:
+            raise UserError(
+                "the checkpoint is of version 0.2.0 and lacks the numbers of texts that data.evidence=true needs in "
+                "training; go on with its run by resume=, or train a new network"
+            )
+        return True
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
         rows = self.encoded.rows_of(split)

@@ -87,7 +87,7 @@ def _generated(splits: Callable[[], SampleSplits], _sizes: tuple[tuple[str, int]
 
 
 class SourceOptions(Protocol):
-    """What says where rows come from; the fields are those of ReviewOptions."""
+    """What says where rows come from; the fields are those of ReviewTextOptions."""
 
     source: SourceKind
     name: str

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
-from firstlight.data.options import CharacterOptions, Preparation, ReviewOptions, Split, options_from, takes
+from firstlight.data.options import CharacterOptions, Preparation, ReviewTextOptions, Split, options_from, takes
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
@@ -346,14 +346,14 @@ class ReviewTextData(StreamData):
         torch.Size([4, 16])
     """
 
-    options: ReviewOptions
+    options: ReviewTextOptions
     corpus: EncodedTexts
     separator_id = PAD_ID
 
-    @takes(ReviewOptions)
+    @takes(ReviewTextOptions)
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        self.options = options_from(ReviewOptions, options, "ReviewTextData")
+        self.options = options_from(ReviewTextOptions, options, "ReviewTextData")
 
     @cached_property
     def source(self) -> Source:

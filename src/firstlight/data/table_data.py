@@ -87,12 +87,17 @@ class TableData(LightningDataModule):
         """Return whether a split, such as `"test"`, has anything to measure."""
         raise NotImplementedError
 
+    @property
+    def num_counted(self) -> int:
+        """The number of values that were counted in the training texts and are read besides the network's weights."""
+        return 0
+
     def module_options(self) -> dict[str, Any]:
         """Return the options of the LightningModule that depend on the data."""
         return {}
 
     def card(self) -> dict[str, Any]:
-        """Return what a checkpoint records about the data, in plain types."""
+        """Return what a checkpoint records about the data, in plain types and tensors."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import RowBatch
+from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Truncation
 from firstlight.data.windows import WindowBatch
 from firstlight.text.ragged import RaggedIds
@@ -23,6 +24,8 @@ class ReviewBatch(NamedTuple):
         targets: The class of each text, (batch,), int.
         rows: The row number of each text in its data, (batch,), int.
         num_tokens: The number of real tokens in the batch.
+        features: Further features of each token, (batch, length, features), float, such as those of
+            `ReviewData(evidence=True)`. None if there are none.
 
     Example:
         >>> import torch
@@ -38,6 +41,13 @@ class ReviewBatch(NamedTuple):
     targets: Tensor
     rows: Tensor
     num_tokens: int
+    features: Tensor | None = None
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What a network reads: the token ids, the padding mask and, if there are any, the features."""
+        inputs = (self.token_ids, self.padding_mask)
+        return inputs if self.features is None else (*inputs, self.features)
 
 
 class TokenBatch(NamedTuple):
@@ -93,9 +103,17 @@ class TokenTable(torch.nn.Module):
     lengths: Tensor
     targets: Tensor
 
-    def __init__(self, ids: RaggedIds, targets: NDArray[np.int64], context_length: int, truncation: Truncation) -> None:
-        """ids: the tokens of all texts; targets: (texts,)."""
+    def __init__(
+        self,
+        ids: RaggedIds,
+        targets: NDArray[np.int64],
+        context_length: int,
+        truncation: Truncation,
+        evidence: NgramEvidence | None = None,
+    ) -> None:
+        """ids: the tokens of all texts; targets: (texts,); evidence: what computes the features of each token."""
         super().__init__()
+        self.evidence = evidence
         self.context_length, self.truncation = context_length, truncation
         flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
         self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
@@ -118,7 +136,11 @@ class TokenTable(torch.nn.Module):
         positions = self.starts[batch.rows][:, None] + columns + skip  # (batch, length)
         padding_mask = columns < lengths.clamp(max=self.context_length)
         token_ids = self.flat[positions.clamp(max=len(self.flat) - 1)].masked_fill(~padding_mask, PAD_ID)
-        return ReviewBatch(token_ids, padding_mask, self.targets[batch.rows], batch.rows, batch.num_tokens)
+        targets = self.targets[batch.rows]
+        features = None
+        if self.evidence is not None:
+            features = self.evidence(token_ids, targets if batch.are_counted else None)
+        return ReviewBatch(token_ids, padding_mask, targets, batch.rows, batch.num_tokens, features)
 
 
 def texts_of(table: TokenTable, rows: NDArray[np.int64]) -> ReviewBatch:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from firstlight.earlier_names import current_config
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 
@@ -31,7 +32,10 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the resolved configuration that a run has saved. Raises UserError where it is missing or broken."""
+    """Return the resolved configuration that a run has saved, with the names of this version.
+
+    Raises UserError where it is missing or broken.
+    """
     reason = "no mapping"
     try:
         config = read_yaml(path)
@@ -41,7 +45,7 @@ def read_config(path: Path) -> dict[str, Any]:
         config, reason = None, str(error)
     if not isinstance(config, dict):
         raise UserError(f"{path} is missing or broken ({reason}); train the run again")
-    return config
+    return current_config(config)
 
 
 def _check_structure(yaml: Any, text: str, loader: Any) -> None:

@@ -60,7 +60,11 @@ def has_attention(network: nn.Module) -> bool:
 
 
 def collect(
-    network: nn.Module, inputs: tuple[Tensor, ...], sources: list[str], targets: list[str], written: Sequence[str] = ()
+    network: nn.Module,
+    inputs: tuple[Tensor | None, ...],
+    sources: list[str],
+    targets: list[str],
+    written: Sequence[str] = (),
 ) -> list[AttentionMap]:
     """Run a network on one text, (1, length) ids each side, and keep what its attentions looked at.
 

@@ -1,10 +1,11 @@
 """The schemas of `data`, with what can be checked before anything is read. Imports no torch."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from omegaconf import II, DictConfig, OmegaConf
 
-from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions
+from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, ReviewTextOptions
 from firstlight.data.parallel import check_pair_path
 from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
@@ -17,6 +18,28 @@ class ReviewDataNode(ReviewOptions):
     """`data` of the tasks that read labelled texts."""
 
     _target_: str = "firstlight.data.reviews.ReviewData"
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError for data that cannot be found, or does not fit the network. config: the whole."""
+        check_path(config.data.path, config.data.source)
+        model: Any = OmegaConf.to_object(config.model)
+        if config.data.evidence:
+            try:
+                model.check_evidence()
+            except ValueError as error:
+                raise UserError(str(error)) from error
+
+
+@dataclass
+class ReviewTextDataNode(ReviewTextOptions):
+    """`data` of the tasks that continue the words of reviews."""
+
+    _target_: str = "firstlight.data.streams.ReviewTextData"
     tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
     context_length: int = II("context_length")
     seed: int = II("seed")

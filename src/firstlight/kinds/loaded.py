@@ -111,6 +111,14 @@ class LoadedRun:
         except (TypeError, ValueError, OverflowError) as error:
             raise UserError(f"{self.folder.history_file} is damaged ({error}); train the run again") from error
 
+    @property
+    def num_counted(self) -> int:
+        """The number of values that were counted in the training texts and are read besides the network's weights.
+
+        >>> run.num_counted
+        """
+        return 0
+
     def __repr__(self) -> str:
         row = read_run(self.folder, str(self.path), most=2)
         named = [f"{key}={row.keys[key]}" for key in ("task", "model", "experiment") if row.keys.get(key) is not None]

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from firstlight.data.evidence import NgramEvidence
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 
@@ -59,6 +60,20 @@ def check_content(content: dict[str, Any], path: Path | str, schema: CardSchema)
         if not all(isinstance(name, str) for name in card.get(key, ())):
             raise UserError(f"{path}: {key} in the checkpoint's card are not names; {TRAIN_AGAIN}")
     _check_tensors(path, content["state_dict"])
+    _check_evidence(path, card.get("evidence", {}))
+
+
+def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> NgramEvidence | None:
+    """Return what computes the features of a classifier's tokens; None for a network that reads none.
+
+    card: of an open checkpoint; path: of the same. Raises UserError for a table that is not of its vocabulary.
+    """
+    if "evidence" not in card:
+        return None
+    try:
+        return NgramEvidence.from_table(card["evidence"], vocab_size, len(card["class_names"]))
+    except ValueError as error:
+        raise UserError(f"{path}: the evidence in the checkpoint's card is broken ({error}); {TRAIN_AGAIN}") from error
 
 
 def open_weights(path: Path | str) -> dict[str, Any]:
@@ -81,6 +96,12 @@ def _check_keys(path: Path | str, card: dict[str, Any], kinds_of: dict[str, tupl
 def _check_tensors(path: Path | str, state: Any) -> None:
     if not isinstance(state, Mapping) or not all(isinstance(weight, Tensor) for weight in state.values()):
         raise UserError(f"{path}: the checkpoint's state_dict holds more than tensors; {TRAIN_AGAIN}")
+
+
+def _check_evidence(path: Path | str, table: Any) -> None:
+    if not isinstance(table, dict) or not all(isinstance(each, Tensor) for each in table.values()):
+        raise UserError(f"{path}: evidence in the checkpoint's card is no table of tensors; {TRAIN_AGAIN}")
+    refuse_weights_larger_than_the_file(table, path)
 
 
 def _check_config(path: Path | str, config: dict[str, Any], of_data: Mapping[str, Callable[[Any], bool]]) -> None:

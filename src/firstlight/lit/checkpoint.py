@@ -14,6 +14,7 @@ import torch
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.invocation import invocation
+from firstlight.lit.earlier_checkpoints import bring_up_to_date
 
 FORMAT = 1
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # what a run goes on from; what LAST was before
@@ -39,8 +40,8 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         map_location: The device for the tensors, as in `torch.load`.
 
     Returns:
-        The checkpoint as Lightning wrote it. `state_dict` holds the weights; `firstlight` holds in plain types the
-        options, the tokenizer and the classes.
+        The checkpoint as Lightning wrote it, with the names of this version. `state_dict` holds the weights;
+        `firstlight` holds in plain types the options, the tokenizer and the classes.
 
     Raises:
         DamagedCheckpoint: If the file is truncated or damaged. It is a UserError.
@@ -94,6 +95,7 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         raise UserError(
             f"{path} has format {card.get('format')}, and this version reads {FORMAT}; use the version it came from"
         )
+    bring_up_to_date(checkpoint, card)
     return checkpoint
 
 

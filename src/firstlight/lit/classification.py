@@ -45,8 +45,8 @@ class Classification(Training):
     and targets (batch,). `Classification.for_data(data)` builds the module for a data module.
 
     Args:
-        network: Maps token ids (batch, length) and a padding mask, True where a token is real, to logits (batch,
-            classes), or to (batch, 1) for two classes.
+        network: Maps token ids (batch, length), a padding mask, True where a token is real, and the features of
+            `ReviewData(evidence=True)`, if there are any, to logits (batch, classes), or to (batch, 1) for two classes.
         optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
@@ -100,22 +100,23 @@ class Classification(Training):
         self.label_smoothing, self.ordinal_smoothing, self.r_drop = label_smoothing, ordinal_smoothing, r_drop
         self.register_buffer("class_weights", class_weights, persistent=False)
 
-    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, features: Tensor | None = None) -> Tensor:
         """Return the logits, (batch, outputs).
 
         Args:
             token_ids: (batch, length), int.
             padding_mask: (batch, length), bool, True where a token is real. None: all are.
+            features: (batch, length, features), float, those of a `ReviewBatch`. None if there are none.
         """
-        return self.network(token_ids, padding_mask)
+        return self.network(token_ids, padding_mask, *(() if features is None else (features,)))
 
     def training_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
         """Return the `loss` and the `logits`, (batch, outputs), of one batch."""
         batch = review_batch(batch)
-        logits = self._logits_in_training(batch)
+        logits = self(*batch.inputs)
         loss = self._training_loss(logits, batch)
         if self.r_drop:
-            again = self._logits_in_training(batch)
+            again = self(*batch.inputs)
             loss = (loss + self._training_loss(again, batch)) / 2 + self.r_drop * disagreement(logits, again)
         return {"loss": loss, "logits": logits.detach()}
 
@@ -143,15 +144,9 @@ class Classification(Training):
             True
         """
         batch = review_batch(batch)
-        shares = probabilities(self(batch.token_ids, batch.padding_mask))
+        shares = probabilities(self(*batch.inputs))
         names = (self.card or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
         return predictions(shares, names)
-
-    def _logits_in_training(self, batch: ReviewBatch) -> Tensor:
-        """What was counted of the training texts is counted without those of the batch, for which it needs targets."""
-        if getattr(self.network, "evidence", None) is None:
-            return self(batch.token_ids, batch.padding_mask)
-        return self.network(batch.token_ids, batch.padding_mask, batch.targets)
 
     def _training_loss(self, logits: Tensor, batch: ReviewBatch) -> Tensor:
         return classification_loss(
@@ -160,7 +155,7 @@ class Classification(Training):
 
     def _evaluate(self, batch: ReviewBatch, stage: str) -> dict[str, Tensor]:
         batch = review_batch(batch)
-        logits = self(batch.token_ids, batch.padding_mask)
+        logits = self(*batch.inputs)
         loss = classification_loss(logits, batch.targets)
         self.log_loss(stage, loss, len(batch.targets))
         return {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}

@@ -1,5 +1,6 @@
 """Which network a config describes, or a checkpoint holds."""
 
+import inspect
 import sys
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from firstlight.data.evidence import num_features as num_evidence_features
 from firstlight.errors import UserError, reason
 from firstlight.invocation import is_installed, location
 from firstlight.lit.cards import (
@@ -36,24 +38,38 @@ NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionErro
 WEIGHTS = "network."  # what the names of the network's weights begin with in a checkpoint
 
 
-def build_network(config: Any, vocab_size: int, num_classes: int = 0, source_vocab_size: int = 0) -> nn.Module:
+def build_network(
+    config: Any, vocab_size: int, num_classes: int = 0, source_vocab_size: int = 0, num_features: int = 0
+) -> nn.Module:
     """Return the network of a checked config; a classifier has one logit for two classes, else one for each class.
 
-    vocab_size: of what is read, or of what a translator writes; source_vocab_size: of what a translator reads.
+    vocab_size: of what is read, or of what a translator writes; source_vocab_size: of what a translator reads;
+    num_features: of each token that a classifier reads, besides its id.
     `model._target_` names a class of the user's own. It takes the arguments of our class for the same kind of run, has
     the same `forward`, and finds its own options in `config.options`. Raises UserError if it cannot be used.
     """
     if not isinstance(config, TransformerConfig):
         raise TypeError(f"no network is known for {type(config).__name__}")
     sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size}
-    sizes |= {"num_outputs": num_outputs(num_classes), "unknown_id": UNKNOWN_ID}
+    sizes |= {"num_outputs": num_outputs(num_classes), "unknown_id": UNKNOWN_ID, "num_features": num_features}
     target = config._target_
     network_type: Any = own_network(target) if target else resolve_name(config.network)
+    if target and num_features:
+        _check_features(target, network_type)
     network: nn.Module = network_type(config, *config.network_arguments(sizes))
     for name in ATTRIBUTES if target else ():
         if not hasattr(network, name):
             raise UserError(f"model._target_={target}: the network has no attribute {name}; {ATTRIBUTES[name]}")
     return network
+
+
+def _check_features(target: str, network_type: Any) -> None:
+    """Raise UserError unless a network of the user's own can be given features."""
+    if "num_features" not in inspect.signature(network_type).parameters:
+        raise UserError(
+            f"model._target_={target}: data.evidence=true needs a network with the argument num_features, "
+            "whose forward takes the features; add both, or set data.evidence=false"
+        )
 
 
 def own_network(target: str) -> type[nn.Module]:
@@ -161,7 +177,9 @@ def network_of_card(
     vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
     source = card.get("source_tokenizer")
     source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
-    sizes = (vocab_size, len(card.get("class_names", ())), source_vocab_size)
+    num_classes = len(card.get("class_names", ()))
+    num_features = num_evidence_features(num_classes) if "evidence" in card else 0
+    sizes = (vocab_size, num_classes, source_vocab_size, num_features)
     if config._target_ is None and weights is not None and path is not None:
         _compare(config, sizes, weights, path)
     return build_network(config, *sizes)
@@ -175,7 +193,7 @@ def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) 
             raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
 
 
-def _compare(config: Any, sizes: tuple[int, int, int], weights: dict[str, Tensor], path: Path) -> None:
+def _compare(config: Any, sizes: tuple[int, int, int, int], weights: dict[str, Tensor], path: Path) -> None:
     """Raise UserError unless the network would have these weights, and little memory besides."""
     try:
         with torch.device("meta"):

@@ -16,10 +16,10 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
+from firstlight.earlier_names import RENAMED
 from firstlight.errors import UserError, arguments_of
 from firstlight.lit.cards import CardSchema, check_content, kind_of
 from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
-from firstlight.lit.counted_evidence import count_evidence
 from firstlight.lit.networks import build_network, network_of_checkpoint, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
@@ -57,8 +57,9 @@ class Training(LightningModule):
 
     Attributes:
         network: The network.
-        card: The content of a checkpoint besides the weights, in plain types: the options of the network, the tokenizer
-            and the classes. None for a module that was not built by `for_data` or `load_from_checkpoint`.
+        card: The content of a checkpoint besides the weights, in plain types and tensors: the options of the network,
+            the tokenizer, the classes and the counted evidence. None for a module that was not built by `for_data` or
+            `load_from_checkpoint`.
         kind: The kind of network: `classifier`, `generator` or `translator`.
 
     Raises:
@@ -143,7 +144,7 @@ class Training(LightningModule):
         config = None
         if network is None:
             config = cls.config_type(**{"context_length": data.options.context_length, **of_network})
-            network = network_for(config, data)
+            network = build_network(config, **data.network_sizes())
         if optimizer is None and lr is not None:
             optimizer = default_optimizer(lr)
         module = cls(network, optimizer, schedule, **data.module_options(), **of_module)
@@ -238,7 +239,7 @@ class Training(LightningModule):
             reading = getattr(loader, "reading", None)
             if reading is None or self.card is None:
                 continue
-            other = [name for name, value in reading().items() if value != self.card.get(name)]
+            other = [name for name, value in reading().items() if not _is_same(value, self.card.get(name))]
             if other:
                 what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
                 raise UserError(
@@ -275,6 +276,9 @@ class Training(LightningModule):
         """Which options are the network's, and which are this class's. Raises TypeError for any other."""
         of_network = {field.name for field in fields(cls.config_type)}
         of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule", "class_weights"}
+        for name in options:
+            if f"model.{name}" in RENAMED:
+                raise TypeError(f"{name} is an option of the data now; give it to the data module instead")
         refuse_unknown(options, of_network | of_module, f"{cls.__name__}.for_data")
         for name in options:
             if has_network and name in of_network:
@@ -292,15 +296,15 @@ def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
     )
 
 
-def network_for(config: Any, data: TableData) -> nn.Module:
-    """The network of a config for some data, with what `model.evidence` counts in the training texts."""
-    network = build_network(config, **data.network_sizes())
-    count_evidence(network, data)
-    return network
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether two values of cards are equal; of tables of tensors those that both have."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return all(torch.equal(value[name].cpu(), other[name].cpu()) for name in value.keys() & other.keys())
+    return bool(value == other)
 
 
 def card_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint holds besides weights: plain types, enough to read the run without its data.
+    """What a checkpoint holds besides weights: plain types and tensors, enough to read the run without its data.
 
     config: `model`, the network's options, None for a network that is not ours; `data`, those of the data module.
     """

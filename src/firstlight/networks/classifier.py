@@ -7,29 +7,31 @@ from firstlight.networks import masks
 from firstlight.networks.block import Block, build_norm
 from firstlight.networks.config import ClassifierConfig
 from firstlight.networks.convolution import ShortConvolution
-from firstlight.networks.evidence import EvidenceHead, NgramEvidence
+from firstlight.networks.features import FeatureHead
 from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
 from firstlight.networks.token_dropout import TokenDropout
 
-EVIDENCE_STD = 0.03  # of the projection's first weights: the evidence begins beside the words' vectors, not over them
+FEATURE_STD = 0.03  # of the projection's first weights: at first the features are small beside the words' vectors
 
 
 class Classifier(nn.Module):
     """A transformer encoder that returns one logit for each class (post 1: review classification, 2022).
 
     Embedding, positions, `config.num_layers` blocks and a pooled prediction; optionally a short convolution over the
-    embeddings, and the evidence of counted n-grams.
+    embeddings, and further features of each token, which are projected and added to the embeddings.
 
     Args:
         config: options of the network.
         vocab_size: number of token ids.
         num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
         unknown_id: the token id that `config.token_dropout` writes in place of others.
+        num_features: number of features of each token besides its id, such as those of `ReviewData(evidence=True)`.
 
     Shape:
         - token_ids: (batch, length) int
         - padding_mask: (batch, length) bool
+        - features: (batch, length, num_features) float, if `num_features` is not 0
         - output: (batch, num_outputs) logits
 
     Example:
@@ -44,9 +46,12 @@ class Classifier(nn.Module):
         torch.Size([2, 5])
     """
 
-    def __init__(self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1) -> None:
+    def __init__(
+        self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1, num_features: int = 0
+    ) -> None:
         super().__init__()
         self.context_length = config.context_length
+        self.num_features = num_features
         self.is_causal = config.causal
         self.unknown_id = unknown_id
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
@@ -63,34 +68,30 @@ class Classifier(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head = build_head(config.pooling, config.dim, config.context_length, num_outputs)
-        self.evidence: NgramEvidence | None = None
-        if config.evidence:
-            self.evidence = NgramEvidence(
-                vocab_size, config.evidence_pairs, max(2, num_outputs), config.evidence_shrinkage, unknown_id
-            )
-            self.evidence_projection = nn.Linear(self.evidence.num_features, config.dim, bias=False)
-            nn.init.normal_(self.evidence_projection.weight, std=EVIDENCE_STD)
-            self.evidence_head = EvidenceHead(self.evidence.num_features, num_outputs)
+        if num_features:
+            self.feature_projection = nn.Linear(num_features, config.dim, bias=False)
+            nn.init.normal_(self.feature_projection.weight, std=FEATURE_STD)
+            self.feature_head = FeatureHead(num_features, num_outputs)
 
-    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, targets: Tensor | None = None) -> Tensor:
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, features: Tensor | None = None) -> Tensor:
         """Return the logits of each text.
 
         Args:
             token_ids: (batch, length) int.
             padding_mask: (batch, length) bool, True where a token is real; None: all are. Padding never changes a
                 logit.
-            targets: (batch,) int, the classes of training texts whose n-grams `config.evidence` counted. The class of a
-                text is then removed from its own evidence.
+            features: (batch, length, num_features) float, those of each token; None if the network reads none.
 
         Returns:
             (batch, num_outputs) float.
 
         Raises:
-            ValueError: if length exceeds the context length.
+            ValueError: if length exceeds the context length, or the features are not those that the network reads.
         """
         length = token_ids.shape[1]
         if length > self.context_length:
             raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
+        self._check_features(features)
         if padding_mask is None:
             padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
         mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
@@ -98,16 +99,24 @@ class Classifier(nn.Module):
             places = torch.arange(length, device=token_ids.device)
             mask = masks.both(mask, masks.causal(places, places))  # (batch, 1, length, length)
         hidden = self._embed(self.token_dropout(token_ids))  # (batch, length, dim)
-        if self.evidence is not None:
-            features = self.evidence(token_ids, targets)  # (batch, length, features)
-            hidden = hidden + self.evidence_projection(features)
+        if features is not None:
+            features = features.to(self.feature_projection.weight.dtype)
+            hidden = hidden + self.feature_projection(features)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)
         hidden = self.dropout(self.positions(hidden))
         for block in self.blocks:
             hidden = block(hidden, mask=mask)
         logits = self.head(self.final_norm(hidden), padding_mask)  # (batch, outputs)
-        return logits if self.evidence is None else logits + self.evidence_head(features, padding_mask)
+        return logits if features is None else logits + self.feature_head(features, padding_mask)
+
+    def _check_features(self, features: Tensor | None) -> None:
+        given = 0 if features is None else features.shape[-1]
+        if given != self.num_features:
+            raise ValueError(
+                f"the network reads {self.num_features} features of each token, and was given {given}; "
+                "pass those of the batch, network(*batch.inputs)"
+            )
 
     def _embed(self, token_ids: Tensor) -> Tensor:
         """(batch, length) -> (batch, length, dim); words without a vector have that of the unknown word."""

@@ -220,7 +220,7 @@ class TransformerConfig:
     def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """Return what the class takes after its options.
 
-        sizes: `vocab_size` and, where they apply, `num_outputs`, `source_vocab_size` and `unknown_id`.
+        sizes: `vocab_size` and, where they apply, `num_outputs`, `source_vocab_size`, `unknown_id`, `num_features`.
         """
         return (sizes["vocab_size"],)
 
@@ -246,10 +246,6 @@ class ClassifierConfig(TransformerConfig):
         convolution: width of a convolution over the embeddings, an odd number; None: no convolution.
         embedding_dim: size of the word vectors, which are then projected to `dim`; None: `dim`.
         embedded_words: number of words with a vector of their own, the first of the vocabulary; None: all.
-        evidence: whether the mean class of the training texts that contain a word, or a pair of neighboring words, is
-            counted and used as an input.
-        evidence_pairs: number of pairs of words that are counted, those of the most texts.
-        evidence_shrinkage: strength, in texts, with which the mean of few texts is drawn towards 0.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
@@ -271,9 +267,6 @@ class ClassifierConfig(TransformerConfig):
     convolution: int | None = None
     embedding_dim: int | None = None
     embedded_words: int | None = None
-    evidence: bool = False
-    evidence_pairs: int = 50_000
-    evidence_shrinkage: float = 5.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -291,19 +284,23 @@ class ClassifierConfig(TransformerConfig):
         return CLASSIFIERS[self.architecture]
 
     def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        return (sizes["vocab_size"], sizes["num_outputs"], sizes["unknown_id"])
+        arguments = (sizes["vocab_size"], sizes["num_outputs"], sizes["unknown_id"])
+        if not sizes.get("num_features"):
+            return arguments
+        if self._target_ is None:
+            self.check_evidence()
+        return (*arguments, sizes["num_features"])
 
     def _check_words(self) -> None:
-        _check_at_least("model.evidence_pairs", self.evidence_pairs, 1)
-        if not 0 < self.evidence_shrinkage < math.inf:
-            raise ValueError(f"model.evidence_shrinkage={self.evidence_shrinkage} must be a finite number above 0")
         for name, minimum in (("embedding_dim", 1), ("embedded_words", 3)):
             value = getattr(self, name)
             if value is not None:
                 _check_at_least(f"model.{name}", value, minimum)
                 self._refuse_baseline(f"model.{name}={value}", f"model.{name}=null")
-        if self.evidence:
-            self._refuse_baseline("model.evidence=true", "model.evidence=false")
+
+    def check_evidence(self) -> None:
+        """Raise ValueError unless the network can read the features of `data.evidence=true`."""
+        self._refuse_baseline("data.evidence=true", "data.evidence=false")
 
     def _refuse_baseline(self, setting: str, remedy: str) -> None:
         if self.architecture is not Architecture.transformer:

@@ -2,11 +2,9 @@
 
 from torch import nn
 
-from firstlight.networks.evidence import NgramEvidence
-
 
 def num_parameters(network: nn.Module, *, trained_only: bool = False) -> int:
-    """Return the number of parameters of a network, including the numbers that `ClassifierConfig.evidence` counts.
+    """Return the number of parameters of a network.
 
     Args:
         network: any module.
@@ -18,5 +16,4 @@ def num_parameters(network: nn.Module, *, trained_only: bool = False) -> int:
         >>> num_parameters(nn.Linear(7, 5))
         40
     """
-    weights = sum(weight.numel() for weight in network.parameters() if weight.requires_grad or not trained_only)
-    return weights + sum(part.num_numbers for part in network.modules() if isinstance(part, NgramEvidence))
+    return sum(weight.numel() for weight in network.parameters() if weight.requires_grad or not trained_only)

@@ -90,7 +90,7 @@ def facts_of(run: LoadedRun) -> list[str]:
     record = run.folder.read()
     metric = record.get("optimized_metric")
     value = (record.get("metrics") or {}).get(metric)
-    parameters = num_parameters(run.network)
+    parameters = num_parameters(run.network) + run.num_counted
     facts = [f"{parameters:,} parameters"]
     if isinstance(value, int | float):
         facts.append(f"{metric} {value:.4g}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from firstlight.earlier_names import current_config, current_override
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.files.regular import regular
@@ -139,7 +140,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
     """The row of a record, before anyone asked how the run ended. Raises Damaged for a part of another type."""
     overrides = _part(record, "overrides", list) or []
     data, seconds = _part(record, "data", dict) or {}, _part(record, "seconds", dict) or {}
-    typed = dict(filter(None, (key_and_value(str(override)) for override in overrides)))
+    typed = dict(filter(None, (key_and_value(current_override(str(override))) for override in overrides)))
     source = data.get("source") or _source_typed(overrides)
     return Run(
         name,
@@ -248,7 +249,7 @@ class Configuration:
     def _read(self, name: str, *path: str) -> Any:
         if name not in self.files:
             try:
-                self.files[name] = read_yaml(self.folder / name)
+                self.files[name] = current_config(read_yaml(self.folder / name))
             except FileNotFoundError:
                 self.files[name] = None
             except UserError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight.earlier_names import earlier_config
 from firstlight.errors import UserError
 
 NOT_PART_OF_A_RUN = (  # keys at the top that change where, how fast or how loudly a run computes, but not what
@@ -59,7 +60,8 @@ def run_key_in_0_2(config: DictConfig) -> str:
 
 
 def _hash_of(container: dict[str, Any]) -> str:
-    return "k" + hashlib.sha256(json.dumps(container, sort_keys=True).encode()).hexdigest()[:16]
+    text = json.dumps(earlier_config(container), sort_keys=True)  # a run keeps its key when an option is renamed
+    return "k" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:

@@ -201,17 +201,18 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
     from firstlight.lit.networks import build_network
     from firstlight.networks.size import num_parameters
 
-    sizes: dict[str, dict[str, int]] = {}
+    sizes: dict[str, tuple[dict[str, int], int]] = {}
     for job in jobs:
         key = str(plain(job.config)["data"] | {"seed": None})
         if key not in sizes:
             data = instantiate(job.config.data, _convert_="object")
             data.prepare_data()
             data.setup("fit")
-            sizes[key] = data.network_sizes()
+            sizes[key] = data.network_sizes(), data.num_counted
+        of_network, num_counted = sizes[key]
         with torch.device("meta"):
-            network = build_network(OmegaConf.to_object(job.config.model), **sizes[key])
-        yield num_parameters(network)
+            network = build_network(OmegaConf.to_object(job.config.model), **of_network)
+        yield num_parameters(network) + num_counted
 
 
 def show_results(jobs: Sequence[Job], errors: Mapping[Path, str]) -> None:

@@ -25,7 +25,8 @@ from firstlight.errors import UserError, arguments_of
 from firstlight.kinds.kind import get
 from firstlight.kinds.registry import kind_of_config
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
-from firstlight.lit.training import Training, card_of, network_for
+from firstlight.lit.networks import build_network
+from firstlight.lit.training import Training, card_of
 from firstlight.lit.training_loss import TrainingLoss
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
@@ -63,7 +64,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[s
     if resumed_card is not None:
         refuse_other_data(data, resumed_card["data_fingerprint"])
     torch.manual_seed(config.seed)
-    network = network_for(OmegaConf.to_object(config.model), data)
+    network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
     vectors: Any = OmegaConf.to_object(config.vectors)
     set_vectors(vectors, network, data, is_resumed=resumed_card is not None)
     if config.compile:  # in place: its weights keep their names

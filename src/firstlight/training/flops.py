@@ -26,7 +26,9 @@ _counted: dict[str, int] = {}  # by network: the jobs of a sweep often train the
 
 def _flops_of_a_text(config: Any, sizes: dict[str, int]) -> int:
     token_ids = torch.zeros(1, config.context_length, dtype=torch.long, device="meta")
-    texts = [token_ids] * config.num_texts
+    inputs: list[Any] = [token_ids] * config.num_texts
+    if num_features := sizes.get("num_features"):
+        inputs = [token_ids, None, torch.zeros(1, config.context_length, num_features, device="meta")]
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        build_network(config, **sizes)(*texts).sum().backward()
+        build_network(config, **sizes)(*inputs).sum().backward()
     return counter.get_total_flops()

@@ -21,7 +21,6 @@ log = logging.getLogger(__name__)
 EMBEDDING = "network.embedding.weight"
 SOURCE_EMBEDDING = "network.source_embedding.weight"  # of a translator, whose other vectors are those of its target
 BY_WORD = {EMBEDDING, "network.head.weight", "network.head.bias"}  # one row for each word of the vocabulary
-COUNTED = "network.evidence."  # in this run's own training texts
 POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
 
@@ -46,8 +45,6 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
         shared_words[SOURCE_EMBEDDING] = _shared_words(data.source_tokenizer.words, other_source.words)
     taken, left = {}, []
     for name, weight in own.items():
-        if name.startswith(COUNTED):
-            continue
         source = given.get(name)
         shared = shared_words.get(name)
         if shared and source is not None and _same_width(given, own):

@@ -48,7 +48,7 @@ class ClassifierExploration(Exploration):
             raise UserError(NO_WORD)
         ids, kept, notes = read_review(run, found)
         tokens = readable_tokens(run, ids, found, kept)
-        return Attention(collect(run.network, (ids,), tokens, tokens), notes)
+        return Attention(collect(run.network, run.inputs(ids), tokens, tokens), notes)
 
     def loss(self, data: Reviews) -> Tensor:
         rows = data.encoded.rows_of(SPLIT)
@@ -57,7 +57,7 @@ class ClassifierExploration(Exploration):
         if not len(rows):
             raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
         batch = self.run.batch(data.encoded.ids, np.asarray(rows))
-        return classification_loss(self.run.network(batch.token_ids, batch.padding_mask), torch.from_numpy(targets))
+        return classification_loss(self.run.network(*batch.inputs), torch.from_numpy(targets))
 
     def tokens(self) -> DrawnTokens:
         embedding: Any = self.run.network.embedding

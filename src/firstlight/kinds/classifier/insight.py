@@ -1,6 +1,7 @@
 """What a classifier makes of one text, as numbers: what each word says for a class."""
 
 import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from firstlight.networks.bag_of_words import LogisticRegression
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID
 
+Network = Callable[[Tensor], Tensor]  # from token ids, (batch, length), to logits
 INTEGRATED_GRADIENTS = "integrated gradients"
 
 
@@ -60,10 +62,10 @@ def attributions(
     ids, kept, notes = read_review(run, found)
     mask = torch.ones_like(ids, dtype=torch.bool)
     with torch.inference_mode():
-        odds = _log_odds(run.network(ids, mask))[0]  # (classes,)
+        odds = _log_odds(run.network(*run.inputs(ids, mask)))[0]  # (classes,)
     chosen = int(odds.argmax()) if label is None else run.class_names.index(label)
     compute = _integrated_gradients if method == INTEGRATED_GRADIENTS else _gradient_times_input
-    scores = compute(run.network, _word_layers(run.network), ids, chosen)  # (tokens,)
+    scores = compute(lambda token_ids: run.network(*run.inputs(token_ids)), _word_layers(run), ids, chosen)  # (tokens,)
     word_scores = np.zeros(len(found))
     np.add.at(word_scores, kept, scores)
     read = np.unique(kept)
@@ -119,15 +121,15 @@ def _log_odds(logits: Tensor) -> Tensor:
     return logits - others.logsumexp(dim=2)
 
 
-def _word_layers(network: Any) -> list[nn.Module]:
+def _word_layers(run: LoadedClassifier) -> list[nn.Module]:
     """What turns a classifier's words into numbers, each of which says something for or against a class."""
+    network: Any = run.network
     if isinstance(network, LogisticRegression):
         return [network.weights]
-    evidence = getattr(network, "evidence", None)
-    return [network.embedding] if evidence is None else [network.embedding, evidence]
+    return [network.embedding] if run.evidence is None else [network.embedding, run.evidence]
 
 
-def _integrated_gradients(network: nn.Module, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
+def _integrated_gradients(network: Network, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
     """By captum, from unknown words to the real ones: (tokens,)."""
     from captum.attr import LayerIntegratedGradients
 
@@ -138,13 +140,13 @@ def _integrated_gradients(network: nn.Module, layers: list[nn.Module], ids: Tens
     return sum(part.detach()[0].sum(dim=1).double().numpy() for part in found)
 
 
-def _gradient_times_input(network: nn.Module, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
+def _gradient_times_input(network: Network, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
     """The gradient at the text, times the way from unknown words to it: (tokens,)."""
-    vectors: list[Tensor] = []
+    vectors: dict[nn.Module, Tensor] = {}
 
-    def keep(_: nn.Module, __: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        vectors.append(output.detach().requires_grad_())
-        return vectors[-1]
+    def keep(layer: nn.Module, _: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        vectors[layer] = output.detach().requires_grad_()
+        return vectors[layer]
 
     hooks = [layer.register_forward_hook(keep) for layer in layers]
     try:
@@ -152,10 +154,10 @@ def _gradient_times_input(network: nn.Module, layers: list[nn.Module], ids: Tens
     finally:
         for hook in hooks:
             hook.remove()
-    gradients = torch.autograd.grad(odds, vectors)  # (1, tokens, ·) of each layer
+    gradients = torch.autograd.grad(odds, [vectors[layer] for layer in layers])  # (1, tokens, ·) of each
     scores = torch.zeros(ids.shape[1], dtype=torch.float64)
     with torch.no_grad():
-        for layer, vector, gradient in zip(layers, vectors, gradients, strict=True):
-            way = vector - layer(torch.full_like(ids, UNKNOWN_ID))
+        for layer, gradient in zip(layers, gradients, strict=True):
+            way = vectors[layer] - layer(torch.full_like(ids, UNKNOWN_ID))
             scores += (gradient * way)[0].sum(dim=1)
     return scores.numpy()

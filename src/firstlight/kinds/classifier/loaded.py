@@ -11,10 +11,12 @@ from torch import Tensor
 
 from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.cuts import Cuts
+from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Labels, Truncation
 from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.kinds.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.kinds.loaded import LoadedRun, OfAllRuns, listed
+from firstlight.lit.cards import evidence_of
 from firstlight.lit.classification import Prediction, predictions
 from firstlight.lit.losses import probabilities
 from firstlight.text.ragged import RaggedIds
@@ -28,12 +30,14 @@ class LoadedClassifier(LoadedRun):
     """A trained classifier: predicts the class of a text.
 
     It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
-    `network(token_ids, padding_mask)` takes two (batch, length) tensors and returns logits (batch, outputs).
+    `network(token_ids, padding_mask)` takes two (batch, length) tensors and returns logits (batch, outputs);
+    `network(*run.inputs(token_ids))` works for every classifier, also for one that reads features of its tokens.
 
     Attributes:
         tokenizer: what turns a text into ids; `tokenizer.words` is the vocabulary.
         class_names: the names of the classes, in the order of the probabilities.
         label_names: the labels that occur in the training data, as text.
+        evidence: the module that computes the features of tokens, for a run with `data.evidence=true`; else None.
 
     >>> run = firstlight.load("latest")
     >>> run.predict("It broke after a week.").label
@@ -44,6 +48,7 @@ class LoadedClassifier(LoadedRun):
     tokenizer: Tokenizer
     class_names: list[str]
     label_names: list[str]
+    evidence: NgramEvidence | None = None
 
     def _facts(self) -> dict[str, str]:
         return {"classes": listed(self.class_names)}
@@ -97,7 +102,7 @@ class LoadedClassifier(LoadedRun):
         batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lookup.lengths[rows]))
         with torch.inference_mode():
             tables = (table(lookup[chosen]) for chosen in batches)
-            logits = torch.cat([self.network(batch.token_ids, batch.padding_mask) for batch in tables])
+            logits = torch.cat([self.network(*batch.inputs) for batch in tables])
         read = np.concatenate(batches)  # the rows in the order of their lengths
         sorter = np.argsort(read)
         return logits[torch.from_numpy(sorter[np.searchsorted(read, rows, sorter=sorter)])]
@@ -105,19 +110,36 @@ class LoadedClassifier(LoadedRun):
     def batch(self, ids: RaggedIds, rows: NDArray[np.int64]) -> ReviewBatch:
         """Return some rows of encoded texts as the network reads them: cut as in training, padded to the longest.
 
-        The batch has `token_ids` and `padding_mask`, (rows, length) each; its targets are all 0.
+        The batch has `token_ids` and `padding_mask`, (rows, length) each, and `inputs`, all that the network reads; its
+        targets are all 0.
 
         >>> import numpy as np
         >>> batch = run.batch(run.tokenizer.encode_batch(["It works.", "It broke."]), np.arange(2))
-        >>> run.network(batch.token_ids, batch.padding_mask).shape
+        >>> run.network(*batch.inputs).shape
         """
         table, lookup = self._reader(ids)
         return table(lookup[rows])
 
+    def inputs(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor | None, ...]:
+        """Return what the network reads of some token ids: they, the padding mask, and features if there are any.
+
+        token_ids, padding_mask: (batch, length); no mask says that all tokens are real.
+
+        >>> import torch
+        >>> run.network(*run.inputs(torch.tensor([[5, 2, 7]]))).shape
+        """
+        if self.evidence is None:
+            return token_ids, padding_mask
+        return token_ids, padding_mask, self.evidence(token_ids)
+
+    @property
+    def num_counted(self) -> int:
+        return 0 if self.evidence is None else self.evidence.num_numbers
+
     def _reader(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
         """The table that cuts and pads encoded texts, and the rows from which batches are drawn."""
         context_length = self.config["context_length"]
-        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation)
+        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation, self.evidence)
         return table, Rows(ids.lengths.clip(max=context_length))
 
     @property
@@ -139,4 +161,5 @@ class LoadedClassifier(LoadedRun):
 
 def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedClassifier:  # noqa: ARG001
     """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
-    return LoadedClassifier(*of_all, tokenizer, card["class_names"], card["label_names"])
+    evidence = evidence_of(card, tokenizer.vocab_size, of_all.checkpoint)
+    return LoadedClassifier(*of_all, tokenizer, card["class_names"], card["label_names"], evidence)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from omegaconf import II, DictConfig, OmegaConf
 
-from firstlight.kinds.data_nodes import CharacterDataNode
+from firstlight.kinds.data_nodes import CharacterDataNode, ReviewTextDataNode
 from firstlight.kinds.generator.drawings import DRAWINGS
 from firstlight.kinds.kind import Kind
 from firstlight.networks.config import GeneratorConfig
@@ -29,7 +29,7 @@ KIND = Kind(
     name="generator",
     model=GeneratorNode,
     own_key="num_loops",
-    schema={"characters": CharacterDataNode},
+    schema={"characters": CharacterDataNode, "review_text": ReviewTextDataNode},
     metrics=metrics,
     metric_callbacks=(
         "firstlight.callbacks.token_metrics:BitsPerCharacter",

@@ -14,7 +14,7 @@ from firstlight.callbacks.token_metrics import (
     TokenAccuracy,
     TokenMetric,
 )
-from firstlight.data.options import CharacterOptions, ReviewOptions
+from firstlight.data.options import CharacterOptions, ReviewTextOptions
 from firstlight.data.streams import CharacterData, ReviewTextData, StreamData
 from firstlight.data.windows import EveryWindow, Stream, WindowBatch
 from firstlight.errors import UserError
@@ -46,7 +46,9 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
 def open_data(generator: LoadedGenerator, options: EvaluateOptions) -> StreamData:
     """The run's data, or other data, in the vocabulary of the run. Raises UserError for other data unasked."""
     saved = generator.config["data"]
-    node, data_class = (CharacterOptions, CharacterData) if "preparation" in saved else (ReviewOptions, ReviewTextData)
+    is_of_characters = "preparation" in saved
+    node = CharacterOptions if is_of_characters else ReviewTextOptions
+    data_class = CharacterData if is_of_characters else ReviewTextData
     changed = vars(changed_options(saved, node, options.data, options.log_dir))
     data: StreamData = data_class(**changed)
     data.reader = generator.tokenizer

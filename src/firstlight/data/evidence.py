@@ -1,40 +1,72 @@
-"""Counted evidence: the mean class of the training texts that contain a word or a pair of words. It is not trained."""
+"""Counted evidence: the mean class of the training texts that contain a word or a pair of words, as features."""
+
+from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
+from firstlight.text.tokenizers import UNKNOWN_ID
+
 NO_PAIR = torch.iinfo(torch.int64).max  # fills the table where the texts have fewer pairs than it has room for
-AT_LEAST = 2  # texts; a pair of one training text says nothing of another
+AT_LEAST = 2  # texts that a pair must be in: the pair of a single text has no mean without it
+COUNTS = ("word_texts", "pair_texts")  # only a training needs them, and checkpoints of version 0.2.0 lack them
 
 
 class NgramEvidence(nn.Module):
-    """The mean class of the training texts that contain a word, or a pair of neighboring words.
+    """Features of each token: the mean class of the training texts with the word, and of those with the pair.
 
-    The mean of few texts is shrunk towards the middle, sum / (texts + shrinkage), as in target encoding (Micci-Barreca
-    2001). In training, the class of a text is removed from its own means, so that the answer does not leak. The counted
-    numbers belong to the network like its weights, and count as parameters.
+    A pair is a word and the word before it. The mean of few texts is shrunk towards the middle, sum / (texts +
+    shrinkage), as in target encoding (Micci-Barreca 2001). In training, the class of a text is removed from its own
+    means, so that the features do not contain the answer. Nothing here is trained.
     """
 
-    word_scores: Tensor  # (vocabulary, scores)
-    word_texts: Tensor  # (vocabulary,), how many texts a word is in
+    word_scores: Tensor  # (vocabulary, scores), the mean class
+    word_texts: Tensor  # (vocabulary,), the number of texts that a word is in
     pair_keys: Tensor  # (pairs,) int64, ascending: earlier word · vocabulary + later word
     pair_scores: Tensor  # (pairs,)
     pair_texts: Tensor  # (pairs,)
-    scale: Tensor  # (scores + 1,), the deviation of each feature over the words of the training texts
+    scale: Tensor  # (scores + 1,), the standard deviation of each feature over the words of the training texts
     class_scores: Tensor  # (classes, scores)
 
-    def __init__(self, vocab_size: int, num_pairs: int, num_classes: int, shrinkage: float, unknown_id: int) -> None:
+    def __init__(self, vocab_size: int, num_pairs: int, num_classes: int, shrinkage: float) -> None:
         super().__init__()
-        self.vocab_size, self.shrinkage, self.unknown_id = vocab_size, shrinkage, unknown_id
+        self.vocab_size, self.shrinkage = vocab_size, shrinkage
         classes = class_scores(num_classes)
-        self.num_features = classes.shape[1] + 1
         self.register_buffer("word_scores", torch.zeros(vocab_size, classes.shape[1]))
+        self.register_buffer("word_texts", torch.zeros(vocab_size))
         self.register_buffer("pair_keys", torch.full((num_pairs,), NO_PAIR))
         self.register_buffer("pair_scores", torch.zeros(num_pairs))
-        self.register_buffer("scale", torch.ones(self.num_features))
+        self.register_buffer("pair_texts", torch.zeros(num_pairs))
+        self.register_buffer("scale", torch.ones(classes.shape[1] + 1))
         self.register_buffer("class_scores", classes, persistent=False)
-        self.register_buffer("word_texts", torch.zeros(vocab_size), persistent=False)  # for the training alone
-        self.register_buffer("pair_texts", torch.zeros(num_pairs), persistent=False)
+        self.can_leave_out = True  # whether the numbers of texts are known
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Tensor], vocab_size: int, num_classes: int) -> Self:
+        """Return the evidence of what `table` returned; the numbers of texts may be missing.
+
+        Raises ValueError for a table of another vocabulary or other classes, or one that is not finite.
+        """
+        for name, ndim in (("pair_keys", 1), ("shrinkage", 0)):
+            if name not in table or table[name].ndim != ndim:
+                raise ValueError(f"{name} must be a tensor of {ndim} dimensions")
+        evidence = cls(vocab_size, len(table["pair_keys"]), num_classes, float(table["shrinkage"]))
+        evidence.can_leave_out = all(name in table for name in COUNTS)
+        for name, own in evidence.table().items():
+            if name in COUNTS and not evidence.can_leave_out:
+                continue
+            given = table.get(name)
+            if given is None or given.shape != own.shape or given.dtype != own.dtype or not own.numel():
+                raise ValueError(f"{name} must be a tensor of type {own.dtype} and shape {tuple(own.shape)}")
+            if not torch.isfinite(given).all():
+                raise ValueError(f"{name} is not finite")
+            own.copy_(given)
+        return evidence
+
+    def table(self) -> dict[str, Tensor]:
+        """Return what was counted, by name, as a checkpoint's card has it."""
+        return {**self.state_dict(), "shrinkage": torch.tensor(self.shrinkage, dtype=torch.float64)}
 
     @property
     def num_numbers(self) -> int:
@@ -42,10 +74,12 @@ class NgramEvidence(nn.Module):
         return self.word_scores.numel() + self.pair_scores.numel() + self.scale.numel()
 
     def forward(self, token_ids: Tensor, targets: Tensor | None = None) -> Tensor:
-        """token_ids: (batch, length) int; targets: (batch,) int, the classes of texts that were counted.
+        """Return the features of each token, (batch, length, features).
 
-        Returns (batch, length, features).
+        token_ids: (batch, length) int; targets: (batch,) int, the classes of texts that were counted, each of which is
+        then removed from the means of its own text. None: the means of all texts that were counted.
         """
+        assert targets is None or self.can_leave_out
         place, is_known = self._find(self._keys(token_ids))
         words = self.word_scores[token_ids]  # (batch, length, scores)
         pairs = (self.pair_scores[place] * is_known)[..., None]  # (batch, length, 1)
@@ -64,7 +98,7 @@ class NgramEvidence(nn.Module):
         """Return one number for each word and the word before it; -1 at the beginning and beside an unknown word."""
         ids = token_ids.long()
         keys = ids[:, :-1] * self.vocab_size + ids[:, 1:]
-        is_unknown = (ids[:, :-1] == self.unknown_id) | (ids[:, 1:] == self.unknown_id)
+        is_unknown = (ids[:, :-1] == UNKNOWN_ID) | (ids[:, 1:] == UNKNOWN_ID)
         return nn.functional.pad(keys.masked_fill(is_unknown, -1), (1, 0), value=-1)  # (batch, length)
 
     def _find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,21 +131,9 @@ class NgramEvidence(nn.Module):
         self.scale.copy_((squares / self.word_texts.sum()).sqrt().clamp(min=1e-6))
 
 
-class EvidenceHead(nn.Module):
-    """Maps the evidence of all words to logits, from its sum, its mean, and its sum weighted by magnitude."""
-
-    def __init__(self, num_features: int, num_outputs: int) -> None:
-        super().__init__()
-        self.score = nn.Linear(3 * num_features, num_outputs)
-        nn.init.normal_(self.score.weight, std=0.02)
-
-    def forward(self, features: Tensor, padding_mask: Tensor) -> Tensor:
-        """features: (batch, length, features); padding_mask: (batch, length). Returns logits (batch, outputs)."""
-        real = padding_mask[..., None]
-        length = real.sum(dim=1).clamp(min=1)  # (batch, 1)
-        total = (features * real).sum(dim=1)
-        stressed = (features * features.abs() * real).sum(dim=1)
-        return self.score(torch.cat((total / length.sqrt(), total / length, stressed / length.sqrt()), dim=-1))
+def num_features(num_classes: int) -> int:
+    """Return the number of features of each token: one for each score of a word, and one for the pair."""
+    return class_scores(num_classes).shape[1] + 1
 
 
 def class_scores(num_classes: int) -> Tensor:

@@ -1,14 +1,9 @@
-import math
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import Architecture, ClassifierConfig, PoolingKind
-from firstlight.networks.evidence import EvidenceHead, NgramEvidence, class_scores
-from firstlight.networks.size import num_parameters
+from firstlight.data.evidence import NgramEvidence, class_scores, num_features
 
 PAD, UNKNOWN, VOCABULARY, PAIRS, SHRINKAGE = 0, 1, 13, 7, 3.0
 TEXTS = [[2, 3, 4], [2, 3, 2, 3, 5], [3, 2, 1, 4], [4], [2, 3]]
@@ -24,7 +19,7 @@ def padded(texts: list[list[int]]) -> tuple[Tensor, Tensor]:
 def counted(
     num_classes: int, targets: list[int], num_pairs: int = PAIRS, texts: list[list[int]] = TEXTS
 ) -> NgramEvidence:
-    evidence = NgramEvidence(VOCABULARY, num_pairs, num_classes, SHRINKAGE, UNKNOWN)
+    evidence = NgramEvidence(VOCABULARY, num_pairs, num_classes, SHRINKAGE)
     token_ids, mask = padded(texts)
     evidence.count(token_ids, mask, torch.tensor(targets))
     return evidence
@@ -92,7 +87,7 @@ def test_the_features_of_the_training_words_have_deviations_of_about_one() -> No
     generator = torch.Generator().manual_seed(1)
     token_ids = torch.randint(2, VOCABULARY, (499, 11), generator=generator)
     targets = torch.randint(5, (499,), generator=generator)
-    evidence = NgramEvidence(VOCABULARY, 101, 5, SHRINKAGE, UNKNOWN)
+    evidence = NgramEvidence(VOCABULARY, 101, 5, SHRINKAGE)
     evidence.count(token_ids, torch.ones_like(token_ids, dtype=torch.bool), targets)
     assert_close(evidence(token_ids).square().mean(dim=(0, 1)).sqrt(), torch.ones(3), atol=0.3, rtol=0)
 
@@ -103,74 +98,38 @@ def test_the_scores_of_classes_are_their_height_and_how_extreme_they_are() -> No
     assert_close(class_scores(5), torch.tensor(expected))
 
 
-def test_the_head_sums_the_evidence_of_real_words() -> None:
-    torch.manual_seed(0)
-    head = EvidenceHead(3, 5)
-    seen = torch.randn(2, 7, 3)
-    mask = torch.arange(7) < torch.tensor([[4], [7]])
-    real = seen[0, :4]
-    pooled = torch.cat((real.sum(0) / 2, real.mean(0), (real * real.abs()).sum(0) / 2))
-    assert_close(head(seen, mask)[0], head.score(pooled))
-
-
-def classifier(**options: object) -> Classifier:
-    torch.manual_seed(0)
-    settings = {"dim": 12, "num_heads": 3, "context_length": 7, "pooling": PoolingKind.mean, "evidence_pairs": PAIRS}
-    return Classifier(ClassifierConfig(**(settings | options)), VOCABULARY, 5, UNKNOWN)
-
-
-def test_a_classifier_with_evidence_says_the_same_whatever_the_padding() -> None:
-    network = classifier(evidence=True).eval()
-    token_ids, mask = padded(TEXTS)
-    network.evidence.count(token_ids, mask, torch.tensor(STARS))
-    wider = nn.functional.pad(token_ids, (0, 2)), nn.functional.pad(mask, (0, 2))
-    assert_close(network(*wider), network(token_ids, mask))
-
-
-def test_the_evidence_reaches_the_logits_and_its_own_class_does_not() -> None:
-    network = classifier(evidence=True, dropout=0.0).eval()
-    token_ids, mask = padded(TEXTS)
-    before = network(token_ids, mask)
-    network.evidence.count(token_ids, mask, torch.tensor(STARS))
-    told = network(token_ids, mask)
-    assert (told - before).abs().max() > 1e-3
-    assert (network(token_ids, mask, torch.tensor(STARS)) - told).abs().max() > 1e-3
-
-
-def test_counted_numbers_are_parameters_that_a_checkpoint_holds_and_nothing_trains() -> None:
-    network, plain = classifier(evidence=True), classifier()
-    weights = 3 * 12 + 3 * 3 * 5 + 5  # the projection and the head, of three features
-    assert num_parameters(network) - num_parameters(plain) == weights + VOCABULARY * 2 + PAIRS + 3
-    token_ids, mask = padded(TEXTS)
-    network.evidence.count(token_ids, mask, torch.tensor(STARS))
-    again = classifier(evidence=True)
-    again.load_state_dict(network.state_dict())
-    assert_close(again.eval()(token_ids, mask), network.eval()(token_ids, mask))
-    assert not any("evidence." in name for name, _ in network.named_parameters())
-
-
-def test_narrow_vectors_of_few_words_save_weights_and_rare_words_are_one() -> None:
-    network = classifier(embedding_dim=5, embedded_words=7).eval()
-    assert num_parameters(classifier()) - num_parameters(network) == VOCABULARY * 12 - 7 * 5 - 5 * 12
-    logits = network(torch.tensor([[2, 6, 3], [2, 7, 3], [2, 12, 3], [2, UNKNOWN, 3]]))
-    assert_close(logits[1:], logits[3].expand(3, -1))
-    assert (logits[0] - logits[3]).abs().max() > 1e-3
+def test_a_table_is_read_as_it_was_written() -> None:
+    evidence = counted(5, STARS)
+    again = NgramEvidence.from_table(evidence.table(), VOCABULARY, 5)
+    token_ids, _ = padded(TEXTS)
+    assert evidence(token_ids).shape[-1] == num_features(5)
+    for targets in (None, torch.tensor(STARS)):
+        assert torch.equal(again(token_ids, targets), evidence(token_ids, targets))
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("change", "message"),
     [
-        ({"evidence_pairs": 0}, "model.evidence_pairs=0 must be at least 1"),
-        ({"evidence_shrinkage": math.inf}, "model.evidence_shrinkage=inf must be a finite number above 0"),
-        ({"embedding_dim": 0}, "model.embedding_dim=0 must be at least 1"),
-        ({"embedded_words": 2}, "model.embedded_words=2 must be at least 3"),
-        (
-            {"evidence": True, "architecture": Architecture.logistic},
-            "model.evidence=true is not of model.architecture=logistic",
-        ),
-        ({"embedding_dim": 3, "architecture": Architecture.bag_of_words}, "model.embedding_dim=3 is not of model.arch"),
+        ({"word_scores": torch.zeros(VOCABULARY + 1, 2)}, "word_scores must be a tensor of type torch.float32"),
+        ({"pair_keys": torch.zeros(PAIRS)}, "pair_keys must be a tensor of type torch.int64"),
+        ({"pair_keys": torch.zeros(1, PAIRS, dtype=torch.int64)}, "pair_keys must be a tensor of 1 dimensions"),
+        ({"pair_keys": torch.zeros(0, dtype=torch.int64)}, "pair_keys must be"),
+        ({"shrinkage": torch.zeros(2)}, "shrinkage must be a tensor of 0 dimensions"),
+        ({"scale": torch.tensor([1.0, torch.nan, 1.0])}, "scale is not finite"),
+        ({"pair_scores": None}, "pair_scores must be"),
     ],
 )
-def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
+def test_a_table_of_something_else_is_refused(change: dict[str, Tensor | None], message: str) -> None:
+    table = counted(5, STARS).table() | change
     with pytest.raises(ValueError, match=message):
-        ClassifierConfig(**options)
+        NgramEvidence.from_table({name: each for name, each in table.items() if each is not None}, VOCABULARY, 5)
+
+
+def test_a_table_without_the_numbers_of_texts_is_for_evaluation_alone() -> None:
+    evidence = counted(5, STARS)
+    table = {name: each for name, each in evidence.table().items() if not name.endswith("_texts")}
+    again = NgramEvidence.from_table(table, VOCABULARY, 5)
+    token_ids, _ = padded(TEXTS)
+    assert torch.equal(again(token_ids), evidence(token_ids))
+    assert evidence.can_leave_out
+    assert not again.can_leave_out

@@ -1,0 +1,48 @@
+"""Options that earlier versions had under another name. Every such name is here; this module imports nothing heavy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+RENAMED = {
+    "model.evidence": "data.evidence",
+    "model.evidence_pairs": "data.evidence_pairs",
+    "model.evidence_shrinkage": "data.evidence_shrinkage",
+}
+EARLIER = {new: old for old, new in RENAMED.items()}
+
+
+def current_config(config: Any) -> Any:
+    """Return a resolved configuration of any version, in plain types, with the names of this version.
+
+    What is not a configuration is returned as it is; the reader complains of it.
+    """
+    return _renamed(config, RENAMED)
+
+
+def earlier_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a resolved configuration with the names of earlier versions, by which a run is recognized."""
+    return _renamed(config, EARLIER)
+
+
+def current_override(line: str) -> str:
+    """Return an override, such as `+model.evidence=true`, with the name of this version."""
+    key, equals, value = line.partition("=")
+    name = key.lstrip("+~")
+    return key[: len(key) - len(name)] + RENAMED.get(name, name) + equals + value
+
+
+def remedy(key: str) -> str | None:
+    """Return what to say of an earlier name that is typed; None for any other key."""
+    return f"{key} is {RENAMED[key]} now; write that instead" if key in RENAMED else None
+
+
+def _renamed(config: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(config, dict):
+        return config
+    result = dict(config)
+    for (group, key), (new_group, new_key) in ((old.split("."), new.split(".")) for old, new in names.items()):
+        source, target = result.get(group), result.get(new_group)
+        if isinstance(source, dict) and isinstance(target, dict) and key in source:
+            result[group] = {name: value for name, value in source.items() if name != key}
+            result[new_group] = {new_key: source[key], **target}
+    return result

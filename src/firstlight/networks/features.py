@@ -1,0 +1,21 @@
+"""What a classifier makes of the features of its tokens, which the data computes."""
+
+import torch
+from torch import Tensor, nn
+
+
+class FeatureHead(nn.Module):
+    """Maps the features of all tokens to logits, from their sum, their mean, and their sum weighted by magnitude."""
+
+    def __init__(self, num_features: int, num_outputs: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(3 * num_features, num_outputs)
+        nn.init.normal_(self.score.weight, std=0.02)
+
+    def forward(self, features: Tensor, padding_mask: Tensor) -> Tensor:
+        """features: (batch, length, features); padding_mask: (batch, length). Returns logits (batch, outputs)."""
+        real = padding_mask[..., None]
+        length = real.sum(dim=1).clamp(min=1)  # (batch, 1)
+        total = (features * real).sum(dim=1)
+        stressed = (features * features.abs() * real).sum(dim=1)
+        return self.score(torch.cat((total / length.sqrt(), total / length, stressed / length.sqrt()), dim=-1))

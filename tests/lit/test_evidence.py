@@ -1,0 +1,135 @@
+"""The counted evidence of the data: from the data module through the card of a checkpoint to another data module."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from firstlight.data import ReviewData
+from firstlight.errors import UserError
+from firstlight.kinds.load import open_checkpoint
+from firstlight.lit import Classification
+from firstlight.lit.cards import evidence_of
+from firstlight.lit.checkpoint import CARD
+from firstlight.lit.networks import build_network
+from firstlight.networks import ClassifierConfig
+
+Change = Callable[[dict[str, Any]], object]
+WORDS = ["awful", "weak", "fine", "good", "great"]
+
+
+def write(path: Path, shift: int = 0) -> Path:
+    rows = [f"a {WORDS[(i + shift) % 5]} thing and a {WORDS[i % 5]} one number {i % 3},{i % 5}" for i in range(60)]
+    path.write_text("\n".join(["text,label", *rows]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("evidence")
+
+
+def reviews(path: Path, **options: Any) -> ReviewData:
+    cache = str(path.parent / "cache")
+    return ReviewData(path=str(path), labels="stars", context_length=13, cache_dir=cache, **options)
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> ReviewData:
+    return reviews(write(folder / "rows.csv"), evidence=True, evidence_pairs=11)
+
+
+@pytest.fixture(scope="module")
+def module(data: ReviewData) -> Classification:
+    return Classification.for_data(data, dim=8, num_heads=2)
+
+
+def test_the_card_has_the_table_and_the_network_nothing_but_weights(module: Classification, data: ReviewData) -> None:
+    assert data.evidence is not None
+    assert module.card is not None
+    assert set(module.card["evidence"]) == set(data.evidence.table())
+    assert {name for name, _ in module.network.named_buffers()} <= {"positions.table"}
+    for batch in data.train_dataloader():
+        assert not torch.equal(batch.features, data.evidence(batch.token_ids))
+
+
+@pytest.mark.parametrize(("shift", "are_counted"), [(0, True), (1, False)], ids=["the same", "other"])
+def test_a_module_is_trained_further_on_data_with_its_own_evidence(
+    shift: int, are_counted: bool, module: Classification, data: ReviewData, folder: Path
+) -> None:
+    further = reviews(write(folder / f"further_{shift}.csv", shift))
+    further.use_vocabulary_of(module)
+    further.ensure_setup()
+    assert further.evidence is not None
+    for name, expected in module.card["evidence"].items():
+        assert torch.equal(further.evidence.table()[name], expected)
+    batch = next(iter(further.train_dataloader()))
+    own = batch.targets if are_counted else None
+    assert torch.equal(batch.features, further.evidence(batch.token_ids, own))
+    batch = next(iter(further.val_dataloader()))
+    assert torch.equal(batch.features, further.evidence(batch.token_ids))
+
+
+def test_data_with_other_evidence_is_refused(module: Classification, folder: Path) -> None:
+    other = reviews(write(folder / "rows.csv"), evidence=True, evidence_pairs=11, evidence_shrinkage=1.0)
+    other.ensure_setup()
+    with pytest.raises(UserError, match="the data has another evidence than the network was trained with"):
+        module._refuse_other_readings(other.val_dataloader())
+
+
+def test_data_with_the_same_evidence_is_read(module: Classification, data: ReviewData) -> None:
+    module._refuse_other_readings([data.train_dataloader(), data.val_dataloader()])
+
+
+def test_evidence_as_an_option_of_the_network_is_answered_with_where_it_is_now(data: ReviewData) -> None:
+    with pytest.raises(TypeError, match="evidence is an option of the data now; give it to the data module instead"):
+        Classification.for_data(data, evidence=True)
+
+
+def test_a_network_of_ones_own_must_take_the_features() -> None:
+    config = ClassifierConfig(_target_="firstlight.networks.bag_of_words.BagOfWords")
+    with pytest.raises(UserError, match=r"data.evidence=true needs a network with the argument num_features"):
+        build_network(config, vocab_size=13, num_classes=5, num_features=3)
+
+
+def test_a_network_of_ones_own_that_takes_no_features_reads_batches_without() -> None:
+    class Counter(nn.Module):
+        def forward(self, token_ids: Tensor, padding_mask: Tensor | None) -> Tensor:
+            return token_ids.float()[:, :5]
+
+    token_ids = torch.randint(2, 13, (3, 7))
+    assert torch.equal(Classification(Counter())(token_ids), token_ids.float()[:, :5])
+
+
+BROKEN: dict[str, tuple[Change, str]] = {
+    "a number": (lambda card: card.update(evidence=3), "evidence in the checkpoint's card is no table of tensors"),
+    "a list": (lambda card: card["evidence"].update(scale=[1.0]), "evidence in the checkpoint's card is no table of"),
+    "one number for many": (
+        lambda card: card["evidence"].update(word_scores=torch.zeros(1, 1).expand(99, 2)),
+        "word_scores has more numbers than the file",
+    ),
+    "another vocabulary": (
+        lambda card: card["evidence"].update(word_scores=torch.zeros(3, 2)),
+        r"is broken \(word_scores must be a tensor of type torch.float32 and shape",
+    ),
+    "no pairs": (lambda card: card["evidence"].pop("pair_keys"), r"is broken \(pair_keys must be"),
+    "no table": (lambda card: card.pop("evidence"), "the network that its card describes has no weight"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_table_in_a_checkpoint_is_one_line(case: str, module: Classification, tmp_path: Path) -> None:
+    change, message = BROKEN[case]
+    content: dict[str, Any] = {"state_dict": module.state_dict()}
+    module.on_save_checkpoint(content)
+    content[CARD]["evidence"] = dict(content[CARD]["evidence"])
+    change(content[CARD])
+    torch.save(content, tmp_path / "broken.ckpt")
+    with pytest.raises(UserError, match=message) as raised:
+        Classification.load_from_checkpoint(tmp_path / "broken.ckpt")
+        card = open_checkpoint(tmp_path / "broken.ckpt")[CARD]
+        evidence_of(card, module.tokenizer.vocab_size, tmp_path / "broken.ckpt")
+    assert "\n" not in str(raised.value)
