@@ -14,6 +14,8 @@ from firstlight.data.windows import WindowBatch
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID
 
+NO_FEATURES = torch.empty(0)
+
 
 class ReviewBatch(NamedTuple):
     """A batch of texts for a classifier.
@@ -25,7 +27,7 @@ class ReviewBatch(NamedTuple):
         rows: The row number of each text in its data, (batch,), int.
         num_tokens: The number of real tokens in the batch.
         features: Further features of each token, (batch, length, features), float, such as those of
-            `ReviewData(evidence=True)`. None if there are none.
+            `ReviewData(evidence=True)`. An empty tensor if there are none.
 
     Example:
         >>> import torch
@@ -41,13 +43,13 @@ class ReviewBatch(NamedTuple):
     targets: Tensor
     rows: Tensor
     num_tokens: int
-    features: Tensor | None = None
+    features: Tensor = NO_FEATURES
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """What a network reads: the token ids, the padding mask and, if there are any, the features."""
         inputs = (self.token_ids, self.padding_mask)
-        return inputs if self.features is None else (*inputs, self.features)
+        return (*inputs, self.features) if self.features.numel() else inputs
 
 
 class TokenBatch(NamedTuple):
@@ -137,7 +139,7 @@ class TokenTable(torch.nn.Module):
         padding_mask = columns < lengths.clamp(max=self.context_length)
         token_ids = self.flat[positions.clamp(max=len(self.flat) - 1)].masked_fill(~padding_mask, PAD_ID)
         targets = self.targets[batch.rows]
-        features = None
+        features = NO_FEATURES
         if self.evidence is not None:
             features = self.evidence(token_ids, targets if batch.are_counted else None)
         return ReviewBatch(token_ids, padding_mask, targets, batch.rows, batch.num_tokens, features)
