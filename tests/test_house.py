@@ -9,6 +9,7 @@ from dataclasses import fields
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import grimp
 import pytest
@@ -16,9 +17,11 @@ from omegaconf import OmegaConf
 
 from composed_once import SET_THE_MODE
 from firstlight.__main__ import COMMANDS
+from firstlight.config.schema import PathsConfig, SweepConfig
 from firstlight.kinds.evaluation import OF_SOME_KINDS
 from firstlight.kinds.kind import Kind, get
 from firstlight.kinds.registry import KINDS
+from firstlight.text.options import TokenizerOptions, VectorOptions
 from tests_support import ROOT
 
 SOURCE = ROOT / "src/firstlight"
@@ -150,3 +153,49 @@ def test_the_numbers_of_a_size_are_in_one_file_for_each_kind_of_task() -> None:
         for size in sizes:
             numbers = OmegaConf.load(kind / f"{size}.yaml")
             assert set(numbers) == {"dim", "num_heads", "num_layers"}, f"{kind.name}/{size}"
+
+
+SCHEMAS: dict[str, Any] = {
+    "tokenizer": TokenizerOptions,
+    "vectors": VectorOptions,
+    "paths": PathsConfig,
+    "sweep": SweepConfig,
+}
+OF_A_KIND = {  # what a kind of tokenizer needs besides its name: characters and pieces are counted otherwise than words
+    *(("tokenizer/char", key) for key in ("max_size", "min_document_frequency")),
+    *(("tokenizer/subword", key) for key in ("max_size", "min_document_frequency")),
+}
+
+
+@pytest.mark.parametrize("path", [path for group in SCHEMAS for path in sorted((ROOT / "conf" / group).glob("*.yaml"))])
+def test_no_file_of_the_configuration_has_another_default_than_its_dataclass(path: Path) -> None:
+    """Only a task, an experiment or a size chooses other values."""
+    content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    name = path.relative_to(ROOT / "conf").with_suffix("").as_posix()
+    assert content.pop("defaults") == [f"/schema/{path.parent.name}@_here_", "_self_"]
+    needed = {"path": "vectors.txt"} if name == "vectors/file" else {}
+    kind = {key: value for key, value in content.items() if key == "kind"}
+    options = SCHEMAS[path.parent.name](**kind, **needed)
+    for key, value in content.items():
+        if key != "kind" and (name, key) not in OF_A_KIND:
+            assert getattr(options, key) == value, f"{name}.yaml: {key}"
+
+
+@pytest.mark.parametrize("group", ["data", "module"])
+def test_a_file_that_only_names_a_schema_repeats_no_default(group: str) -> None:
+    for path in sorted((ROOT / "conf" / group).glob("*.yaml")):
+        content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        assert not content.keys() & {"model", "tokenizer", "vectors"}, path
+        assert group != "data" or content.keys() == {"defaults"}, path
+
+
+def test_no_key_of_a_size_is_set_in_two_files() -> None:
+    """The baselines in conf/model have numbers of their own, and no size."""
+    keys = {key for path in (ROOT / "conf/size").rglob("*.yaml") for key in OmegaConf.load(path)}
+    sizes = {path.stem for path in (ROOT / "conf/size").rglob("*.yaml")}
+    for group in ("task", "module", "data", "model"):
+        for path in sorted((ROOT / "conf" / group).glob("*.yaml")):
+            content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False) or {}
+            model = content if group == "model" else content.get("model") or {}
+            if group != "model" or path.stem in sizes:
+                assert not keys & model.keys(), f"{path.name} sets what conf/size sets"

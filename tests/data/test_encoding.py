@@ -17,7 +17,7 @@ from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.tokenizers import train_word_tokenizer
 
-EVERY_WORD = TokenizerOptions(min_document_frequency=1)
+EVERY_WORD = TokenizerOptions(min_document_frequency=1, punctuation=False)
 SRC = Path(__file__).parents[2] / "src"
 
 Rows = list[dict[str, Any]]

@@ -72,7 +72,7 @@ def closed_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) ->
     defaults = {
         "path": str(folder / "reviews"),
         "cache_dir": str(folder / "cache"),
-        "tokenizer": TokenizerOptions(min_document_frequency=1),
+        "tokenizer": TokenizerOptions(min_document_frequency=1, punctuation=False),
         "context_length": CONTEXT,
         "batch_size": SIZE,
     }

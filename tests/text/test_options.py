@@ -26,6 +26,12 @@ def test_options_that_make_no_tokenizer_are_refused(options, message):
         TokenizerOptions(**options)
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("word", True), ("subword", False), ("char", False)])
+def test_marks_are_words_by_default_where_there_are_words(kind, expected):
+    assert TokenizerOptions(kind=kind).punctuation is expected
+    assert TokenizerOptions(kind=kind, punctuation=False).punctuation is False
+
+
 @pytest.mark.parametrize("unknown_symbol", [None, "\ufffd", "?", "𝕏"])
 def test_an_unknown_symbol_is_one_character_or_none(unknown_symbol):
     options = TokenizerOptions(kind=TokenizerKind.char, max_size=None, unknown_symbol=unknown_symbol)

@@ -142,7 +142,7 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
 def _train_tokenizer(texts: list[str], options: ReviewTextOptions) -> Tokenizer:
     wanted = options.tokenizer
     if wanted.word_list is not None:
-        return load_word_list(Path(wanted.word_list), punctuation=wanted.punctuation)
+        return load_word_list(Path(wanted.word_list), punctuation=bool(wanted.punctuation))
     if wanted.kind is TokenizerKind.subword:
         assert wanted.max_size is not None
         return train_subword_tokenizer(texts, vocab_size=wanted.max_size)
@@ -150,7 +150,7 @@ def _train_tokenizer(texts: list[str], options: ReviewTextOptions) -> Tokenizer:
         texts,
         min_document_frequency=wanted.min_document_frequency,
         max_size=wanted.max_size,
-        punctuation=wanted.punctuation,
+        punctuation=bool(wanted.punctuation),
     )
     return tokenizer
 

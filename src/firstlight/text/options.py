@@ -30,7 +30,8 @@ class TokenizerOptions:
         min_document_frequency: number of texts that a word must occur in, at least 1; other words are [UNK].
         word_list: a file with one word a line, which is the vocabulary; None: the vocabulary is counted. Only for
             "word".
-        punctuation: whether single letters, digits and marks such as !!! are words too. Only for "word".
+        punctuation: whether single letters, digits and marks such as !!! are words too, only for "word"; None: True for
+            "word", else False.
         unknown_symbol: the character that stands for all characters outside the vocabulary; None: such a character is
             an error. Only for "char".
 
@@ -51,11 +52,13 @@ class TokenizerOptions:
     max_size: int | None = 7000
     min_document_frequency: int = 2
     word_list: str | None = None
-    punctuation: bool = False
+    punctuation: bool | None = None
     unknown_symbol: str | None = "\ufffd"
 
     def __post_init__(self) -> None:
         accept_names(self, "tokenizer.")
+        if self.punctuation is None:
+            self.punctuation = self.kind is TokenizerKind.word
         if self.max_size is not None and self.max_size < 3:
             raise ValueError(f"tokenizer.max_size={self.max_size} must be at least 3: [PAD], [UNK] and a word")
         if self.min_document_frequency < 1:
