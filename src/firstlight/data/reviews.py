@@ -93,7 +93,7 @@ class ReviewData(RowData):
         >>> data = ReviewData(path="weeks.csv", labels="binary", context_length=8, batch_size=4)
         >>> batch = next(iter(data.train_dataloader()))
         >>> batch.token_ids.shape, batch.targets.shape
-        (torch.Size([4, 4]), torch.Size([4]))
+        (torch.Size([4, 5]), torch.Size([4]))
         >>> data.class_names
         ['negative', 'positive']
     """
