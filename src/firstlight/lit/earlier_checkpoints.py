@@ -1,4 +1,4 @@
-"""Checkpoints of earlier versions, read as those of this version. No other module knows how they differed."""
+"""Checkpoints of earlier versions, read as those of this version."""
 
 from collections.abc import MutableMapping
 from typing import Any
