@@ -1,6 +1,7 @@
 """What holds the house together: imports that point down, short entry scripts, names that shadow no library."""
 
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -20,9 +21,10 @@ from firstlight.__main__ import COMMANDS
 from firstlight.config.schema import PathsConfig, SweepConfig
 from firstlight.kinds.evaluation import OF_SOME_KINDS
 from firstlight.kinds.kind import Kind, get
-from firstlight.kinds.registry import KINDS
+from firstlight.kinds.registry import KINDS, kind_of_saved
+from firstlight.networks.classifier import Classifier
 from firstlight.text.options import TokenizerOptions, VectorOptions
-from tests_support import ROOT
+from tests_support import ROOT, Scripts
 
 SOURCE = ROOT / "src/firstlight"
 GENERATES = [("commands", "generate.py")]  # the command of generators alone
@@ -75,11 +77,29 @@ def test_every_reference_of_a_kind_is_found(kind: Kind) -> None:
     assert all(callable(get(reference)) for reference in named)
     assert get(kind.training).kind == kind.name
     assert issubclass(kind.model, get(kind.training).config_type)
-    others = [{field.name for field in fields(other.model)} for other in KINDS.values() if other is not kind]
-    assert kind.own_key in {field.name for field in fields(kind.model)}
-    assert not any(kind.own_key in names for names in others), "own_key tells the kind of a saved configuration"
+    assert kind_of_saved({field.name: None for field in fields(kind.model)}) is kind
     assert set(kind.evaluation_options) <= set(OF_SOME_KINDS)
     assert (SOURCE / f"kinds/{kind.name}/panel.html").is_file()
+
+
+def test_from_the_script_to_the_network_are_at_most_eight_frames_of_our_own(
+    scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames: list[str] = []
+
+    def forward(self: Classifier, *inputs: Any) -> Any:
+        if self.training and not frames:
+            ours = (each for each in inspect.stack()[1:] if Path(each.filename).is_relative_to(ROOT / "src"))
+            frames.extend(f"{Path(each.filename).stem}.{each.function}" for each in ours)
+        return original(self, *inputs)
+
+    original = Classifier.forward
+    monkeypatch.setattr(Classifier, "forward", forward)
+    assert scripts.run("train", *tiny_training).returncode == 0
+    assert [*frames[::-1], "classifier.forward"] == [
+        *("train.<module>", "frame.run", "train.main", "train._job", "fit.train", "fit._train"),
+        *("classification.training_step", "classifier.forward"),
+    ], "CONTRIBUTING.md lists them"
 
 
 def test_every_kind_is_in_the_registry() -> None:

@@ -51,6 +51,7 @@ class PairBatch(NamedTuple):
         rows: The row number of each pair in its data, (batch,), int.
         num_tokens: The number of real targets in the batch.
         num_targets: The same.
+        inputs: What a network reads: source_ids, token_ids, source_mask, target_mask.
 
     Example:
         >>> from firstlight.data import PairData
@@ -73,6 +74,11 @@ class PairBatch(NamedTuple):
     @property
     def num_targets(self) -> int:
         return self.num_tokens
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What a network reads: the ids of both sides, then both masks."""
+        return self.source_ids, self.token_ids, self.source_mask, self.target_mask
 
 
 class Pairs(Dataset[PairRows]):

@@ -41,8 +41,7 @@ class Kind:
 
     Attributes:
         name: The word for it in code, configuration, checkpoints and messages.
-        model: The schema of `model`: a dataclass with the options of the network.
-        own_key: An option of `model` that no other kind has. It tells the kind of a saved configuration.
+        model: The schema of `model`: a dataclass with the options of the network. No other kind has the same options.
         schema: Further nodes that conf/ names, such as those of `data`, by their name in the group `schema`.
         metrics: Which metrics validation always measures.
         metric_callbacks: References to the callbacks that measure them; a run without them gets them.
@@ -67,7 +66,6 @@ class Kind:
 
     name: str
     model: type
-    own_key: str
     metrics: Metrics
     metric_callbacks: tuple[str, ...]
     has_any_length: bool

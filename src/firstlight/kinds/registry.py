@@ -1,6 +1,7 @@
 """The kinds of networks that there are. Imports no torch."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -19,11 +20,19 @@ def kind_of_config(config: DictConfig) -> Kind:
 
 
 def kind_of_saved(model: Mapping[str, Any]) -> Kind:
-    """Return the kind of network whose options a run saved as `model`. Raises UserError if it is none of ours."""
-    for kind in KINDS.values():
-        if kind.own_key in model:
-            return kind
-    raise UserError(f"the options of model are those of no kind of network ({', '.join(KINDS)}); train the run again")
+    """Return the kind of network whose options a run saved as `model`, also if its version had some others.
+
+    Raises UserError if none of the options is known.
+    """
+
+    def likeness(kind: Kind) -> tuple[int, int]:
+        options = {field.name for field in fields(kind.model)}
+        return len(options & model.keys()), -len(options - model.keys())
+
+    kind = max(KINDS.values(), key=likeness)
+    if likeness(kind)[0] == 0:
+        raise UserError(f"the options of model are those of no kind of network ({', '.join(KINDS)}); train it again")
+    return kind
 
 
 def kinds_with(option: str) -> str:

@@ -113,10 +113,10 @@ class Classification(Training):
     def training_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
         """Return the `loss` and the `logits`, (batch, outputs), of one batch."""
         batch = review_batch(batch)
-        logits = self(*batch.inputs)
+        logits = self.network(*batch.inputs)
         loss = self._training_loss(logits, batch)
         if self.r_drop:
-            again = self(*batch.inputs)
+            again = self.network(*batch.inputs)
             loss = (loss + self._training_loss(again, batch)) / 2 + self.r_drop * disagreement(logits, again)
         return {"loss": loss, "logits": logits.detach()}
 
@@ -144,7 +144,7 @@ class Classification(Training):
             True
         """
         batch = review_batch(batch)
-        shares = probabilities(self(*batch.inputs))
+        shares = probabilities(self.network(*batch.inputs))
         names = (self.card or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
         return predictions(shares, names)
 
@@ -155,7 +155,7 @@ class Classification(Training):
 
     def _evaluate(self, batch: ReviewBatch, stage: str) -> dict[str, Tensor]:
         batch = review_batch(batch)
-        logits = self(*batch.inputs)
+        logits = self.network(*batch.inputs)
         loss = classification_loss(logits, batch.targets)
         self.log_loss(stage, loss, len(batch.targets))
         return {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}

@@ -69,7 +69,7 @@ class Generation(Training):
     def training_step(self, batch: TokenBatch) -> dict[str, Tensor]:
         """Return the `loss`, in nats per token, and the `logits`, (batch, length, vocab_size), of one batch."""
         batch = token_batch(batch)
-        logits = self(batch.token_ids)
+        logits = self.network(batch.token_ids)
         return {"loss": F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()), "logits": logits.detach()}
 
     def validation_step(self, batch: TokenBatch) -> dict[str, Tensor]:
@@ -111,7 +111,7 @@ class Generation(Training):
 
     def _evaluate(self, batch: TokenBatch, stage: str) -> dict[str, Tensor]:
         batch = token_batch(batch)
-        logits = self(batch.token_ids)
+        logits = self.network(batch.token_ids)
         losses = token_losses(logits, batch.targets)
         loss = losses.mean()
         self.log_loss(stage, loss, batch.num_tokens)

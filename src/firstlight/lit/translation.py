@@ -77,14 +77,14 @@ class Translation(Training):
 
     def forward(self, batch: PairBatch) -> Tensor:
         """Return the logits of a `PairBatch`, (batch, target length, vocab_size)."""
-        return self.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
+        return self.network(*batch.inputs)
 
     def training_step(self, batch: PairBatch) -> dict[str, Tensor]:
         """Return the `loss`, the `token_loss` without smoothing, and the `logits`.
 
         The logits are (batch, target length, vocab_size).
         """
-        logits = self(batch)
+        logits = self.network(*batch.inputs)
         log_probabilities = logits.log_softmax(dim=2)
         token_loss = F.nll_loss(log_probabilities.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED)
         loss = token_loss
@@ -133,7 +133,7 @@ class Translation(Training):
         return texts
 
     def _evaluate(self, batch: PairBatch, stage: str) -> dict[str, Tensor]:
-        logits = self(batch)
+        logits = self.network(*batch.inputs)
         losses = token_losses(logits, batch.targets)
         loss = losses.sum() / batch.num_tokens
         self.log_loss(stage, loss, batch.num_tokens)

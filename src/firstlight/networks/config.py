@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 from firstlight.choices import accept_names
 
@@ -163,8 +163,6 @@ class TransformerConfig:
     _target_: str | None = None  # a class of the user's own in place of ours; see build_network in lit/networks.py
     options: dict[str, Any] = field(default_factory=dict)  # what that class alone reads
 
-    num_texts: ClassVar[int] = 1  # that `forward` of the network takes
-
     def __post_init__(self) -> None:
         accept_names(self, "model.")
         for name in ("dim", "num_heads", "num_layers"):
@@ -223,6 +221,13 @@ class TransformerConfig:
         sizes: `vocab_size` and, where they apply, `num_outputs`, `source_vocab_size`, `unknown_id`, `num_features`.
         """
         return (sizes["vocab_size"],)
+
+    def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002  (a classifier's)
+        """Return what `forward` takes for a text, (1, length) ids, in a step of training; its cost is counted by them.
+
+        features: of the tokens, (1, length, num_features); None where there are none.
+        """
+        return (token_ids,)
 
     @property
     def resolved_feed_forward_dim(self) -> int:
@@ -290,6 +295,9 @@ class ClassifierConfig(TransformerConfig):
         if self._target_ is None:
             self.check_evidence()
         return (*arguments, sizes["num_features"])
+
+    def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:
+        return (token_ids,) if features is None else (token_ids, None, features)
 
     def _check_words(self) -> None:
         for name, minimum in (("embedding_dim", 1), ("embedded_words", 3)):
@@ -375,8 +383,6 @@ class EncoderDecoderConfig(TransformerConfig):
     share_embeddings: bool = False
     head_bias: bool = True
 
-    num_texts: ClassVar[int] = 2
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_decoder_layers is not None:
@@ -392,6 +398,9 @@ class EncoderDecoderConfig(TransformerConfig):
 
     def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         return (sizes["source_vocab_size"], sizes["vocab_size"])
+
+    def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002
+        return token_ids, token_ids
 
     @property
     def resolved_num_decoder_layers(self) -> int:

@@ -26,9 +26,8 @@ _counted: dict[str, int] = {}  # by network: the jobs of a sweep often train the
 
 def _flops_of_a_text(config: Any, sizes: dict[str, int]) -> int:
     token_ids = torch.zeros(1, config.context_length, dtype=torch.long, device="meta")
-    inputs: list[Any] = [token_ids] * config.num_texts
-    if num_features := sizes.get("num_features"):
-        inputs = [token_ids, None, torch.zeros(1, config.context_length, num_features, device="meta")]
+    num_features = sizes.get("num_features")
+    features = torch.zeros(1, config.context_length, num_features, device="meta") if num_features else None
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        build_network(config, **sizes)(*inputs).sum().backward()
+        build_network(config, **sizes)(*config.inputs(token_ids, features)).sum().backward()
     return counter.get_total_flops()

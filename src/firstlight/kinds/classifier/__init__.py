@@ -28,7 +28,6 @@ def metrics(config: DictConfig) -> tuple[str, ...]:
 KIND = Kind(
     name="classifier",
     model=ClassifierNode,
-    own_key="pooling",
     schema={"reviews": ReviewDataNode},
     metrics=metrics,
     metric_callbacks=("firstlight.callbacks.accuracy:Accuracy",),

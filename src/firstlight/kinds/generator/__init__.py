@@ -28,7 +28,6 @@ NGRAMS = ("ngrams", "firstlight.kinds.generator.baseline:fit")
 KIND = Kind(
     name="generator",
     model=GeneratorNode,
-    own_key="num_loops",
     schema={"characters": CharacterDataNode, "review_text": ReviewTextDataNode},
     metrics=metrics,
     metric_callbacks=(

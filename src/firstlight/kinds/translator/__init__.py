@@ -26,7 +26,6 @@ def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of o
 KIND = Kind(
     name="translator",
     model=TranslatorNode,
-    own_key="num_decoder_layers",
     schema={"pairs": PairDataNode, "encoder_decoder": TranslatorNode},  # the second is the former name of `translator`
     metrics=metrics,
     metric_callbacks=(

@@ -71,7 +71,7 @@ def measure(translator: LoadedTranslator, data: PairData, split: str) -> dict[st
     """Loss, perplexity and accuracy of the real targets, given what really stands before each."""
 
     def logits_of(batch: PairBatch) -> Tensor:
-        logits: Tensor = translator.network(batch.source_ids, batch.token_ids, batch.source_mask, batch.target_mask)
+        logits: Tensor = translator.network(*batch.inputs)
         return logits
 
     return measure_tokens(data.evaluation_loader(data.rows(split)), logits_of, [Perplexity(), TokenAccuracy()])

@@ -46,7 +46,7 @@ class TranslatorExploration(Exploration):
 
     def loss(self, data: PairData) -> Tensor:
         part = data.table(data.lookup()[data.rows(SPLIT)[:MOST_ROWS]])
-        logits = self.run.network(part.source_ids, part.token_ids, part.source_mask, part.target_mask)
+        logits = self.run.network(*part.inputs)
         return F.cross_entropy(logits.flatten(0, 1), part.targets.flatten(), ignore_index=IGNORED)
 
     def tokens(self) -> DrawnTokens:
