@@ -15,7 +15,7 @@ from firstlight.invocation import invocation, parse
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.kind import Drawing, get
-from firstlight.kinds.registry import kind_of_saved
+from firstlight.kinds.registry import KINDS, kind_of_saved
 from firstlight.runs.folder import RunFolder, find_run, refuse_links
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import note, say
@@ -88,8 +88,9 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         if other.path.resolve() == folder.path.resolve():
             raise UserError(f"--compare {options.compare} is the run itself; name another")
         traits |= {"compare"}
-    kind = kind_of_saved(config["model"]).name
-    drawings = choose(options.figures, traits, f"this run, a {kind} ({config['model'].get('architecture', kind)})")
+    kind = kind_of_saved(config["model"])
+    architecture = config["model"].get("architecture", kind.noun)
+    drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
     if options.log:
         from firstlight.explore.publish import check_loggers
 
@@ -99,9 +100,10 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     from firstlight.kinds.subject import Subject
 
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
-    if loaded.kind != kind:
+    if loaded.kind != kind.name:
+        other_noun = KINDS[loaded.kind].noun
         raise UserError(
-            f"{folder.config_file} describes a {kind}, and the checkpoint is a {loaded.kind}'s; restore one"
+            f"{folder.config_file} describes a {kind.noun}, and the checkpoint is a {other_noun}'s; restore one"
         )
     compared = None if other is None else load(str(other.path))
     subject = Subject(

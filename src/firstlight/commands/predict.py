@@ -104,9 +104,8 @@ def load_predictor(options: PredictOptions) -> Predictor:
     given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
     for name in given:
         if name not in kind.prediction_options:
-            raise UserError(
-                f"--{name.replace('_', '-')} is for {kinds_with(name)}, and {options.run} is a {run.kind}; leave it out"
-            )
+            option = name.replace("_", "-")
+            raise UserError(f"--{option} is for {kinds_with(name)}, and {options.run} is a {kind.noun}; leave it out")
     if run.data_source == "sample":
         note("this run was trained on a GENERATED SAMPLE, not on real data")
     assert kind.predictor is not None, "load_for has refused the others"

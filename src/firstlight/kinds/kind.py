@@ -40,7 +40,8 @@ class Kind:
     What needs torch is named by a reference, `module:name`; `get` imports it.
 
     Attributes:
-        name: The word for it in code, configuration, checkpoints and messages.
+        name: The word for it in code, configuration and checkpoints.
+        noun: The word for a run of it in messages.
         model: The schema of `model`: a dataclass with the options of the network. No other kind has the same options.
         schema: Further nodes that conf/ names, such as those of `data`, by their name in the group `schema`.
         metrics: Which metrics validation always measures.
@@ -65,6 +66,7 @@ class Kind:
     """
 
     name: str
+    noun: str
     model: type
     metrics: Metrics
     metric_callbacks: tuple[str, ...]

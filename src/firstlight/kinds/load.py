@@ -29,7 +29,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
     reader: Any = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
     if not isinstance(tokenizer, tuple(map(get, kind.tokenizers))) or type(reader) is not type(tokenizer):
-        raise UserError(f"{path}: a {kind.name} cannot read by a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
+        raise UserError(f"{path}: a {kind.noun} cannot read by a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
     network = network_of_checkpoint(content, path, get(kind.training).config_type).eval()
     of_all = OfAllRuns(folder, path, network, card["config"], card["data_source"], card["data_fingerprint"])
     loaded: LoadedRun = get(kind.loaded)(of_all, card, tokenizer, reader)
@@ -39,9 +39,10 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
 def load_for(command: str, run: str, *, checkpoint: str, log_dir: Path) -> Any:
     """Load a run for `predict` or `generate`. Raises UserError if its kind is for the other command."""
     loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
-    if KINDS[loaded.kind].command != command:
-        other = invocation(KINDS[loaded.kind].command)
-        raise UserError(f"{run}: {loaded.folder.path} is a {loaded.kind}; use `{other}`, or name another run")
+    kind = KINDS[loaded.kind]
+    if kind.command != command:
+        other = invocation(kind.command)
+        raise UserError(f"{run}: {loaded.folder.path} is a {kind.noun}; use `{other}`, or name another run")
     return loaded
 
 

@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.errors import UserError
 from firstlight.kinds.kind import Kind
 
-PACKAGES = ("classifier", "generator", "translator")  # of firstlight.kinds, each with its KIND; add a new kind here
+PACKAGES = ("classifier", "generator", "translator")  # of firstlight.kinds; a new kind is added here
 KINDS: Mapping[str, Kind] = {name: import_module(f"firstlight.kinds.{name}").KIND for name in PACKAGES}
 
 
@@ -38,5 +38,5 @@ def kind_of_saved(model: Mapping[str, Any]) -> Kind:
 def kinds_with(option: str) -> str:
     """Return the kinds whose runs take an option of `evaluate` or `predict`, in words: `generators and translators`."""
     return " and ".join(
-        f"{kind.name}s" for kind in KINDS.values() if option in kind.evaluation_options + kind.prediction_options
+        f"{kind.noun}s" for kind in KINDS.values() if option in kind.evaluation_options + kind.prediction_options
     )

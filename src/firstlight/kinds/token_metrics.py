@@ -18,8 +18,8 @@ def measure_tokens(
 ) -> dict[str, float]:
     """Return the loss of all batches, in nats for each token, and the value of each metric, in double precision.
 
-    logits_of: returns the logits of a batch, (batch, length, vocab_size); metrics: of which those without a value, such
-    as the loss of the last position of no whole window, are left out.
+    logits_of: returns the logits of a batch, (…, vocab_size), for its targets, (…); metrics: of which those without a
+    value, such as the loss of the last position of no whole window, are left out.
     """
     loss, ratios = Ratio(torch.float64), {metric: Ratio(torch.float64) for metric in metrics}
     for each in batches:
@@ -27,9 +27,9 @@ def measure_tokens(
         logits = logits_of(each)
         outputs = {
             "token_losses": token_losses(logits, batch.targets).double(),
-            "predicted": logits.argmax(dim=2),
+            "predicted": logits.argmax(dim=-1),
         }
-        loss.update(outputs["token_losses"].sum(), batch.num_tokens)
+        loss.update(outputs["token_losses"].sum(), batch.num_targets)
         for metric, ratio in ratios.items():
             metric.add(ratio, outputs, batch)
     values = {"loss": loss.compute()}

@@ -96,8 +96,8 @@ def disagreement(logits: Tensor, others: Tensor) -> Tensor:
 
 
 def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the loss of each token in nats, 0 where there is no target: (batch, length).
+    """Return the loss of each token in nats, 0 where there is no target: of the shape of the targets.
 
-    logits: (batch, length, vocab_size); targets: (batch, length), IGNORED where there is none.
+    logits: (…, vocab_size); targets: (…), with IGNORED where there is none. (…) is (batch, length) or (tokens,).
     """
-    return F.cross_entropy(logits.transpose(1, 2), targets, ignore_index=IGNORED, reduction="none")
+    return F.cross_entropy(logits.movedim(-1, 1), targets, ignore_index=IGNORED, reduction="none")

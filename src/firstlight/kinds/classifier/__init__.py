@@ -27,6 +27,7 @@ def metrics(config: DictConfig) -> tuple[str, ...]:
 
 KIND = Kind(
     name="classifier",
+    noun="classifier",
     model=ClassifierNode,
     schema={"reviews": ReviewDataNode},
     metrics=metrics,

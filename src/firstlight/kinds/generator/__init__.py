@@ -27,6 +27,7 @@ def metrics(config: DictConfig) -> tuple[str, ...]:
 NGRAMS = ("ngrams", "firstlight.kinds.generator.baseline:fit")
 KIND = Kind(
     name="generator",
+    noun="generator",
     model=GeneratorNode,
     schema={"characters": CharacterDataNode, "review_text": ReviewTextDataNode},
     metrics=metrics,

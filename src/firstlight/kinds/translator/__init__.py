@@ -25,6 +25,7 @@ def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of o
 
 KIND = Kind(
     name="translator",
+    noun="translator",
     model=TranslatorNode,
     schema={"pairs": PairDataNode, "encoder_decoder": TranslatorNode},  # the second is the former name of `translator`
     metrics=metrics,
