@@ -65,10 +65,10 @@ def test_a_size_of_the_users_own_replaces_that_of_firstlight_for_every_kind_of_t
 
 
 def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
-    assert "task: mine, movies, names," in own.run("train", "--help").stdout
-    assert "there are mine, movies, names," in own.run("train", "task=mien").stderr
-    assert "there are mine, movies, names," in own.run("explore", "--task", "mien").stderr
-    assert "for mine, movies, names," in own.run("baseline", "--task", "mien").stderr
+    assert "task: masked_reviews, mine, movies, names," in own.run("train", "--help").stdout
+    assert "there are masked_reviews, mine, movies, names," in own.run("train", "task=mien").stderr
+    assert "there are masked_reviews, mine, movies, names," in own.run("explore", "--task", "mien").stderr
+    assert "for masked_reviews, mine, movies, names," in own.run("baseline", "--task", "mien").stderr
     done = own.run("train", "task=mine", "dropuot=0.1")
     assert done.stderr == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
 
@@ -110,7 +110,7 @@ def test_other_commands_know_config_dir_too(own: Scripts) -> None:
     (own.folder / "conf").rename(own.folder / "there")
     for command in ("baseline", "explore"):
         assert "there is no such task" in own.run(command, "--task", "mine").stderr
-        assert "mine, movies" in own.run(command, "--task", "mien", "--config-dir", "there").stderr
+        assert "masked_reviews, mine, movies" in own.run(command, "--task", "mien", "--config-dir", "there").stderr
     assert own.run("baseline", "--task", "mine", "--config-dir", "there").returncode == 0
 
 

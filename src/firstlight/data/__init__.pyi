@@ -1,3 +1,4 @@
+from .masked_reviews import MaskedReviewData as MaskedReviewData
 from .pairs import PairBatch as PairBatch
 from .pairs import PairData as PairData
 from .reviews import ReviewData as ReviewData

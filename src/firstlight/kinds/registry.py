@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.errors import UserError
 from firstlight.kinds.kind import Kind
 
-PACKAGES = ("classifier", "generator", "translator")  # of firstlight.kinds; a new kind is added here
+PACKAGES = ("classifier", "generator", "translator", "masked")  # of firstlight.kinds; a new kind is added here
 KINDS: Mapping[str, Kind] = {name: import_module(f"firstlight.kinds.{name}").KIND for name in PACKAGES}
 
 

@@ -4,6 +4,7 @@ from .classification import Prediction as Prediction
 from .generation import Generation as Generation
 from .losses import classification_loss as classification_loss
 from .losses import probabilities as probabilities
+from .masked import MaskedLanguageModeling as MaskedLanguageModeling
 from .muon import MuonAdamW as MuonAdamW
 from .schedules import constant as constant
 from .schedules import cosine as cosine

@@ -1,0 +1,31 @@
+"""The options of reviews with masked words. Imports nothing heavy."""
+
+from dataclasses import dataclass
+
+from firstlight.data.options import ReviewOptions
+from firstlight.spelling import declare
+
+
+@dataclass
+class MaskedReviewOptions(ReviewOptions):
+    """The words of reviews, some of which are masked."""
+
+    mask_fraction: float = 0.15  # of the tokens of a text, which are to be predicted; at least one token
+    mask_token_share: float = 0.8  # of these, become [MASK]; the others are kept, but for the random ones
+    random_token_share: float = 0.1  # of these, become a random token
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.mask_fraction < 1:
+            raise ValueError(f"data.mask_fraction={self.mask_fraction} must lie between 0 and 1")
+        for name in ("mask_token_share", "random_token_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"data.{name}={getattr(self, name)} must be at least 0 and at most 1")
+        if self.mask_token_share + self.random_token_share > 1 + 1e-9:
+            raise ValueError(
+                f"data.mask_token_share={self.mask_token_share} and data.random_token_share={self.random_token_share} "
+                "together exceed 1; lower one of them"
+            )
+
+
+declare("data", MaskedReviewOptions)

@@ -1,0 +1,354 @@
+"""Reviews with masked words as batches."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from firstlight.data.batches import (
+    EvaluationBatches,
+    PassLoader,
+    ResumableLoader,
+    RowBatch,
+    TableLoader,
+    TrainingBatches,
+    several,
+)
+from firstlight.data.cuts import Cuts
+from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
+from firstlight.data.masked_options import MaskedReviewOptions
+from firstlight.data.masking import KEPT, Masking
+from firstlight.data.options import Truncation, options_from, takes
+from firstlight.data.sources import Source, find_source
+from firstlight.data.table_data import RowData, TrainingWords
+from firstlight.data.tables import TokenTable
+from firstlight.errors import UserError
+from firstlight.text.mask_token import MASK, encode_masked, mask_id_of
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.tokenizers import Tokenizer
+
+EVALUATION_SEED = 0  # whatever the seed of a run, so that the metrics of runs compare
+
+
+class MaskedRows(NamedTuple):
+    """The rows of a batch and what is masked in them, before anything is looked up."""
+
+    rows: Tensor  # (batch,) int64
+    longest: int  # the length of the longest of them, in tokens, at least 1
+    num_tokens: int  # of all of them together
+    places: Tensor  # (targets,) int64, as in MaskedBatch
+    written: Tensor  # (targets,) int64: the ids that the places get, or KEPT
+
+
+class MaskedBatch(NamedTuple):
+    """A batch of texts with masked words for a masked language model.
+
+    Attributes:
+        token_ids: Token ids, (batch, length), int. Shorter texts are padded with 0. The id of [MASK] is the size of the
+            vocabulary.
+        padding_mask: (batch, length), bool. True where a token is real.
+        places: The places of the tokens to predict, (targets,), int, counted through all rows: row · length + column.
+            They are not only those of [MASK]: some of them hold a random token, or the true one.
+        targets: The true tokens at these places, (targets,), int.
+        rows: The row number of each text in its data, (batch,), int.
+        num_tokens: The number of real tokens in the batch.
+        num_targets: The number of targets.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.data.masked_reviews import MaskedBatch
+        >>> token_ids = torch.tensor([[5, 9, 7], [9, 0, 0]])  # of a vocabulary of 9 words
+        >>> places, targets = torch.tensor([1, 3]), torch.tensor([2, 4])
+        >>> batch = MaskedBatch(token_ids, token_ids != 0, places, targets, torch.arange(2), num_tokens=4)
+        >>> batch.token_ids.flatten()[batch.places], batch.num_targets
+        (tensor([9, 9]), 2)
+    """
+
+    token_ids: Tensor
+    padding_mask: Tensor
+    places: Tensor
+    targets: Tensor
+    rows: Tensor
+    num_tokens: int
+
+    @property
+    def num_targets(self) -> int:
+        return len(self.targets)
+
+
+class RowsOfPass(NamedTuple):
+    """The row numbers of a training batch, (batch,), and the number of the pass over the data."""
+
+    rows: NDArray[np.int64]
+    epoch: int
+
+
+class MaskedTrainingBatches(TrainingBatches):
+    """The batches of `TrainingBatches`, each with the number of its pass, from which its masks are drawn."""
+
+    def __iter__(self) -> Iterator[Any]:
+        first = self.start
+        for number, rows in enumerate(super().__iter__(), first):
+            yield RowsOfPass(rows, number // len(self))
+
+
+class MaskedLookup(Dataset[MaskedRows]):
+    """Draws what is masked in some rows: in a training anew for each pass, elsewhere always the same."""
+
+    def __init__(self, lengths: NDArray[np.int64], masking: Masking, seed: int) -> None:
+        """lengths: (rows,) tokens of each row of the whole table; seed: of the training."""
+        self.lengths, self.masking, self.seed = lengths, masking, seed
+
+    def __getitem__(self, index: RowsOfPass | NDArray[np.int64]) -> MaskedRows:
+        if isinstance(index, RowsOfPass):
+            return self.masked(index.rows, self.seed, index.epoch)
+        return self.masked(index, EVALUATION_SEED, 0)
+
+    def masked(self, rows: NDArray[np.int64], seed: int, epoch: int) -> MaskedRows:
+        """Return some rows as they are masked in a pass."""
+        lengths = self.lengths[rows]
+        places, written = map(torch.from_numpy, self.masking.draw(rows, lengths, seed=seed, epoch=epoch))
+        return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), places, written)
+
+
+class MaskedTable(nn.Module):
+    """All texts on one device, cut to the context, padded and masked when a batch asks for them."""
+
+    def __init__(self, ids: RaggedIds, context_length: int, truncation: Truncation) -> None:
+        super().__init__()
+        self.texts = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, truncation)
+
+    @property
+    def flat(self) -> Tensor:
+        """The tokens of all texts, (tokens,)."""
+        return self.texts.flat
+
+    def forward(self, batch: MaskedRows) -> MaskedBatch:
+        """Look up the rows of a batch, padded to the longest of them, and mask them."""
+        texts = self.texts(RowBatch(batch.rows, batch.longest, batch.num_tokens))
+        flat = texts.token_ids.long().flatten()
+        targets = flat[batch.places]
+        flat[batch.places] = torch.where(batch.written == KEPT, targets, batch.written)
+        token_ids = flat.view_as(texts.token_ids)
+        return MaskedBatch(token_ids, texts.padding_mask, batch.places, targets, batch.rows, batch.num_tokens)
+
+
+class TextsToFillIn(Dataset[MaskedRows]):
+    """Your own texts with [MASK], cut to the context as the texts of the training are.
+
+    Raises UserError for a text without [MASK]. Logs a warning if a text is cut.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], context_length: int, truncation: Truncation) -> None:
+        self.ids, self.context_length, self.mask_id = (
+            encode_masked(tokenizer, texts),
+            context_length,
+            mask_id_of(tokenizer),
+        )
+        cuts = Cuts(context_length)
+        cuts.count(self.ids.lengths)
+        cuts.warn()
+        self.table = MaskedTable(self.ids, context_length, truncation)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> MaskedRows:
+        lengths = self.ids.lengths[rows].clip(max=self.context_length)
+        nothing = torch.zeros(0, dtype=torch.int64)
+        return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), nothing, nothing)
+
+    def look_up(self, batch: MaskedRows) -> MaskedBatch:
+        """Return the texts of a batch. Its places are those of [MASK], its targets are all 0.
+
+        Raises UserError for a text of which a [MASK] is cut off.
+        """
+        found = self.table(batch)
+        is_mask = found.token_ids == self.mask_id
+        for row, kept in zip(batch.rows.tolist(), is_mask.sum(dim=1).tolist(), strict=True):
+            ids = self.ids[row]
+            if kept < (ids == self.mask_id).sum():
+                raise UserError(
+                    f"text {row + 1} has {len(ids)} tokens, of which context_length={self.context_length} are "
+                    f"read, and a {MASK} is among the others; shorten the text"
+                )
+        places = is_mask.flatten().nonzero().squeeze(1)
+        return found._replace(places=places, targets=torch.zeros_like(places))
+
+
+class MaskedReviewData(RowData):
+    """Reviews with masked words as batches for a masked language model, from which a classifier can start.
+
+    The texts are read and encoded exactly as by `ReviewData`, so that both have one vocabulary. Of the tokens of each
+    text, 15% are to be predicted: 80% of them are replaced by [MASK], 10% by a random token, and 10% are kept (BERT,
+    Devlin et al. 2018). They are drawn anew in each pass over the training texts, and are always the same in validation
+    and test. The loaders yield batches of the type `MaskedBatch`. The labels are checked but not used.
+
+    The id of [MASK] is the size of the vocabulary, which stays that of the tokenizer.
+
+    Args:
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
+            at the generated sample alone (`sample`).
+        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
+        hub: The identifier of the data set on the Hub. It is used when `path` is None.
+        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
+        sample: Which generated texts stand in for the real ones: reviews with stars, or film reviews with two classes.
+        text_column: The column with the texts.
+        label_column: The column with the labels.
+        labels: How the labels are read, as in `ReviewData`. All texts are used, also those with 3 stars.
+        lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
+        class_names: No effect here; accepted so that the options of a `ReviewData` can be passed on.
+        validation_fraction: The share of every class taken from the training rows if there is no validation split.
+        test_fraction: The share of every class taken from the training rows if there is no test split.
+        split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
+        max_train_rows: The number of training texts to draw at random. None uses all of them.
+        tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        context_length: The number of tokens of a text that the network sees.
+        truncation: Which tokens of a longer text are kept: the first, the last, or half of them from either end.
+        batch_size: The number of texts in a training batch.
+        evaluation_batch_size: The number of texts in a validation, test or prediction batch.
+        bucket_by_length: Put texts of similar length into a batch, which reduces padding.
+        balance: No effect here; there are no classes to balance.
+        num_workers: The number of processes that load batches. 0 loads them in the main process.
+        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
+        seed: The seed of the order of the training batches, and of their masks.
+        cache_dir: The folder for encoded texts and downloads.
+        mask_fraction: The share of the tokens of a text that are to be predicted. At least one token is.
+        mask_token_share: The share of these tokens that become [MASK].
+        random_token_share: The share of these tokens that become a random token. The others are kept.
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if a row cannot be read. The message names the file and the line.
+
+    Example:
+        >>> from firstlight.data.masked_reviews import MaskedReviewData
+        >>> data = MaskedReviewData(path="reviews.csv", labels="stars", context_length=16, batch_size=4)
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch.token_ids.shape, batch.targets.shape == batch.places.shape
+        (torch.Size([4, 16]), True)
+    """
+
+    index_batch = MaskedRows
+    options: MaskedReviewOptions
+    encoded: EncodedTexts
+    tokenizer: Tokenizer
+    table: MaskedTable
+    reader: Tokenizer | None = None  # of a trained network that is to read other data
+
+    @takes(MaskedReviewOptions)
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.options = options_from(MaskedReviewOptions, options, "MaskedReviewData")
+
+    @cached_property
+    def source(self) -> Source:
+        """Where the reviews come from, looked for once."""
+        return find_source(self.options, sample=self.options.sample.value)
+
+    def prepare_data(self) -> None:
+        """Encode the texts, unless the cache has them."""
+        encode(self.source, self.options, self.reader)
+
+    def setup(self, stage: str = "fit") -> None:
+        """Open the encoded texts of all splits. For `fit` the training and validation splits must have texts."""
+        if hasattr(self, "table"):
+            return
+        options = self.options
+        self.encoded = encode(self.source, options, self.reader)
+        self.tokenizer = self.encoded.tokenizer
+        self._rows = {split: self._used_rows(split) for split in SPLITS}
+        for split in ("train", "validation") if stage == "fit" else ():
+            if not self.has_split(split):
+                raise UserError(f"{self.source.where} has no {split} rows; take more texts, or add {split}.jsonl")
+        self.table = MaskedTable(self.encoded.ids, options.context_length, options.truncation)
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """Return the numbers of the rows of a split, (n,)."""
+        return self._rows[split]
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of tokens of each row, (n,), at most `context_length`."""
+        return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
+
+    def lookup(self) -> MaskedLookup:
+        options, masking = self.options, Masking(self.options, self.tokenizer.vocab_size)
+        return MaskedLookup(self.encoded.ids.lengths.clip(max=options.context_length), masking, options.seed)
+
+    def card(self) -> dict[str, Any]:
+        """Return what a checkpoint records about the data besides its tokenizer: nothing."""
+        return {}
+
+    def training_words(self) -> dict[str, TrainingWords]:
+        return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
+
+    def describe(self) -> dict[str, Any]:
+        """Return what metrics.json records about the data, in plain types."""
+        return {
+            "source": self.source.kind.value,
+            "path": self.source.where,
+            "fingerprint": self.source.fingerprint,
+            "rows": {split: len(self.rows(split)) for split in SPLITS},
+            "vocab_size": self.tokenizer.vocab_size,
+        }
+
+    def train_dataloader(self) -> ResumableLoader | PassLoader:
+        """Return the shuffled training batches, each a `MaskedBatch`, with other masks in each pass.
+
+        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
+        an uninterrupted one. Elsewhere every pass over the loader has all training rows in a new order.
+
+        Example:
+            >>> data = MaskedReviewData(path="reviews.csv", labels="stars", batch_size=10)
+            >>> len(next(iter(data.train_dataloader())).token_ids)
+            10
+        """
+        self.ensure_setup()
+        rows, options = self.rows("train"), self.options
+        batches = MaskedTrainingBatches(
+            rows,
+            options.batch_size,
+            options.seed,
+            lengths=self.lengths(rows) if options.bucket_by_length else None,
+            weights=None,
+            **self.share,
+        )
+        return self.training_loader(self.lookup(), batches)
+
+    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
+        """Return a loader of your own texts with [MASK], in their order, for `Trainer.predict(module, dataloaders=…)`.
+
+        Each batch is a `MaskedBatch` whose places are those of [MASK], and whose targets are all 0. A text of more than
+        `context_length` tokens is cut, with a warning.
+
+        Args:
+            texts: Any number of texts. They are simplified and encoded as the training texts were.
+
+        Raises:
+            UserError: If a text has no [MASK], or one is cut off.
+
+        Example:
+            >>> data = MaskedReviewData(path="reviews.csv", labels="stars")
+            >>> batch = next(iter(data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it a lot."])))
+            >>> batch.rows, len(batch.places)
+            (tensor([0, 1]), 3)
+        """
+        self.ensure_setup()
+        options = self.options
+        given = TextsToFillIn(self.tokenizer, several(texts), options.context_length, options.truncation)
+        batches = EvaluationBatches(np.arange(len(given)), options.evaluation_batch_size)
+        return self.signed(TableLoader(given, batches, look_up=given.look_up))
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+        self.reader = tokenizer
+
+    def _used_rows(self, split: str) -> NDArray[np.int64]:
+        most = self.options.max_train_rows if split == "train" else None
+        return drawn(self.encoded.rows_of(split), most, self.options.split_seed)

@@ -1,0 +1,69 @@
+"""The kind `masked`: a network that fills in masked words of a text (BERT, Devlin et al. 2018)."""
+
+from dataclasses import dataclass
+
+from omegaconf import II, DictConfig
+
+from firstlight.data.masked_options import MaskedReviewOptions
+from firstlight.data.sources import check_path
+from firstlight.kinds.kind import Kind
+from firstlight.kinds.masked.drawings import DRAWINGS
+from firstlight.networks.masked_config import MaskedConfig
+from firstlight.text.options import TokenizerOptions
+
+
+@dataclass
+class MaskedNode(MaskedConfig):
+    """`model` of a masked language model."""
+
+    dropout: float = II("dropout")
+    context_length: int = II("context_length")
+
+
+@dataclass
+class MaskedReviewDataNode(MaskedReviewOptions):
+    """`data` of the tasks that fill in masked words."""
+
+    _target_: str = "firstlight.data.masked_reviews.MaskedReviewData"
+    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
+    context_length: int = II("context_length")
+    seed: int = II("seed")
+    cache_dir: str = II("paths.cache_dir")
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError for data that cannot be found. config: the whole configuration."""
+        check_path(config.data.path, config.data.source)
+
+
+def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of other kinds depend on it)
+    """Return what the callbacks for tokens measure, at the masked places."""
+    return ("loss", "accuracy", "perplexity")
+
+
+KIND = Kind(
+    name="masked",
+    noun="masked language model",
+    model=MaskedNode,
+    schema={"masked_reviews": MaskedReviewDataNode},
+    metrics=metrics,
+    metric_callbacks=(
+        "firstlight.callbacks.token_metrics:Perplexity",
+        "firstlight.callbacks.token_metrics:TokenAccuracy",
+    ),
+    has_any_length=True,
+    command="predict",
+    example='--text "It [MASK] after a week"',
+    training="firstlight.lit.masked:MaskedLanguageModeling",
+    tokenizers=("firstlight.text.tokenizers:Tokenizer",),
+    loaded="firstlight.kinds.masked.loaded:from_card",
+    evaluate="firstlight.kinds.masked.evaluation:evaluate_masked",
+    predictor="firstlight.kinds.masked.predictor:FillingPredictor",
+    exploration="firstlight.kinds.masked.exploration:MaskedExploration",
+    panel="firstlight.kinds.masked.panel:MaskedPanel",
+    panel_title="Fill in a word",
+    baselines={
+        "firstlight.data.masked_reviews.MaskedReviewData": ("neighbors", "firstlight.kinds.masked.baseline:fit")
+    },
+    drawings=DRAWINGS,
+)

@@ -1,0 +1,18 @@
+"""Figures of what a masked language model fills in."""
+
+import numpy as np
+
+from firstlight.figures.fillings import plot_fillings
+from firstlight.kinds.drawn import Drawn
+from firstlight.kinds.subject import Subject
+
+NUM_WORDS = 10  # for each [MASK]
+
+
+def fillings(subject: Subject) -> Drawn:
+    """The most probable words for each [MASK]."""
+    text, notes = subject.chosen_text()
+    found = subject.of_text(text, lambda chosen: subject.run.fill_in(chosen, NUM_WORDS))
+    words = [[filling.word for filling in of_mask] for of_mask in found.fillings]
+    shares = np.array([[filling.probability for filling in of_mask] for of_mask in found.fillings])
+    return Drawn(plot_fillings(text, words, shares), notes)

@@ -1,0 +1,57 @@
+"""A masked language model in the playground: a text with [MASK], and the words that fill it in."""
+
+from html import escape
+
+from firstlight.kinds.attention import attention_of, has_attention
+from firstlight.kinds.masked.loaded import LoadedMasked
+from firstlight.kinds.panels import markup
+from firstlight.kinds.panels.inputs import Inputs, beginning_of
+from firstlight.kinds.panels.panel import Panel
+from firstlight.text.mask_token import MASK
+
+EXAMPLES = (
+    f"It {MASK} after a week",
+    f"great quality and {MASK} price",
+    f"The battery died after two {MASK}.",
+    f"I {MASK} it, and my wife {MASK} it too.",
+)
+NUM_WORDS = 8  # for each [MASK]
+MOST_MASKS = 10  # that have bars
+
+
+class MaskedPanel(Panel):
+    """Answers a text with its most probable words and the attention, as HTML."""
+
+    run: LoadedMasked
+
+    def examples(self) -> tuple[str, ...]:
+        return EXAMPLES
+
+    def answer(self, asked: Inputs) -> str:
+        """asked: text; map and head, of attention."""
+        text, notes = beginning_of(asked.text("text"))
+        if MASK not in text:
+            return markup.notice(f"Write {MASK} for a word, and what fills it in follows.")
+        filled = self.run.fill_in(text, NUM_WORDS)
+        parts = [f'<p class="verdict">{escape(filled.text)}</p>']
+        for fillings in filled.fillings[:MOST_MASKS]:
+            shares = {filling.word: filling.probability for filling in fillings}
+            parts.append(markup.bars(shares, fillings[0].word))
+        if has_attention(self.run.network):
+            attention = attention_of(self.run, text)
+            view = markup.View(attention.maps, asked)
+            tokens = attention.maps[0].keys
+            weights = f'data-weights="{markup.encoded(view.weights)}" data-columns="{len(tokens)}"'
+            words = " ".join(
+                f'<span class="word" data-row="{i}" data-column="{i}">{escape(token)}</span>'
+                for i, token in enumerate(tokens)
+            )
+            parts += [
+                '<p class="legend"><span class="says">Hover a word to see what it looks at.</span>'
+                '<span class="looks"></span></p>',
+                f'<div class="text attention" {weights}>{words}</div>{view.choices()}',
+            ]
+        return "".join([*parts, markup.notes(notes)])
+
+    def warm_up(self) -> None:
+        self.answer(Inputs({"text": EXAMPLES[0]}))

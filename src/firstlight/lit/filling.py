@@ -1,0 +1,119 @@
+"""What a masked language model proposes for each [MASK] of a text."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from firstlight.choices import member
+from firstlight.data.masked_reviews import MaskedBatch, TextsToFillIn
+from firstlight.data.options import Truncation
+from firstlight.errors import UserError
+from firstlight.text.mask_token import MASK
+from firstlight.text.tokenizers import CONTINUATION, SPECIAL, Tokenizer
+
+
+class Filling(NamedTuple):
+    """A word for a [MASK].
+
+    Attributes:
+        word: The word, or the piece of a word of a subword tokenizer.
+        probability: Its probability among all words of the vocabulary; [PAD] and [UNK] are left out.
+    """
+
+    word: str
+    probability: float
+
+
+class FilledText(NamedTuple):
+    """What a masked language model proposes for a text.
+
+    Attributes:
+        text: The text with the most probable word in place of each [MASK].
+        fillings: For each [MASK], the most probable words, the first being the most probable.
+    """
+
+    text: str
+    fillings: list[list[Filling]]
+
+
+def fill_in(
+    network: nn.Module,
+    tokenizer: Tokenizer,
+    text: str,
+    count: int = 5,
+    truncation: Truncation | str = Truncation.head,
+) -> FilledText:
+    """Return the most probable words for each [MASK] of a text.
+
+    Each [MASK] is filled in by itself: what is proposed for one does not depend on what is proposed for another.
+
+    Args:
+        network: a `MaskedLanguageModel`, or a network that is called like it, in evaluation mode.
+        tokenizer: the tokenizer that the network was trained with.
+        text: a text with one [MASK] or more.
+        count: number of words for each [MASK], at least 1.
+        truncation: which tokens of a text that is longer than the context are read.
+
+    Returns:
+        The text with the most probable words, and the most probable words for each [MASK].
+
+    Raises:
+        UserError: if the text has no [MASK], or one of them is beyond the context; or if `count` is below 1.
+
+    Example:
+        >>> from firstlight.lit.filling import fill_in
+        >>> from firstlight.networks.masked import MaskedLanguageModel
+        >>> from firstlight.networks.masked_config import MaskedConfig
+        >>> from firstlight.text import train_word_tokenizer
+        >>> tokenizer, _ = train_word_tokenizer(["it broke after one week", "it works after one year"])
+        >>> network = MaskedLanguageModel(MaskedConfig(dim=8, num_heads=2), tokenizer.vocab_size)
+        >>> filled = fill_in(network.eval(), tokenizer, "it [MASK] after one [MASK]", count=3)
+        >>> [len(fillings) for fillings in filled.fillings]
+        [3, 3]
+        >>> filled.text.split()[0], filled.fillings[1][0].word == filled.text.split()[-1]
+        ('it', True)
+    """
+    if count < 1:
+        raise UserError(f"count={count} must be at least 1")
+    of_network: Any = network
+    given = TextsToFillIn(tokenizer, [text], of_network.context_length, member(Truncation, truncation, "truncation"))
+    (fillings,) = fillings_of(network, given.look_up(given[np.zeros(1, np.int64)]), tokenizer.words, count)
+    return FilledText(with_words(text, [found[0].word for found in fillings]), fillings)
+
+
+@torch.inference_mode()
+def fillings_of(network: nn.Module, batch: MaskedBatch, words: Sequence[str], count: int) -> list[list[list[Filling]]]:
+    """Return the most probable words for each [MASK] of each text of a batch.
+
+    words: the vocabulary, whose size is the id of [MASK].
+    """
+    length = batch.token_ids.shape[1]
+    places = (batch.token_ids.flatten() == len(words)).nonzero().squeeze(1)
+    logits = network(batch.token_ids, batch.padding_mask, places)  # (places, vocab_size)
+    fillings: list[list[list[Filling]]] = [[] for _ in batch.token_ids]
+    for row, found in zip((places // length).tolist(), most_probable(logits, words, count), strict=True):
+        fillings[row].append(found)
+    return fillings
+
+
+def most_probable(logits: Tensor, words: Sequence[str], count: int) -> list[list[Filling]]:
+    """Return the `count` most probable words of each row of logits, (places, vocab_size), without [PAD] and [UNK]."""
+    of_words = logits[:, len(SPECIAL) :].float().softmax(dim=1)  # the special tokens have the first ids
+    best = of_words.topk(min(count, of_words.shape[1]), dim=1)
+    return [
+        [Filling(words[len(SPECIAL) + i], probability) for i, probability in zip(ids, row, strict=True)]
+        for ids, row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]
+
+
+def with_words(text: str, words: Sequence[str]) -> str:
+    """Return a text with words in place of its masks; a piece that continues a word is joined to the word before."""
+    filled, *others = text.split(MASK)
+    for word, following in zip(words, others, strict=True):
+        if word.startswith(CONTINUATION):
+            filled, word = filled.rstrip(), word.removeprefix(CONTINUATION)
+        filled += word + following
+    return filled

@@ -1,0 +1,113 @@
+"""Training a masked language model: the cross entropy of the masked words."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstlight.data.masked_reviews import MaskedBatch, MaskedReviewData
+from firstlight.data.options import Truncation
+from firstlight.lit.cards import CardSchema
+from firstlight.lit.filling import Filling, fillings_of
+from firstlight.lit.losses import token_losses
+from firstlight.lit.optimizers import OptimizerFactory
+from firstlight.lit.schedules import ScheduleFactory
+from firstlight.lit.training import Training
+from firstlight.networks.masked_config import MaskedConfig
+
+
+class MaskedLanguageModeling(Training):
+    """A LightningModule that trains a masked language model.
+
+    The loss is the cross entropy of the words to predict, given the text in which most of them are masked, in nats per
+    word. A batch is a `MaskedBatch`. `MaskedLanguageModeling.for_data(data)` builds the module for a data module.
+
+    Args:
+        network: Maps token ids (batch, length), a padding mask, True where a token is real, and places (places,),
+            counted through all rows, to the logits at these places, (places, vocab_size).
+        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
+        num_fillings: How many words `Trainer.predict` proposes for each [MASK].
+
+    Raises:
+        ValueError: If `num_fillings` is below 1.
+
+    Source: BERT (Devlin et al. 2018).
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.data.masked_reviews import MaskedReviewData
+        >>> from firstlight.lit.masked import MaskedLanguageModeling
+        >>> data = MaskedReviewData(path="reviews.csv", labels="stars", context_length=20)
+        >>> module = MaskedLanguageModeling.for_data(data, dim=8, num_heads=2, num_layers=1)
+        >>> L.Trainer(max_steps=2).fit(module, datamodule=data)
+        >>> module(torch.tensor([[5, 2, 7]])).shape == (1, 3, data.tokenizer.vocab_size)
+        True
+    """
+
+    kind = "masked"
+    config_type = MaskedConfig
+    data_type = MaskedReviewData
+    card_schema = CardSchema(data={"truncation": lambda name: name in Truncation.__members__})
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: OptimizerFactory | None = None,
+        schedule: ScheduleFactory | None = None,
+        *,
+        num_fillings: int = 5,
+    ) -> None:
+        if num_fillings < 1:
+            raise ValueError(f"num_fillings={num_fillings} must be at least 1")
+        super().__init__(network, optimizer, schedule)
+        self.num_fillings = num_fillings
+
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+        """Return the logits, (batch, length, vocab_size), or (places, vocab_size) at some places.
+
+        Args:
+            token_ids: (batch, length), int.
+            padding_mask: (batch, length), bool, True where a token is real. None: all are.
+            places: (places,), int, counted through all rows: row · length + column. None: all.
+        """
+        return self.network(token_ids, padding_mask, places)
+
+    def training_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
+        """Return the `loss`, in nats per word, and the `logits`, (targets, vocab_size), of one batch."""
+        logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
+        loss = F.cross_entropy(logits, batch.targets, reduction="sum") / max(batch.num_targets, 1)
+        return {"loss": loss, "logits": logits.detach()}
+
+    def validation_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
+        return self._evaluate(batch, "val")
+
+    def test_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
+        return self._evaluate(batch, "test")
+
+    def predict_step(self, batch: MaskedBatch) -> list[list[list[Filling]]]:
+        """Return, for each text of a batch and each [MASK] in it, the most probable words.
+
+        Raises:
+            ValueError: If the module was not built by `for_data` and so has no tokenizer.
+
+        Example:
+            >>> import lightning as L
+            >>> from firstlight.data.masked_reviews import MaskedReviewData
+            >>> data = MaskedReviewData(path="reviews.csv", labels="stars")
+            >>> module = MaskedLanguageModeling.for_data(data, dim=8, num_heads=2, num_fillings=3)
+            >>> loader = data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
+            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=loader)
+            >>> len(first), len(second), len(second[0])
+            (1, 2, 3)
+        """
+        return fillings_of(self.network, batch, self.tokenizer.words, self.num_fillings)
+
+    def _evaluate(self, batch: MaskedBatch, stage: str) -> dict[str, Tensor]:
+        logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
+        losses = token_losses(logits, batch.targets)  # (targets,)
+        loss = losses.sum() / max(batch.num_targets, 1)
+        self.log_loss(stage, loss, batch.num_targets)
+        return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=1)}

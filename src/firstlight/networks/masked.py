@@ -1,0 +1,97 @@
+"""The encoder that fills in masked words (BERT, Devlin et al. 2018)."""
+
+import torch
+from torch import Tensor, nn
+
+from firstlight.networks import masks
+from firstlight.networks.block import Block, build_norm
+from firstlight.networks.convolution import ShortConvolution
+from firstlight.networks.masked_config import MaskedConfig
+from firstlight.networks.positions import build_positions
+
+
+class MaskedLanguageModel(nn.Module):
+    """A transformer encoder that scores the whole vocabulary at each place of a text (BERT, Devlin et al. 2018).
+
+    A masked word has the id `mask_id`, which follows those of the vocabulary. It has a vector of its own outside the
+    embedding, so that the embedding, the convolution, the blocks and the last norm have the names and shapes that they
+    have in a `Classifier`. [MASK] itself is never predicted. The layer that BERT has before the output layer is left
+    out, since it makes the loss of networks of this size worse.
+
+    Args:
+        config: options of the network.
+        vocab_size: number of token ids, without [MASK].
+
+    Shape:
+        - token_ids: (batch, length) int
+        - padding_mask: (batch, length) bool
+        - output: (batch, length, vocab_size) logits
+
+    Attributes:
+        mask_id: the id of [MASK], which is `vocab_size`.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks.masked import MaskedLanguageModel
+        >>> from firstlight.networks.masked_config import MaskedConfig
+        >>> network = MaskedLanguageModel(MaskedConfig(dim=32, num_heads=4), vocab_size=7000)
+        >>> network.mask_id
+        7000
+        >>> token_ids = torch.tensor([[5, 7000, 2], [7, 3, 0]])
+        >>> network(token_ids, padding_mask=token_ids != 0).shape
+        torch.Size([2, 3, 7000])
+    """
+
+    def __init__(self, config: MaskedConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.context_length, self.vocab_size, self.mask_id = config.context_length, vocab_size, vocab_size
+        self.embedding = nn.Embedding(vocab_size, config.dim)
+        self.mask_vector = nn.Parameter(torch.empty(config.dim))
+        for vectors in (self.embedding.weight, self.mask_vector):
+            nn.init.normal_(vectors, std=config.embedding_std)
+        self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
+        self.positions = build_positions(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
+        if config.tie_embeddings:
+            self.head.weight = self.embedding.weight
+
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+        """Return the logits of the word at each place.
+
+        Args:
+            token_ids: (batch, length) int, `mask_id` where a word is masked.
+            padding_mask: (batch, length) bool, True where a token is real; None: all are. Padding never changes a
+                logit of a real token.
+            places: (places,) int, the places to score, counted through all rows: row · length + column. None: all.
+                The output layer is most of the arithmetic of a small network, and a training needs few places.
+
+        Returns:
+            (batch, length, vocab_size) float, or (places, vocab_size).
+
+        Raises:
+            ValueError: if length exceeds the context length.
+        """
+        length = token_ids.shape[1]
+        if length > self.context_length:
+            raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
+        if padding_mask is None:
+            padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
+        mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
+        hidden = self._embed(token_ids)  # (batch, length, dim)
+        if self.convolution is not None:
+            hidden = self.convolution(hidden, padding_mask)
+        hidden = self.dropout(self.positions(hidden))
+        for block in self.blocks:
+            hidden = block(hidden, mask=mask)
+        if places is not None:
+            hidden = hidden.flatten(0, 1)[places]  # (places, dim)
+        return self.head(self.final_norm(hidden))
+
+    def _embed(self, token_ids: Tensor) -> Tensor:
+        """(batch, length) -> (batch, length, dim)."""
+        is_masked = token_ids == self.mask_id
+        vectors = self.embedding(token_ids.masked_fill(is_masked, 0))
+        return torch.where(is_masked[..., None], self.mask_vector, vectors)

@@ -1,0 +1,50 @@
+"""The options of masked language models. This module does not import torch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from firstlight.networks.config import TransformerConfig, check_convolution
+
+SHARE_OF_PLACES = 15  # per cent of the tokens: those that the output layer reads in a training
+
+
+@dataclass
+class MaskedConfig(TransformerConfig):
+    """Options of a `MaskedLanguageModel`; those of `TransformerConfig` and the following.
+
+    Args:
+        convolution: width of a convolution over the embeddings, an odd number; None: no convolution.
+        tie_embeddings: whether the embedding and the output layer share one matrix.
+        head_bias: whether the output layer has a bias.
+
+    Raises:
+        ValueError: if a value is out of range or values contradict each other; the message names the key and the
+            remedy.
+
+    Example:
+        >>> from firstlight.networks.masked_config import MaskedConfig
+        >>> config = MaskedConfig(dim=32, num_heads=4, norm="pre")
+        >>> config.causal, config.tie_embeddings
+        (False, True)
+    """
+
+    convolution: int | None = None
+    tie_embeddings: bool = True
+    head_bias: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_convolution(self.convolution)
+        if self.causal:
+            raise ValueError(
+                "model.causal=true hides the words after a [MASK], from which it is filled in too; set "
+                "model.causal=false, or use a generator"
+            )
+
+    @property
+    def network(self) -> str:
+        return "firstlight.networks.masked:MaskedLanguageModel"
+
+    def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002
+        places = token_ids.flatten()[: -(-token_ids.shape[1] * SHARE_OF_PLACES // 100)]
+        return token_ids, None, places

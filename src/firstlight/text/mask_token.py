@@ -1,0 +1,43 @@
+"""The mask token: [MASK] stands for a word to fill in. No tokenizer has it; its id follows those of the vocabulary."""
+
+from collections.abc import Iterable
+from itertools import chain
+
+from firstlight.errors import UserError
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import Tokenizer
+
+MASK = "[MASK]"
+LONGEST_QUOTE = 40  # characters of a text in a message
+
+
+def mask_id_of(tokenizer: Tokenizer) -> int:
+    """Return the id of [MASK]: the first that the tokenizer does not have."""
+    return tokenizer.vocab_size
+
+
+def encode_masked(tokenizer: Tokenizer, texts: Iterable[str]) -> RaggedIds:
+    """Return the ids of texts with [MASK] in them. Raises UserError for a text without one.
+
+    Example:
+        >>> from firstlight.text import train_word_tokenizer
+        >>> from firstlight.text.mask_token import encode_masked
+        >>> tokenizer, _ = train_word_tokenizer(["a good film", "Good acting, bad film!"])
+        >>> tokenizer.words
+        ['[PAD]', '[UNK]', 'film', 'good', 'acting', 'bad']
+        >>> encode_masked(tokenizer, ["a good [MASK]!"]).ids
+        array([3, 6], dtype=int32)
+    """
+    return RaggedIds.from_rows(_ids(tokenizer, text) for text in texts)
+
+
+def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of what stands between the masks, and of the masks."""
+    first, *others = text.split(MASK)
+    if not others:
+        quoted = text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+        raise UserError(
+            f"the text {quoted!r} has no {MASK}; write {MASK} for each word to fill in, as in 'It {MASK} after a week'"
+        )
+    mask_id = mask_id_of(tokenizer)
+    return list(chain(tokenizer.encode(first), *([mask_id, *tokenizer.encode(part)] for part in others)))

@@ -1,0 +1,39 @@
+"""What fills in a mask: what is drawn, and that it can be read."""
+
+import numpy as np
+import pytest
+
+from figures_support import check_readable
+from firstlight.figures.fillings import plot_fillings
+
+
+def test_each_mask_has_its_words_and_what_is_left() -> None:
+    words = [["broke", "$", "died"], ["week", "year", "day"]]
+    shares = np.array([[0.5, 0.25, 0.05], [0.9, 0.02, 0.01]])
+    figure = plot_fillings("It [MASK] after one [MASK]", words, shares)
+    check_readable(figure)
+    for axes, names, row, rest in zip(figure.axes, words, shares, (0.2, 0.07), strict=True):
+        assert [bar.get_width() for bar in axes.patches] == pytest.approx([*row, rest])
+        assert [label.get_text() for label in axes.get_yticklabels()] == [*names, "all others"]
+        assert axes.yaxis_inverted()  # the likeliest is on top
+    assert [axes.get_title() for axes in figure.axes] == ["[MASK] 1 of 2", "[MASK] 2 of 2"]
+    assert figure.axes[-1].get_xlabel() == "probability of the word"
+    assert figure.get_suptitle() == "What fills in “It [MASK] after one [MASK]”"
+
+
+def test_a_single_mask_needs_no_number() -> None:
+    figure = plot_fillings("It [MASK]", [["broke"]], np.array([[0.5]]))
+    check_readable(figure)
+    assert figure.axes[0].get_title() == ""
+
+
+@pytest.mark.parametrize("masks", [1, 5])
+def test_long_texts_long_words_and_small_probabilities_can_be_read(masks: int) -> None:
+    words = [[f"{'very' * i}long{i}" for i in range(9)]] * masks
+    check_readable(plot_fillings("[MASK] and " * 50, words, np.full((masks, 9), 1e-4)))
+
+
+@pytest.mark.parametrize(("words", "shape"), [([], (0, 0)), ([["a"]], (2, 1)), ([["a", "b"]], (1, 1)), ([[]], (1, 0))])
+def test_other_lengths_are_an_error(words: list[list[str]], shape: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="and probabilities of shape"):
+        plot_fillings("[MASK]", words, np.full(shape, 0.1))
