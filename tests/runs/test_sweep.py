@@ -17,9 +17,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from firstlight.commands import train
+from firstlight.config.checks import check
 from firstlight.data import sources
 from firstlight.runs.folder import RunFolder
-from firstlight.sweeps import progress
+from firstlight.sweeps import jobs, progress
 from firstlight.sweeps.jobs import Job, folder_name, name_of_sweep
 from firstlight.sweeps.progress import Progress
 from run_folders import make_run
@@ -423,3 +425,20 @@ def test_a_line_is_written_when_a_job_ends_beside_others(
                 assert time.monotonic() < end, caplog.messages
                 time.sleep(0.01)
     assert [line.partition(",")[0] for line in caplog.messages] == [f"2 jobs: {count} finished" for count in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("sweeper", "counts"), [("resuming", {"jobs": 2, "train": 0}), ("basic", {"jobs": 0, "train": 2})]
+)
+def test_a_job_is_checked_once(
+    sweeper: str, counts: dict[str, int], scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+    for name, module in (("jobs", jobs), ("train", train)):
+        monkeypatch.setattr(module, "check", lambda config, name=name: (checked.append(name), check(config)))
+    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_steps=1", "logger=none", f"hydra/sweeper={sweeper}"]
+    if sweeper == "basic":
+        grid.append("hydra.sweep.subdir=${hydra:job.num}")
+    done = scripts.run("train", *grid)
+    assert done.returncode == 0, done.stderr
+    assert {name: checked.count(name) for name in counts} == counts

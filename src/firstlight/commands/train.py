@@ -27,6 +27,8 @@ from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.sweeps import launchers
 from firstlight.training.resume import refuse_folder, rewrite_command_line
 
+SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"
+
 
 def main() -> None:
     """Compose, check and run one job, or under `-m` several."""
@@ -51,8 +53,9 @@ def _job(config: DictConfig) -> float | None:
     # A mistake of a single run ends the process here, since Hydra would announce it in a line of its own.
     frame = answered() if is_alone else nullcontext()
     with frame, explained(), launchers.own_output(folder) if is_beside_others else nullcontext():
-        if not is_alone:  # CheckBeforeRun has checked a single run
+        if not is_alone and not is_checked_by_sweeper(hydra_config):  # CheckBeforeRun has checked a single run
             check(config)
+        if not is_alone:
             refuse_folder(config, folder)
         complete(config)
         from firstlight.training.fit import train  # torch and Lightning: seconds, and only after the checks
@@ -60,6 +63,11 @@ def _job(config: DictConfig) -> float | None:
         if is_beside_others:
             launchers.claim_gpu(folder.parent, launchers.num_gpus(config))
         return train(config, started_at)
+
+
+def is_checked_by_sweeper(hydra_config: Any) -> bool:
+    """Return whether the sweeper checks all jobs before the first one starts: ours does, others of Hydra do not."""
+    return str(hydra_config.sweeper.get("_target_")) == SWEEPER
 
 
 def refuse_interpolation(folder: Path) -> None:
