@@ -87,7 +87,8 @@ class PoolingKind(Enum):
 class TransformerConfig:
     """Options of the transformer blocks that all networks share; the defaults are those of the 2017 paper.
 
-    A choice may be given by its name, such as `norm="pre"`.
+    A choice may be given by its name, such as `norm="pre"`. The last six, from `scale_scores` on, are for the networks
+    of the posts.
 
     Args:
         dim: size of the token vectors.
@@ -96,26 +97,26 @@ class TransformerConfig:
         head_dim: size of one head; None: dim / num_heads.
         context_length: the largest number of tokens of a text.
         dropout: probability of dropout after the embedding and on the output of each sublayer, from 0 to below 1.
-        scale_scores: whether attention divides its scores by √head_dim.
         positions: position encoding: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "rotary" (Su et al. 2021)
             or "relative" (Shaw et al. 2018).
-        first_position: number of the first position, for sinusoidal positions; post 1 counts from 1.
         position_scale: factor of sinusoidal and rotary positions, above 0 and at most 1 (Chen et al. 2023). With 0.5, a
             text of twice the length has the positions that the network was trained on.
         causal: whether a token attends only to itself and to earlier tokens.
         embedding_std: standard deviation of the initial embeddings, and of learned positions.
         norm: place of the norm: "post" (after the residual sum), "pre" (before the sublayer) or "none".
         norm_kind: "layer" (LayerNorm) or "rms" (RMSNorm, Zhang & Sennrich 2019).
-        norm_affine: whether the norms have learned weights.
         final_norm: whether there is a norm after the last block.
-        residual: whether sublayers have a residual connection.
         zero_init: whether the last layer of each sublayer starts at zero, so that the sublayer adds nothing at first.
         attention_bias: whether the projections to queries, keys and values have a bias.
-        output_projection: whether attention projects the concatenated heads.
-        output_bias: whether this projection has a bias.
-        feed_forward: "mlp" (two linear layers), "linear" (one, as in post 4) or "none".
+        output_bias: whether the projection of the concatenated heads has a bias.
         feed_forward_dim: size of the hidden layer of "mlp"; None: 4 · dim, and 8/3 · dim for swiglu.
         activation: "relu", "gelu", "silu", "tanh", "swiglu" (Shazeer 2020) or "relu_squared" (So et al. 2021).
+        scale_scores: whether attention divides its scores by √head_dim.
+        first_position: number of the first position, for sinusoidal positions; post 1 counts from 1.
+        norm_affine: whether the norms have learned weights.
+        residual: whether sublayers have a residual connection.
+        output_projection: whether attention projects the concatenated heads.
+        feed_forward: "mlp" (two linear layers), "linear" (one, as in post 4) or "none".
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
@@ -138,27 +139,29 @@ class TransformerConfig:
     context_length: int = 50
     dropout: float = 0.1
 
-    scale_scores: bool = True
     positions: Positions = Positions.sinusoidal
-    first_position: int = 0
     position_scale: float = 1.0
     causal: bool = False
     embedding_std: float = 1.0
 
     norm: Norm = Norm.post
     norm_kind: NormKind = NormKind.layer
-    norm_affine: bool = True
     final_norm: bool = False
-    residual: bool = True
     zero_init: bool = False
 
     attention_bias: bool = False
-    output_projection: bool = True
     output_bias: bool = True
 
-    feed_forward: FeedForwardKind = FeedForwardKind.mlp
     feed_forward_dim: int | None = None
     activation: Activation = Activation.relu
+
+    # The networks of the posts (conf/experiment/post, conf/ladder) differ in these; no other setting changes them.
+    scale_scores: bool = True
+    first_position: int = 0
+    norm_affine: bool = True
+    residual: bool = True
+    output_projection: bool = True
+    feed_forward: FeedForwardKind = FeedForwardKind.mlp
 
     _target_: str | None = None  # a class of the user's own in place of ours; see build_network in lit/networks.py
     options: dict[str, Any] = field(default_factory=dict)  # what that class alone reads
