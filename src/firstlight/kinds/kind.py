@@ -60,7 +60,8 @@ class Kind:
         exploration: A reference to the class that answers what figures ask of a run: `kinds/exploration.py`.
         panel: A reference to the class of the playground's panel: `kinds/panels/panel.py`.
         panel_title: The heading above the runs of this kind in the playground.
-        dashboard: A reference to the function that returns the sections of the W&B workspace.
+        dashboard: A reference to the function that returns its sections of the W&B workspace. None where the
+            sections of all runs show what it logs.
         baselines: The baseline for each class of data, by its `_target_`: its name and a reference to its `fit`.
         drawings: Figures that only this kind has.
     """
