@@ -95,6 +95,13 @@ def test_explore_draws_its_figures(run: Path, scripts: Scripts) -> None:
     assert "no gradients" not in done.stderr
 
 
+def test_the_data_of_its_task_is_drawn_with_what_the_context_cuts(scripts: Scripts) -> None:
+    options = ("--task", "masked_reviews", "--data.source", "sample", "--figures", "lengths")
+    done = scripts.run("explore", *options)
+    assert done.returncode == 0, done.stderr
+    assert "the context of 128 words" in (scripts.folder / "logs/masked_reviews/figures/lengths.svg").read_text()
+
+
 def test_the_panel_answers(loaded: Any) -> None:
     panel = panel_of(loaded)
     answer = panel.answer(Inputs({"text": TEXT}))

@@ -10,6 +10,7 @@ from firstlight.data.encoding import SPLITS
 from firstlight.data.options import CharacterOptions, Preparation
 from firstlight.figures import frequencies, plot_character_frequencies, plot_coverage, plot_label_counts, plot_lengths
 from firstlight.kinds.drawn import Drawn
+from firstlight.kinds.registry import kind_of_saved
 from firstlight.kinds.subject import Subject
 from firstlight.text.normalize import words
 from firstlight.text.readable import readable
@@ -28,10 +29,10 @@ def lengths(subject: Subject) -> Drawn:
     num_tokens = reviews.encoded.ids.lengths[rows]
     characters = np.array([len(text) for text in reviews.texts(rows)])
     unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
-    is_text = "labels" in subject.config["data"] and "pooling" not in subject.config["model"]
+    is_cut = kind_of_saved(subject.config["model"]).has_any_length  # else windows of all texts together are read
     figure = plot_lengths(
         {f"{unit} in a text": num_tokens, "characters in a text": characters},
-        None if is_text else num_tokens <= subject.context_length,
+        num_tokens <= subject.context_length if is_cut else None,
         title=f"How long the texts are, {len(rows):,} of training",
         limit=f"the context of {subject.context_length} {unit}",
     )

@@ -1,7 +1,7 @@
 """What is explored: a run, or a task's data alone; each part is opened when the first figure asks for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hydra.utils import instantiate
 
 from firstlight.data.encoding import encode
-from firstlight.data.options import SourceKind
+from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.pairs import PairData
 from firstlight.data.streams import StreamData
 from firstlight.errors import UserError
@@ -141,7 +141,9 @@ class Subject:
             return text, [f"the data is not found, so {reason}; --text takes another"]
 
     def _open_reviews(self) -> Reviews:
-        source, options = find_reviews(self.config["data"], self.data_changes, self.log_dir)
+        of_texts = {each.name for each in fields(ReviewOptions)}  # not what is done with them, such as masking
+        saved = {name: value for name, value in self.config["data"].items() if name in of_texts}
+        source, options = find_reviews(saved, self.data_changes, self.log_dir)
         if self.loaded is not None:
             refuse_other_data(self.loaded, source, self.data_changes)
         return Reviews(source, options, encode(source, options))
