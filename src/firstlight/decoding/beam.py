@@ -11,12 +11,6 @@ from firstlight.decoding.bare import bare
 WIDEST_BEAM = 100
 
 
-class Cache(Protocol):
-    """What is needed of a cache of keys and values."""
-
-    def select(self, rows: Tensor, *, same_memory: bool = False) -> None: ...
-
-
 class Network(Protocol):
     """What is needed of an encoder-decoder."""
 

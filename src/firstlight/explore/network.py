@@ -25,7 +25,6 @@ from firstlight.kinds.subject import Subject
 from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
 
 LAST = 4  # tokens: as far back as most heads of post 2 look
-MOST_ROWS = 256  # of validation, of which the gradient is taken
 NEIGHBOURS = 30  # t-SNE's perplexity
 
 

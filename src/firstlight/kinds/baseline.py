@@ -10,7 +10,6 @@ from firstlight.terminal_text import say
 
 SPLITS = {"val": "validation", "test": "test"}
 
-
 Choice = TypeVar("Choice")
 
 

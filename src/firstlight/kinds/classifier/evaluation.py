@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -141,12 +142,19 @@ def draw_figures(folder: Path, classifier: LoadedClassifier, encoded: EncodedTex
     predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
     write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, split)
     if tuple(encoded.label_names) == STARS:
-        is_binary = classifier.labels is Labels.binary
-        event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
-        share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
-        figure = plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
-        save(figure, folder / "probability_per_star.png")
+        save(draw_probability_per_star(judged, classifier.labels), folder / "probability_per_star.png")
     save(plot_predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png")
+
+
+def draw_probability_per_star(judged: Judged, predicted: Labels) -> Figure:
+    """Return the figure of the probability of a good review for each true number of stars.
+
+    judged: of data whose labels are stars; predicted: `binary`, which has never seen 3 stars, or `stars`.
+    """
+    is_binary = predicted is Labels.binary
+    event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
+    share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
+    return plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
 
 
 def write_confusion_matrix(

@@ -4,7 +4,6 @@ import numpy as np
 
 from firstlight.callbacks.confusion_matrix import confusion_counts
 from firstlight.data.labels import LEFT_OUT, STARS
-from firstlight.data.options import Labels
 from firstlight.figures import (
     Mistake,
     calibration_bins,
@@ -13,10 +12,9 @@ from firstlight.figures import (
     plot_confusion_matrix,
     plot_mistakes,
     plot_predicted_per_star,
-    plot_probability_per_star,
 )
 from firstlight.kinds.classifier import insight
-from firstlight.kinds.classifier.evaluation import Judged, judge
+from firstlight.kinds.classifier.evaluation import Judged, draw_probability_per_star, judge
 from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.exploration import SPLIT
 from firstlight.kinds.reviews import Reviews
@@ -39,10 +37,7 @@ def probability_per_star(subject: Subject) -> Drawn:
     judged = judged_of(subject)
     if tuple(subject.data.encoded.label_names) != STARS:
         raise NothingToDrawError("the labels of the data are no stars")
-    is_binary = subject.run.labels is Labels.binary
-    event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
-    share = judged.probabilities[:, first_positive:].sum(axis=1).clip(0, 1)
-    return Drawn(plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen))
+    return Drawn(draw_probability_per_star(judged, subject.run.labels))
 
 
 def predicted_per_class(subject: Subject) -> Drawn:

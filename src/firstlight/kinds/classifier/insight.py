@@ -18,14 +18,8 @@ from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID
 
 Network = Callable[[Tensor], Tensor]  # from token ids, (batch, length), to logits
 INTEGRATED_GRADIENTS = "integrated gradients"
-
-
 GRADIENT_TIMES_INPUT = "gradient × input"
-
-
 NO_WORD = "the text has no word that the network could read; write one"
-
-
 STEPS = 64  # between the unknown words and the real ones
 
 

@@ -1,8 +1,6 @@
 """Figures of what a translator looks at."""
 
-from firstlight.figures import (
-    plot_attention_heads,
-)
+from firstlight.figures import plot_attention_heads
 from firstlight.kinds.drawn import Drawn
 from firstlight.kinds.subject import Subject
 

@@ -10,8 +10,6 @@ from firstlight.kinds.predictor import Predictor
 from firstlight.kinds.translator.loaded import LoadedTranslator
 from firstlight.terminal_text import say, write_out
 
-FIGURES = (".png", ".svg", ".pdf")
-
 
 class TranslationPredictor(Predictor):
     """The translation of each text, and a figure of what was looked at for it."""
