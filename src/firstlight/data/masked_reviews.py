@@ -58,6 +58,7 @@ class MaskedBatch(NamedTuple):
         targets: The true tokens at these places, (targets,), int.
         rows: The row number of each text in its data, (batch,), int.
         num_tokens: The number of real tokens in the batch.
+        inputs: What a network reads: token_ids, padding_mask, places.
         num_targets: The number of targets.
 
     Example:
@@ -76,6 +77,10 @@ class MaskedBatch(NamedTuple):
     targets: Tensor
     rows: Tensor
     num_tokens: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.token_ids, self.padding_mask, self.places
 
     @property
     def num_targets(self) -> int:

@@ -63,12 +63,17 @@ def refuse_other_data(loaded: "LoadedRun", source: "AnySource", changes: DataCha
         )
 
 
-def refuse_split(source: "AnySource", split: str, options: EvaluateOptions) -> None:
-    """Raise UserError for another split than the test split of data that has no other."""
+def chosen_split(source: "AnySource", options: EvaluateOptions, *, has_test: bool) -> str:
+    """Return the split to measure: that of --split, by default test, or validation where there is no test split.
+
+    Raises UserError for another split than test of data that has no other.
+    """
+    split: str = options.split or ("test" if has_test else "validation")
     splits = getattr(source, "splits", [])
     if options.data.path is not None and split != "test" and splits == ["test"]:
         problem = f"{source.where} has no splits and is read as the test split"
         raise UserError(f"--split {split}: {problem}; leave --split out")
+    return split
 
 
 def results_folder(loaded: "LoadedRun", source: "AnySource", split: str, options: EvaluateOptions) -> Path:

@@ -31,9 +31,9 @@ from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.data_changes import changed_options
 from firstlight.kinds.evaluation import (
     EvaluateOptions,
+    chosen_split,
     print_results,
     refuse_other_data,
-    refuse_split,
     results_folder,
     write_metrics,
 )
@@ -69,8 +69,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     reading = LabelReading.of(encoded.meanings, classifier.labels, encoded.label_names, classifier.class_names)
     if data_options.labels is Labels.binary and (doubt := reading.doubt(data_options.lowest_label)):
         raise UserError(f"{source.where}: {doubt}")
-    split = options.split or ("test" if len(encoded.rows_of("test")) else "validation")
-    refuse_split(source, split, options)
+    split = chosen_split(source, options, has_test=bool(len(encoded.rows_of("test"))))
     judged = judge(classifier, encoded, split)
     if sentence := reading.missing(judged.targets):
         log.warning("%s, %s split: %s", source.where, split, sentence)

@@ -55,8 +55,7 @@ class ClassifierPanel(Panel):
         if has_attention(self.run.network):
             attention = attention_of(self.run, text)
             view = markup.View([of_words(each, word_of_token) for each in attention.maps], asked)
-            weights = f'data-weights="{markup.encoded(view.weights)}" data-columns="{len(kept)}"'
-            parts += [f'<div class="text attention" {weights}>{shaded}</div>', view.choices()]
+            parts += [f'<div class="text attention" {view.data()}>{shaded}</div>', view.choices()]
         else:
             parts.append(f'<div class="text">{shaded}</div>')
         return "".join([*parts, markup.notes(notes + why.notes)])

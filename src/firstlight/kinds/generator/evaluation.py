@@ -18,8 +18,15 @@ from firstlight.data.options import CharacterOptions, ReviewTextOptions
 from firstlight.data.streams import CharacterData, ReviewTextData, StreamData
 from firstlight.data.windows import EveryWindow, Stream, WindowBatch
 from firstlight.errors import UserError
-from firstlight.kinds.data_changes import changed_options
-from firstlight.kinds.evaluation import EvaluateOptions, print_results, refuse_other_data, results_folder, write_metrics
+from firstlight.kinds.data_changes import DataChanges, changed_options
+from firstlight.kinds.evaluation import (
+    EvaluateOptions,
+    chosen_split,
+    print_results,
+    refuse_other_data,
+    results_folder,
+    write_metrics,
+)
 from firstlight.kinds.generator.loaded import LoadedGenerator
 from firstlight.kinds.token_metrics import measure_tokens
 
@@ -28,10 +35,9 @@ WHOLE = "whole"  # what another text is called, of which all is measured
 
 def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> Path:
     """Measure a split, or all of another text, write the metrics below the run's folder; returns where they are."""
-    data = open_data(generator, options)
-    split: str = options.split or ("test" if data.has_split("test") else "validation")
-    if options.split is None and options.data.path is not None:
-        split = WHOLE
+    data = open_data(generator, options.data, options.log_dir)
+    is_whole = options.split is None and options.data.path is not None
+    split = WHOLE if is_whole else chosen_split(data.source, options, has_test=data.has_split("test"))
     stream = data.stream() if split == WHOLE else data.stream(split)
     if len(stream) < 2:
         remedy = "take more text" if split == WHOLE else "choose another --split"
@@ -43,16 +49,16 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
     return folder
 
 
-def open_data(generator: LoadedGenerator, options: EvaluateOptions) -> StreamData:
+def open_data(generator: LoadedGenerator, changes: DataChanges, log_dir: Path) -> StreamData:
     """The run's data, or other data, in the vocabulary of the run. Raises UserError for other data unasked."""
     saved = generator.config["data"]
     is_of_characters = "preparation" in saved
     node = CharacterOptions if is_of_characters else ReviewTextOptions
     data_class = CharacterData if is_of_characters else ReviewTextData
-    changed = vars(changed_options(saved, node, options.data, options.log_dir))
+    changed = vars(changed_options(saved, node, changes, log_dir))
     data: StreamData = data_class(**changed)
     data.reader = generator.tokenizer
-    refuse_other_data(generator, data.source, options.data)
+    refuse_other_data(generator, data.source, changes)
     data.setup("test")
     return data
 

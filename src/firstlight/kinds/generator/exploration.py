@@ -8,7 +8,6 @@ from firstlight.data.streams import StreamData
 from firstlight.data.windows import EveryWindow, WindowBatch
 from firstlight.kinds.attention import Attention, collect
 from firstlight.kinds.drawn import NothingToDrawError
-from firstlight.kinds.evaluation import EvaluateOptions
 from firstlight.kinds.exploration import MOST_ROWS, SPLIT, Exploration
 from firstlight.kinds.generator import evaluation
 from firstlight.kinds.generator.loaded import LoadedGenerator
@@ -28,7 +27,7 @@ class GeneratorExploration(Exploration):
     choice_note = "the text begins the validation split"
 
     def open_data(self) -> StreamData:
-        return evaluation.open_data(self.run, EvaluateOptions("", data=self.changes, log_dir=self.log_dir))
+        return evaluation.open_data(self.run, self.changes, self.log_dir)
 
     def some_text(self, data: StreamData) -> str:
         ids = data.ids(data.stream(SPLIT), LONGEST_PASSAGE)

@@ -1,9 +1,6 @@
 """A trained masked language model on any split: loss, perplexity and accuracy at the masked places."""
 
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
 
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.cuts import Cuts
@@ -11,12 +8,12 @@ from firstlight.data.masked_options import MaskedReviewOptions
 from firstlight.data.masked_reviews import MaskedReviewData
 from firstlight.data.sources import find_source
 from firstlight.errors import UserError
-from firstlight.kinds.data_changes import changed_options
+from firstlight.kinds.data_changes import DataChanges, changed_options
 from firstlight.kinds.evaluation import (
     EvaluateOptions,
+    chosen_split,
     print_results,
     refuse_other_data,
-    refuse_split,
     results_folder,
     write_metrics,
 )
@@ -29,9 +26,8 @@ def evaluate_masked(run: LoadedMasked, options: EvaluateOptions) -> Path:
 
     What is masked is the same in each evaluation, and as in the validation of the training.
     """
-    data = open_data(run, options)
-    split: str = options.split or ("test" if data.has_split("test") else "validation")
-    refuse_split(data.source, split, options)
+    data = open_data(run, options.data, options.log_dir)
+    split = chosen_split(data.source, options, has_test=data.has_split("test"))
     rows = data.rows(split)
     if not len(rows):
         raise UserError(f"{data.source.where} has no {split} rows; choose another --split")
@@ -46,25 +42,19 @@ def evaluate_masked(run: LoadedMasked, options: EvaluateOptions) -> Path:
     return folder
 
 
-def open_data(run: LoadedMasked, options: EvaluateOptions) -> MaskedReviewData:
+def open_data(run: LoadedMasked, changes: DataChanges, log_dir: Path) -> MaskedReviewData:
     """The run's data, or other data, in the vocabulary of the run. Raises UserError for other data unasked."""
-    changed: MaskedReviewOptions = changed_options(
-        run.config["data"], MaskedReviewOptions, options.data, options.log_dir
-    )
+    changed: MaskedReviewOptions = changed_options(run.config["data"], MaskedReviewOptions, changes, log_dir)
     data = MaskedReviewData(**vars(changed))
     data.reader = run.tokenizer
-    only_split = "train" if options.data.path is None else "test"
+    only_split = "train" if changes.path is None else "test"
     data.source = find_source(changed, sample=changed.sample.value, only_split=only_split)
-    refuse_other_data(run, data.source, options.data)
+    refuse_other_data(run, data.source, changes)
     data.setup("test")
     return data
 
 
 def measure(run: LoadedMasked, data: MaskedReviewData, split: str) -> dict[str, float]:
     """Loss, perplexity and accuracy at the masked places of a split."""
-
-    def logits_of(batch: Any) -> Tensor:
-        logits: Tensor = run.network(batch.token_ids, batch.padding_mask, batch.places)
-        return logits
-
-    return measure_tokens(data.evaluation_loader(data.rows(split)), logits_of, [Perplexity(), TokenAccuracy()])
+    batches = data.evaluation_loader(data.rows(split))
+    return measure_tokens(batches, lambda batch: run.network(*batch.inputs), [Perplexity(), TokenAccuracy()])

@@ -7,7 +7,6 @@ from torch import Tensor
 from firstlight.data.masked_reviews import MaskedReviewData
 from firstlight.kinds.attention import Attention, collect
 from firstlight.kinds.drawn import NothingToDrawError
-from firstlight.kinds.evaluation import EvaluateOptions
 from firstlight.kinds.exploration import MOST_ROWS, SPLIT, Exploration, first_drawable
 from firstlight.kinds.masked import evaluation
 from firstlight.kinds.masked.loaded import LoadedMasked
@@ -26,7 +25,7 @@ class MaskedExploration(Exploration):
     choice_note = "the text is one of the validation split, with its longest word masked"
 
     def open_data(self) -> MaskedReviewData:
-        return evaluation.open_data(self.run, EvaluateOptions("", data=self.changes, log_dir=self.log_dir))
+        return evaluation.open_data(self.run, self.changes, self.log_dir)
 
     def some_text(self, data: MaskedReviewData) -> str:
         rows = data.rows(SPLIT)
@@ -50,7 +49,7 @@ class MaskedExploration(Exploration):
         if not len(rows):
             raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
         batch = data.table(data.lookup()[rows])
-        return F.cross_entropy(self.run.network(batch.token_ids, batch.padding_mask, batch.places), batch.targets)
+        return F.cross_entropy(self.run.network(*batch.inputs), batch.targets)
 
     def tokens(self) -> DrawnTokens:
         words = self.run.tokenizer.words

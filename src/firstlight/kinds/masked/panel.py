@@ -40,16 +40,11 @@ class MaskedPanel(Panel):
         if has_attention(self.run.network):
             attention = attention_of(self.run, text)
             view = markup.View(attention.maps, asked)
-            tokens = attention.maps[0].keys
-            weights = f'data-weights="{markup.encoded(view.weights)}" data-columns="{len(tokens)}"'
-            words = " ".join(
-                f'<span class="word" data-row="{i}" data-column="{i}">{escape(token)}</span>'
-                for i, token in enumerate(tokens)
-            )
+            words = markup.tokens(attention.maps[0].keys, "row", "column")
             parts += [
                 '<p class="legend"><span class="says">Hover a word to see what it looks at.</span>'
                 '<span class="looks"></span></p>',
-                f'<div class="text attention" {weights}>{words}</div>{view.choices()}',
+                f'<div class="text attention" {view.data()}>{words}</div>{view.choices()}',
             ]
         return "".join([*parts, markup.notes(notes)])
 

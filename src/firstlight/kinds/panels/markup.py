@@ -103,11 +103,13 @@ def _unread(words: list[str]) -> list[str]:
     return [f'<span class="unread" title="the network is not given these words">{shown}</span>']
 
 
-def tokens(names: Sequence[str], side: str) -> str:
-    """Tokens that attention goes to or comes from. side: row, those that look; column, those that are looked at."""
-    return " ".join(
-        f'<span class="word" data-{side}="{i}">{escape(name) or "·"}</span>' for i, name in enumerate(names)
-    )
+def tokens(names: Sequence[str], *sides: str) -> str:
+    """Tokens that attention goes to or comes from. sides: row, those that look; column, those that are looked at."""
+    shown = []
+    for i, name in enumerate(names):
+        places = " ".join(f'data-{side}="{i}"' for side in sides)
+        shown.append(f'<span class="word" {places}>{escape(name) or "·"}</span>')
+    return " ".join(shown)
 
 
 def encoded(weights: NDArray[Any]) -> str:
@@ -130,6 +132,10 @@ class View:
         self.weights = self.shown.weights.mean(axis=0) if self.head is None else self.shown.weights[self.head]
         heads = [("", "the mean of its heads"), *((str(i), f"head {i + 1}") for i in range(num_heads))]
         self._heads = heads if num_heads > 1 else heads[:1]
+
+    def data(self) -> str:
+        """Attributes of an element with the attention that is shown, from which page.js draws it."""
+        return f'data-weights="{encoded(self.weights)}" data-columns="{self.weights.shape[1]}"'
 
     def choices(self) -> str:
         """Two fields, from which page.js asks again."""

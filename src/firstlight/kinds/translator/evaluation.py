@@ -2,20 +2,18 @@
 
 from pathlib import Path
 
-from torch import Tensor
-
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
 from firstlight.data.cuts import Cuts
 from firstlight.data.options import PairOptions
-from firstlight.data.pairs import PairBatch, PairData
+from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.files.rows import write_rows
-from firstlight.kinds.data_changes import changed_options
+from firstlight.kinds.data_changes import DataChanges, changed_options
 from firstlight.kinds.evaluation import (
     EvaluateOptions,
+    chosen_split,
     print_results,
     refuse_other_data,
-    refuse_split,
     results_folder,
     write_metrics,
 )
@@ -30,9 +28,8 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     beam_size = 4 if options.beam_size is None else options.beam_size
     length_penalty = translator.length_penalty if options.length_penalty is None else options.length_penalty
     translator.search(beam_size, length_penalty)
-    data = open_data(translator, options)
-    split: str = options.split or ("test" if data.has_split("test") else "validation")
-    refuse_split(data.source, split, options)
+    data = open_data(translator, options.data, options.log_dir)
+    split = chosen_split(data.source, options, has_test=data.has_split("test"))
     rows = data.rows(split)
     if not len(rows):
         raise UserError(f"{data.source.where} has no {split} pairs; choose another --split")
@@ -56,22 +53,18 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     return folder
 
 
-def open_data(translator: LoadedTranslator, options: EvaluateOptions) -> PairData:
+def open_data(translator: LoadedTranslator, changes: DataChanges, log_dir: Path) -> PairData:
     """The run's pairs, or others, in the vocabularies of the run. Raises UserError for other pairs unasked."""
-    changed = vars(changed_options(translator.config["data"], PairOptions, options.data, options.log_dir))
+    changed = vars(changed_options(translator.config["data"], PairOptions, changes, log_dir))
     data = PairData(**changed)
     data.reader = translator.tokenizers
-    data.only_split = "train" if options.data.path is None else "test"
-    refuse_other_data(translator, data.source, options.data)
+    data.only_split = "train" if changes.path is None else "test"
+    refuse_other_data(translator, data.source, changes)
     data.setup("test")
     return data
 
 
 def measure(translator: LoadedTranslator, data: PairData, split: str) -> dict[str, float]:
     """Loss, perplexity and accuracy of the real targets, given what really stands before each."""
-
-    def logits_of(batch: PairBatch) -> Tensor:
-        logits: Tensor = translator.network(*batch.inputs)
-        return logits
-
-    return measure_tokens(data.evaluation_loader(data.rows(split)), logits_of, [Perplexity(), TokenAccuracy()])
+    batches = data.evaluation_loader(data.rows(split))
+    return measure_tokens(batches, lambda batch: translator.network(*batch.inputs), [Perplexity(), TokenAccuracy()])

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from firstlight.data.pairs import IGNORED, PairData
 from firstlight.kinds.attention import Attention, collect
-from firstlight.kinds.evaluation import EvaluateOptions
 from firstlight.kinds.exploration import MOST_ROWS, SPLIT, Exploration, first_drawable
 from firstlight.kinds.tokens import DrawnTokens, drawn_words
 from firstlight.kinds.translator import evaluation
@@ -25,7 +24,7 @@ class TranslatorExploration(Exploration):
     attention_title = "Attention while it translates"
 
     def open_data(self) -> PairData:
-        return evaluation.open_data(self.run, EvaluateOptions("", data=self.changes, log_dir=self.log_dir))
+        return evaluation.open_data(self.run, self.changes, self.log_dir)
 
     def some_text(self, data: PairData) -> str:
         rows = data.rows(SPLIT)

@@ -40,12 +40,11 @@ class TranslatorPanel(Panel):
         ]
         view = markup.View(maps, asked)
         translation = self.run.tokenizers.target.decode(written)
-        weights = f'data-weights="{markup.encoded(view.weights)}" data-columns="{len(found.source)}"'
         return (
             f'<p class="verdict translation">{escape(translation) or "<i>It wrote nothing.</i>"}</p>'
             f'<p class="legend"><span class="says">Hover a word to see which words it goes with.</span>'
             f'<span class="looks"></span></p>'
-            f'<div class="attention" {weights}>'
+            f'<div class="attention" {view.data()}>'
             f'<div class="text">{markup.tokens(found.source, "column")}</div>'
             f'<div class="text written">{markup.tokens(found.written, "row")}</div></div>'
             f"{view.choices()}{markup.notes(notes + cut)}"
