@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from firstlight.errors import UserError
+from firstlight.kinds.data_nodes import form_of
 from firstlight.kinds.kind import Drawing, drawing
 from firstlight.kinds.registry import KINDS, kind_of_saved
 
@@ -132,7 +133,7 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     characters, pairs, words.
     """
     model, data = config["model"], config["data"]
-    traits = {"reviews"} if "labels" in data else {"pairs"} if "source_column" in data else {"characters"}
+    traits = {form_of(data)}
     if "characters" not in traits or data["preparation"] != "lines":
         traits.add("words")
     if data.get("labels") in ("binary", "stars"):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from firstlight.data.encoding import SPLITS
 from firstlight.data.options import CharacterOptions, Preparation
 from firstlight.figures import frequencies, plot_character_frequencies, plot_coverage, plot_label_counts, plot_lengths
+from firstlight.kinds.data_nodes import form_of
 from firstlight.kinds.drawn import Drawn
 from firstlight.kinds.registry import kind_of_saved
 from firstlight.kinds.subject import Subject
@@ -114,7 +115,8 @@ def passages(subject: Subject) -> Drawn:
 
 def vocabulary(subject: Subject) -> Drawn:
     """Coverage of words against the size of the vocabulary."""
-    if "source_column" in subject.config["data"]:
+    form = form_of(subject.config["data"])
+    if form == "pairs":
         data = subject.pairs
         sources, targets = data.texts(data.encoded.rows_of("train"))
         names = data.options.source_column, data.options.target_column
@@ -123,7 +125,7 @@ def vocabulary(subject: Subject) -> Drawn:
             for name, texts in zip(names, (sources, targets), strict=True)
         }
         return Drawn(plot_coverage(counts))
-    if "labels" in subject.config["data"]:
+    if form == "reviews":
         reviews = subject.reviews
         rows = reviews.encoded.rows_of("train")
         texts = reviews.texts(rows)

@@ -1,5 +1,6 @@
 """The schemas of `data`, with what can be checked before anything is read. Imports no torch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,14 @@ from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
+
+
+def form_of(data: Mapping[str, Any]) -> str:
+    """Return the form of the data that the options of `data` describe: `reviews`, `pairs`, or `characters` for a text.
+
+    Each form has figures of its own, whatever kind of network reads it.
+    """
+    return "reviews" if "labels" in data else "pairs" if "source_column" in data else "characters"
 
 
 @dataclass

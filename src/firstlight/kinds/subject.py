@@ -15,6 +15,7 @@ from firstlight.data.streams import StreamData
 from firstlight.errors import UserError
 from firstlight.kinds.attention import Attention, attention_of
 from firstlight.kinds.data_changes import DataChanges
+from firstlight.kinds.data_nodes import form_of
 from firstlight.kinds.drawn import NothingToDrawError
 from firstlight.kinds.evaluation import refuse_other_data
 from firstlight.kinds.exploration import Exploration
@@ -66,8 +67,8 @@ class Subject:
         """Whether the figures are about generated data: of a run, what it was trained on."""
         if self.loaded is not None:
             return self.loaded.data_source == SourceKind.sample.value
-        data = self.config["data"]
-        found = self.reviews if "labels" in data else self.pairs if "source_column" in data else self.stream
+        form = form_of(self.config["data"])
+        found = self.reviews if form == "reviews" else self.pairs if form == "pairs" else self.stream
         return found.source.kind is SourceKind.sample
 
     @property
