@@ -48,7 +48,7 @@ class TaskData(DataChanges):
 
 @dataclass
 class BaselineOptions:
-    """Train and measure a baseline on the data of a task: TF-IDF with logistic regression, or counted n-grams."""
+    """Train and measure a baseline on the data of a task: what counting words, n-grams or neighbors achieves."""
 
     task: str
     """The task, as in `train task=…`."""

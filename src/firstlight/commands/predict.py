@@ -28,7 +28,10 @@ FIGURES = (".png", ".svg", ".pdf")
 
 @dataclass
 class PredictOptions:
-    """Predict with a trained run: texts on the command line, or a file of them. A translator translates them."""
+    """Predict with a trained run: texts on the command line, or a file of them.
+
+    A classifier predicts their class, a translator translates them, a masked language model fills in each [MASK].
+    """
 
     run: Annotated[str, tyro.conf.Positional]
     """The run's folder, `latest`, or `best:<metric>`."""

@@ -1,1 +1,1 @@
-"""What a run has learned, as numbers (`insight`) and as figures of them, one module for each kind of figure."""
+"""The figures of `explore` that all kinds of runs have and those of the data, the catalog of all, and the page."""

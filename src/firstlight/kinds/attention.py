@@ -42,10 +42,10 @@ class Attention:
 
 
 def attention_of(run: LoadedRun, text: str) -> Attention:
-    """What every attention of a run looks at in a text; a translator's, while it writes its own translation.
+    """Return what every attention of a run looks at in a text, of which it reads as much as it can.
 
-    A classifier's text is cut as in training, of a generator's the end is read, of a translator's the beginning.
-    Raises UserError for a text that cannot be read, and for a network without attention.
+    A translator writes its own translation meanwhile. Raises UserError for a text that cannot be read, and for a
+    network without attention.
     """
     if not has_attention(run.network):
         raise UserError(f"{run.folder.path} has no attention: its network is without; name another run")

@@ -1,4 +1,4 @@
-"""A trained run on any split, or on other data."""
+"""What the evaluations of all kinds share: the options, the choice of a split, and how results are written."""
 
 import hashlib
 import json
@@ -29,8 +29,8 @@ class EvaluateOptions:
     run: Annotated[str, tyro.conf.Positional]
     """The run's folder, `latest`, or `best:<metric>`."""
     split: Literal["train", "validation", "test"] | None = None
-    """Which rows: test by default, or validation where there is no test split. A classifier takes a single file given
-    by --data.path as the test split, a generator reads all of it."""
+    """Which rows: test by default, or validation where there is no test split. A single file given by --data.path is
+    the test split; a generator reads all of it."""
     data: DataChanges = field(default_factory=DataChanges)
     context_length: int | None = None
     """For a generator: windows shorter than it was trained with, to see what fewer tokens are worth."""

@@ -1,4 +1,7 @@
-"""What the program asks of a kind of network. Imports no torch, so that mistakes are answered at once."""
+"""What the program asks of a kind of network. Imports no torch, so that mistakes are answered at once.
+
+Read this first to add a kind, then `kinds/masked`, which was added by new files and one line of `registry.py`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +13,11 @@ from omegaconf import DictConfig
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure as typed after --figures.
+    """A figure of `explore`.
 
-    name: of the figure; function: `module:name` of what draws it, given a `Subject`; needs: the traits that the run or
-    task must have (explore/catalog.py lists them); caption: what to look for.
+    name: as it is typed after --figures; function: a reference, `module:name`, to the function that takes a `Subject`
+    and returns a `Drawn`; needs: the traits that the run or task must have (`traits_of` in explore/catalog.py lists
+    them; the name of a kind is one); caption: what to look for.
     """
 
     name: str
@@ -28,7 +32,7 @@ def drawing(name: str, module: str, needs: str, caption: str) -> Drawing:
 
 
 class Metrics(Protocol):
-    """Which metrics the validation of a configuration measures, whatever its callbacks are."""
+    """A function that returns the metrics that validation always measures, without `val/`. config: the whole one."""
 
     def __call__(self, config: DictConfig) -> tuple[str, ...]: ...
 
@@ -40,30 +44,39 @@ class Kind:
     What needs torch is named by a reference, `module:name`; `get` imports it.
 
     Attributes:
-        name: The word for it in code, configuration and checkpoints.
+        name: The word for it in code, configuration and checkpoints; also the name of its package and its schema.
         noun: The word for a run of it in messages.
-        model: The schema of `model`: a dataclass with the options of the network. No other kind has the same options.
-        schema: Further nodes that conf/ names, such as those of `data`, by their name in the group `schema`.
-        metrics: Which metrics validation always measures.
+        model: The schema of `model`: a dataclass with the options of the network. No other kind has the same names of
+            options, since a run's kind is found by them.
+        schema: Further nodes that conf/ names, such as those of `data`, by their name in the group `schema`. A static
+            method `check(config)` of a node of `data` refuses data that cannot be found or does not fit the network.
+        metrics: Returns the metrics that validation always measures.
         metric_callbacks: References to the callbacks that measure them; a run without them gets them.
         always_looks_back: Whether there is an attention that looks at earlier tokens only, without model.causal.
-        has_any_length: Whether batches differ in length, so that torch.compile must not specialize on one.
+        has_any_length: Whether a batch holds texts, padded to the longest, so that torch.compile must not specialize
+            on one length. Else it holds windows of one length.
         command: The command that applies a run: `predict` or `generate`.
         example: Options of that command, for the next steps at the end of a training.
-        evaluation_options: Options of `evaluate` besides those of all kinds.
-        prediction_options: Likewise of `predict`.
+        evaluation_options: Which of `OF_SOME_KINDS` in kinds/evaluation.py the evaluation takes.
+        prediction_options: Likewise of commands/predict.py.
         training: A reference to the LightningModule, a subclass of `firstlight.lit.Training`.
         tokenizers: References to the tokenizers by which such a network can read.
-        loaded: A reference to the function that makes a loaded run: `kinds/<kind>/loaded.py`.
-        evaluate: A reference to the function `(run, options) -> folder` behind `evaluate`.
-        predictor: A reference to the class behind `predict`: `kinds/predictor.py`. None for `generate`.
-        exploration: A reference to the class that answers what figures ask of a run: `kinds/exploration.py`.
-        panel: A reference to the class of the playground's panel: `kinds/panels/panel.py`.
+        loaded: A reference to the function `(OfAllRuns, card, tokenizer, reader) -> LoadedRun` (kinds/loaded.py), which
+            makes a run of a checkpoint's card.
+        evaluate: A reference to the function `(LoadedRun, EvaluateOptions) -> Path` (kinds/evaluation.py), which
+            measures a run and returns the folder of the results.
+        predictor: A reference to the subclass of `Predictor` (kinds/predictor.py) behind `predict`. None for
+            `generate`.
+        exploration: A reference to the subclass of `Exploration` (kinds/exploration.py), which answers what the figures
+            of all kinds ask of a run.
+        panel: A reference to the subclass of `Panel` (kinds/panels/panel.py) for the playground. The form above it is
+            the file panel.html of the kind's package.
         panel_title: The heading above the runs of this kind in the playground.
         dashboard: A reference to the function that returns its sections of the W&B workspace. None where the
             sections of all runs show what it logs.
-        baselines: The baseline for each class of data, by its `_target_`: its name and a reference to its `fit`.
-        drawings: Figures that only this kind has.
+        baselines: The baseline for each class of data, by its `_target_`: its name and a reference to the function
+            `(data, metric, folder) -> Fitted` (kinds/baseline.py).
+        drawings: Figures that only this kind has, as `drawing` makes them.
     """
 
     name: str

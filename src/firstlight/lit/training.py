@@ -60,7 +60,7 @@ class Training(LightningModule):
         card: The content of a checkpoint besides the weights, in plain types and tensors: the options of the network,
             the tokenizer, the classes and the counted evidence. None for a module that was not built by `for_data` or
             `load_from_checkpoint`.
-        kind: The kind of network: `classifier`, `generator` or `translator`.
+        kind: The kind of network, such as `classifier`.
 
     Raises:
         TypeError: If `optimizer` or `schedule` is not a function.
@@ -118,8 +118,8 @@ class Training(LightningModule):
             schedule: As in the constructor.
             lr: The learning rate of the default optimizer.
             **options: Options of the network, such as `dim`, `num_heads`, `num_layers` and `dropout`: the fields of
-                `ClassifierConfig`, `GeneratorConfig` or `EncoderDecoderConfig` in `firstlight.networks`. Also the
-                options of the constructor, such as `label_smoothing`.
+                `config_type`, such as `ClassifierConfig` in `firstlight.networks`. Also the options of the
+                constructor, such as `label_smoothing`.
 
         Raises:
             TypeError: If an option does not exist.

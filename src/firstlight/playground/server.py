@@ -73,7 +73,7 @@ class Playground:
         )
 
     async def answer(self, request: Request) -> Response:
-        """What a classifier or translator says of a text, as HTML."""
+        """Return what a run says of a text, as HTML."""
         number, panel = self._panel(request)
         if panel.streams:
             raise HTTPException(404)
@@ -86,7 +86,7 @@ class Playground:
         return HTMLResponse(await run_in_threadpool(locked))
 
     async def write(self, request: Request) -> Response:
-        """What a generator writes, one JSON object a line, as it is written."""
+        """Return what a run writes, one JSON object a line, as it is written."""
         number, panel = self._panel(request)
         if not panel.streams:
             raise HTTPException(404)

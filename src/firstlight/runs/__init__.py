@@ -1,1 +1,1 @@
-"""What the entry scripts do: compose, build, train, evaluate, predict."""
+"""What a run on disk is: its folder, its identity, its record and its history."""
