@@ -76,12 +76,22 @@ def fill_in(
         >>> filled.text.split()[0], filled.fillings[1][0].word == filled.text.split()[-1]
         ('it', True)
     """
+    return fill_in_together(network, tokenizer, [text], count, truncation)[0]
+
+
+def fill_in_together(
+    network: nn.Module, tokenizer: Tokenizer, texts: Sequence[str], count: int, truncation: Truncation | str
+) -> list[FilledText]:
+    """Return what `fill_in` returns for each of some texts, which the network reads as one batch."""
     if count < 1:
         raise UserError(f"count={count} must be at least 1")
     of_network: Any = network
-    given = TextsToFillIn(tokenizer, [text], of_network.context_length, member(Truncation, truncation, "truncation"))
-    (fillings,) = fillings_of(network, given.look_up(given[np.zeros(1, np.int64)]), tokenizer.words, count)
-    return FilledText(with_words(text, [found[0].word for found in fillings]), fillings)
+    given = TextsToFillIn(tokenizer, texts, of_network.context_length, member(Truncation, truncation, "truncation"))
+    found = fillings_of(network, given.look_up(given[np.arange(len(texts))]), tokenizer.words, count)
+    return [
+        FilledText(with_words(text, [each[0].word for each in fillings]), fillings)
+        for text, fillings in zip(texts, found, strict=True)
+    ]
 
 
 @torch.inference_mode()
