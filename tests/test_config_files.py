@@ -85,6 +85,7 @@ def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) ->
     assert "there is no unfinished run of this configuration" in done.stdout
 
 
+@pytest.mark.slow  # 1 s; so does test_other_commands_know_config_dir_too
 def test_a_baseline_measures_the_users_task(own: Scripts) -> None:
     done = own.run("baseline", "--task", "mine")
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """What holds the house together: imports that point down, short entry scripts, names that shadow no library."""
 
+import functools
 import importlib.util
 import inspect
 import re
@@ -122,10 +123,15 @@ def test_the_registry_imports_nothing_heavy() -> None:
     assert done.returncode == 0
 
 
+@functools.cache
+def installed_packages() -> set[str]:
+    return set(packages_distributions())
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_an_entry_script_is_short_and_shadows_no_library(script: Path) -> None:
     assert len(script.read_text().splitlines()) <= 15
-    assert script.stem not in packages_distributions(), "an installed library has this name"
+    assert script.stem not in installed_packages(), "an installed library has this name"
     assert script.stem not in sys.stdlib_module_names
 
 

@@ -1,9 +1,11 @@
 """The command `firstlight`: its sub-commands are the scripts of src/, and it answers without what it does not need."""
 
+import functools
 import importlib
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,13 @@ def start(*arguments: str, options: tuple[str, ...] = (), cwd: Path = ROOT) -> "
     """`python -m firstlight` as a process of its own."""
     command = [sys.executable, *options, "-m", "firstlight", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """How a command ends that is started once for all tests; standard error also lists what it has imported."""
+    folder = tmp_path_factory.mktemp("timed")
+    return functools.cache(lambda *arguments: start(*arguments, options=("-X", "importtime"), cwd=folder))
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
@@ -95,9 +104,9 @@ def test_an_unknown_command_is_one_line_and_exit_code_2(
     ],
 )
 def test_an_answer_does_not_wait_for_what_it_does_not_need(
-    arguments: tuple[str, ...], not_imported: set[str], tmp_path: Path
+    arguments: tuple[str, ...], not_imported: set[str], timed: Callable[..., "subprocess.CompletedProcess[str]"]
 ) -> None:
-    done = start(*arguments, options=("-X", "importtime"), cwd=tmp_path)
+    done = timed(*arguments)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "import time:" in line}
     assert "firstlight" in imported
     assert not imported & not_imported
@@ -109,8 +118,10 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("name", ["predict", "train", "new"])
-def test_the_help_of_a_command_names_it_as_it_was_typed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = start(name, "--help")
+def test_the_help_of_a_command_names_it_as_it_was_typed(
+    name: str, monkeypatch: pytest.MonkeyPatch, timed: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    module = timed(name, "--help")
     assert module.returncode == 0, module.stderr
     assert f"python -m firstlight {name} " in module.stdout
     if name == "predict":  # Hydra keeps state of the process, and tests import firstlight.commands.new

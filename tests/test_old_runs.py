@@ -120,8 +120,10 @@ def test_an_old_run_that_was_interrupted_ends_as_one_that_was_not(old: Scripts, 
     assert metrics(run) == pytest.approx(metrics(whole), abs=ROUNDING)
 
 
-# Names are generated and encoded as a whole, which takes a second.
-@pytest.mark.parametrize("name", ["text", pytest.param("names", marks=pytest.mark.slow), "translation"])
+# Names are generated and encoded as a whole, which takes a second; so does the translator, whose evaluation is quick.
+@pytest.mark.parametrize(
+    "name", ["text", *(pytest.param(name, marks=pytest.mark.slow) for name in ("names", "translation"))]
+)
 def test_an_old_run_that_was_finished_is_trained_further_as_version_0_2_0_did(name: str, old: Scripts) -> None:
     done = old.run("train", f"resume={RUNS[name]}", "trainer.max_steps=305")
     assert done.returncode == 0, done.stderr

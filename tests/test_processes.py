@@ -115,6 +115,7 @@ def test_a_program_sees_what_it_sees_when_started_from_nothing(shown: str, tmp_p
     assert forked == fresh
 
 
+@pytest.mark.slow  # 5 s; it changes with a library, and test_a_command_leaves_nothing_to_the_next_one with our code
 def test_what_libraries_keep_is_as_after_a_new_import(tmp_path: Path) -> None:
     shown = (
         "torch.get_num_threads()",

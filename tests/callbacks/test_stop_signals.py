@@ -238,7 +238,15 @@ def test_outside_the_main_thread_the_signals_are_left_alone(bench) -> None:
 # --- going on ---
 
 
-@pytest.mark.parametrize("options", [{}, {"accumulate_grad_batches": 3}, {"val_check_interval": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),  # a part of what the others have to go on with
+        {"accumulate_grad_batches": 3},
+        {"val_check_interval": 2},
+    ],
+    ids=str,
+)
 def test_an_interrupted_run_goes_on_to_the_same_end(bench, at, tmp_path, options: dict[str, object]) -> None:
     """The same weights and the same curve as if nothing had happened: in mid-epoch, at its end, and in the next one."""
 

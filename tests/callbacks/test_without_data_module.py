@@ -33,7 +33,7 @@ def measured(bench: Any, module: Any, *callbacks: Callback, **source: Any) -> di
     return found
 
 
-@pytest.mark.parametrize("labels", list(Labels)[:2])
+@pytest.mark.parametrize("labels", [pytest.param(Labels.binary, marks=pytest.mark.slow), Labels.stars])  # more metrics
 def test_a_classifier_is_measured_on_loaders_as_on_its_data_module(bench: Any, tmp_path: Any, labels: Labels) -> None:
     data = bench.data(labels=labels)
     module = Classification.for_data(data, **SIZES)

@@ -461,7 +461,13 @@ def test_a_repository_that_is_no_data_set_is_refused_and_leaves_nothing(
     assert mirrored(tmp_path, f"own/{name}") == []
 
 
-@pytest.mark.parametrize("where", ["jsonl$", "resolve"], ids=["the files", "all of it"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param("jsonl$", id="the files"),
+        pytest.param("resolve", id="all of it", marks=pytest.mark.slow),  # 5 s of the client's own attempts
+    ],
+)
 def test_a_download_that_breaks_off_leaves_nothing_and_no_older_revision_stands_in(hub, find, tmp_path, where):
     dataset_id = f"own/fragile-{len(where)}"
     before = hub.publish(dataset_id, REVIEWS)

@@ -47,6 +47,7 @@ def perplexities(text: str, max_order: int) -> list[float]:
     return [exp(loss / (len(text) - cut)) for loss in losses]
 
 
+@pytest.mark.slow  # 1.8 s; the same is shown of names, pairs and reviews; the text of seed 0 is pinned below
 def test_the_same_seed_gives_the_same_plays_and_another_seed_others(plays, speeches):
     assert text(seed=0) == plays
     others = text(seed=1)
@@ -156,6 +157,7 @@ def test_hardly_anything_is_said_twice(speeches):
     assert Counter(lines).most_common(1)[0][1] <= 6
 
 
+@pytest.mark.slow  # 1.7 s; the text whose difficulty it measures is pinned above
 def test_reading_further_back_guesses_better(plays):
     """Of 71 characters, one character back leaves 12, two leave 7, four leave 3.5."""
     order = perplexities(plays, max_order=4)

@@ -58,6 +58,7 @@ def test_the_stars_are_balanced_to_within_one(num_reviews):
     assert max(counts[label] for label in range(5)) - min(counts[label] for label in range(5)) <= 1
 
 
+@pytest.mark.slow  # 1.4 s; test_sample_movies.py shows it of the half of the same reviews that it takes
 def test_no_text_occurs_twice_within_or_across_splits():
     parts = splits(seed=0)
     assert {name: len(part) for name, part in parts.items()} == SPLITS

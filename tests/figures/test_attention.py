@@ -63,7 +63,7 @@ def slow(*values: int) -> ParameterSet:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("num_heads", [1, 2, slow(3), slow(8), 13])
+@pytest.mark.parametrize("num_heads", [1, slow(2), slow(3), slow(8), 13])
 def test_every_head_has_one_panel_with_its_weights(num_heads: int) -> None:
     found = panels(draw(num_heads))
     assert [axes.get_title() for axes in found] == [f"Head {number}" for number in range(1, num_heads + 1)]
@@ -120,7 +120,7 @@ def test_no_weights_are_an_error(shape: tuple[int, ...]) -> None:
     ("num_heads", "num_queries", "num_keys"),
     [
         *((1, 12, 13), slow(8, 12, 13), (8, 2, 1), slow(4, 5, 26), slow(3, 24, 4), (1, 40, 40), slow(4, 40, 37)),
-        *((2, 90, 3), (2, 3, 110)),
+        *(slow(2, 90, 3), (2, 3, 110)),
     ],
 )
 def test_nothing_is_cut_off_stretched_or_covered(num_heads: int, num_queries: int, num_keys: int) -> None:
@@ -180,7 +180,7 @@ def test_the_grid_has_a_row_for_each_block_and_a_column_for_each_head() -> None:
 
 @pytest.mark.parametrize(
     ("num_blocks", "num_heads", "queries", "keys"),
-    [(1, 1, 5, 5), slow(1, 4, 50, 50), slow(3, 8, 61, 61), (2, 2, 40, 3), (3, 4, 2, 60)],
+    [(1, 1, 5, 5), slow(1, 4, 50, 50), slow(3, 8, 61, 61), (2, 2, 40, 3), slow(3, 4, 2, 60)],
 )
 def test_a_grid_of_any_shape_can_be_read_and_leaves_no_empty_space(
     num_blocks: int, num_heads: int, queries: int, keys: int

@@ -104,6 +104,7 @@ def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[
         assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
 
 
+@pytest.mark.slow  # 1.3 s; test_the_test_split_is_read_after_the_choice keeps it
 def test_the_test_split_decides_nothing(stars: tuple[Path, dict], reviews_folder: Path, scripts: Scripts) -> None:
     other = scripts.folder / "other"
     shutil.copytree(reviews_folder, other)

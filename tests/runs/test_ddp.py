@@ -28,7 +28,13 @@ def by_one(tmp_path_factory: pytest.TempPathFactory, as_one_and_two: list[str]) 
     return Scripts(tmp_path_factory.mktemp("one")).train(*as_one_and_two, "data.batch_size=40")
 
 
-@pytest.mark.parametrize("trainer", [["trainer.devices=2", "trainer.strategy=ddp"], ["trainer=ddp_sim"]])
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        ["trainer.devices=2", "trainer.strategy=ddp"],
+        pytest.param(["trainer=ddp_sim"], marks=pytest.mark.slow),  # the jobs of the next test have it too
+    ],
+)
 def test_two_processes_measure_what_one_does_with_twice_the_batch(
     trainer: list[str], scripts: Scripts, as_one_and_two: list[str], by_one: Path
 ) -> None:

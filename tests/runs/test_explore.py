@@ -63,19 +63,33 @@ def refused(scripts: Scripts, *arguments: str) -> str:
     return done.stderr
 
 
-def test_all_figures_of_a_classifier_are_drawn_and_shown_on_one_page(own: Path, scripts: Scripts) -> None:
-    notes = explored(scripts, str(own))
-    assert drawn(own) == sorted(OF_SENTIMENT)
-    for name in OF_SENTIMENT:
+# Those that no other test of this file draws; which figures a run has, test_traits_say_what_fits says.
+DRAWN_HERE = ["confusion_matrix", "probability_per_star", "predicted_per_class", "mistakes", "attention"]
+DRAWN_HERE += ["position_similarity", "position_waves"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "figures"),
+    [
+        (("--figures", *DRAWN_HERE), DRAWN_HERE),
+        pytest.param((), OF_SENTIMENT, id="all", marks=pytest.mark.slow),  # 6 s
+    ],
+)
+def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
+    asked: tuple[str, ...], figures: list[str], own: Path, scripts: Scripts
+) -> None:
+    notes = explored(scripts, str(own), *asked)
+    assert drawn(own) == sorted(figures)
+    for name in figures:
         assert abs(imread(own / "figures" / f"{name}.png").shape[1] - 1200) <= 1
         assert "<svg" in (own / "figures" / f"{name}.svg").read_text(encoding="utf-8")
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
-    assert re.findall(r'<figure id="(\w+)">', page) == OF_SENTIMENT
+    assert re.findall(r'<figure id="(\w+)">', page) == figures
     images = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)\"", page)]
-    assert images == [(own / "figures" / f"{name}.png").read_bytes() for name in OF_SENTIMENT]
+    assert images == [(own / "figures" / f"{name}.png").read_bytes() for name in figures]
     assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page needs nothing from elsewhere"
     for drawing in DRAWINGS:
-        assert (drawing.caption in html.unescape(page)) == (drawing.name in OF_SENTIMENT)
+        assert (drawing.caption in html.unescape(page)) == (drawing.name in figures)
     assert "GENERATED SAMPLE" not in page
     assert "the text is one of the validation split" in notes
     assert notes.count("the text is one of the validation split") == 1
@@ -106,7 +120,7 @@ def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, script
     assert drawn_without_svg(generator, scripts, monkeypatch, "--figures", *own_figures) == own_figures
 
 
-# The figures that a classifier has too are drawn by its test above, the others by the test before; which ones a run
+# The figures that a classifier has too are drawn by the tests of one, the others by the test before; which ones a run
 # has, test_traits_say_what_fits says.
 @pytest.mark.slow
 def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:

@@ -17,7 +17,7 @@ def read_reviews(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path)
     return scripts.train("task=review_text", f"data.path={reviews_folder}", *QUICK)
 
 
-@pytest.mark.parametrize("way", ["causal", "bidirectional"])
+@pytest.mark.parametrize("way", ["causal", pytest.param("bidirectional", marks=pytest.mark.slow)])  # the same weights
 def test_a_classifier_takes_all_of_a_generator_but_its_head(
     way: str, read_reviews: Path, reviews_folder: Path, scripts: Scripts
 ) -> None:

@@ -117,7 +117,7 @@ def test_more_jobs_at_a_time_than_gpus_are_refused(
     )
 
 
-@pytest.mark.parametrize("wish", ["seed=1,2,3", "hparams_search=optuna"])
+@pytest.mark.parametrize("wish", [pytest.param("seed=1,2,3", marks=pytest.mark.slow), "hparams_search=optuna"])
 def test_it_is_said_before_the_first_job(wish: str, machine: None, scripts: Scripts, tiny_training: list[str]) -> None:
     sweep = ["-m", *tiny_training, "trainer.accelerator=auto", "hydra/launcher=joblib", "hydra.launcher.n_jobs=3", wish]
     done = scripts.run("train", *sweep)

@@ -30,7 +30,7 @@ def runs(trained: Trained) -> dict[str, Path]:
 
 def test_a_prediction_is_the_label_and_the_probabilities(trained: Trained, scripts: Scripts) -> None:
     texts = ["It's great, (really)! 5/5: café", "Bad"]
-    done = scripts.run_alone("predict", str(trained("sentiment")), "--text", *texts, fresh=True)
+    done = scripts.run("predict", str(trained("sentiment")), "--text", *texts)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 2

@@ -174,6 +174,8 @@ def test_a_killed_generator_ends_as_one_that_was_not(
     assert len(samples[0]) == 4
 
 
+# 5 s; the next classifier is killed in every run, and test_batches.py and test_pairs.py resume batches
+@pytest.mark.slow
 def test_a_killed_translator_ends_as_one_that_was_not(
     scripts: Scripts, translation: list[str], interrupt_at: Interrupt
 ) -> None:

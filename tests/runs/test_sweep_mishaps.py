@@ -37,8 +37,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory, quick: list[str]) -> tupl
     ("change", "key"),
     [
         ("test=true", "test"),
-        ("callbacks.early_stopping.patience=7", "callbacks"),
-        ("optimized_metric=val/loss", "optimized_metric"),
+        pytest.param("callbacks.early_stopping.patience=7", "callbacks", marks=pytest.mark.slow),  # the same comparison
+        pytest.param("optimized_metric=val/loss", "optimized_metric", marks=pytest.mark.slow),
     ],
 )
 def test_a_finished_job_does_not_stand_in_for_one_that_would_be_measured_otherwise(

@@ -114,8 +114,8 @@ def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_trainin
     assert "mine holds a run already; add resume=auto" in again.stderr
 
 
-def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts, sample_cache: str) -> None:
-    quick = ["trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false", sample_cache]
+def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts, small_sample: str) -> None:
+    quick = ["trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false", small_sample]
     done = scripts.run("train", "model=tiny", *quick)
     assert done.returncode == 0, done.stderr
     assert "GENERATED SAMPLE" in done.stdout
@@ -239,7 +239,10 @@ def test_a_run_that_trained_no_step_is_not_finished(scripts: Scripts, tiny_train
     assert json.loads((scripts.newest_run() / "metrics.json").read_text())["status"] == "failed"
 
 
-@pytest.mark.parametrize("callbacks", ["none", "checkpoint", "early_stopping"])
+# "none" leaves out what either of the others has.
+@pytest.mark.parametrize(
+    "callbacks", ["none", *(pytest.param(name, marks=pytest.mark.slow) for name in ("checkpoint", "early_stopping"))]
+)
 def test_one_callback_alone_will_do(callbacks: str, scripts: Scripts, tiny_training: list[str]) -> None:
     run = scripts.train(*tiny_training, f"callbacks={callbacks}", "trainer.max_epochs=1", "logger=none", "test=false")
     assert "val/accuracy" in json.loads((run / "metrics.json").read_text())["metrics"]

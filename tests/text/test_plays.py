@@ -672,6 +672,7 @@ def test_an_empty_text_has_nothing_to_count():
     assert statistics("") == PlayStatistics(0, 0, 0, 0, 0, 0, 0, 0)
 
 
+@pytest.mark.slow  # 3 s; each rule has a test with a small edition
 @pytest.mark.skipif(not REAL.exists(), reason=f"needs the complete works in {REAL}")
 def test_the_complete_works_come_near_to_what_the_post_has():
     text = REAL.read_text(encoding="utf-8")
