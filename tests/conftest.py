@@ -21,7 +21,16 @@ from filelock import FileLock
 from firstlight import spelling
 from firstlight.data.samples import movies, reviews
 from firstlight.data.samples.reviews import generate
-from tests_support import NO_NETWORK, TRUE_PROCESSES, Process, Scripts, children_of, end_fork_server, wait_until
+from tests_support import (
+    NO_NETWORK,
+    SHARED_BY_WORKERS,
+    TRUE_PROCESSES,
+    Process,
+    Scripts,
+    children_of,
+    end_fork_server,
+    wait_until,
+)
 
 SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and when they were written
 
@@ -45,8 +54,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_server_is_left() -> Iterator[None]:
+def no_server_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """End the fork server with the tests, so that its processor time counts as theirs."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        SHARED_BY_WORKERS.append(tmp_path_factory.getbasetemp().parent)
     yield
     end_fork_server()
 

@@ -1,9 +1,12 @@
 """A process that has imported the libraries once. It is forked for each command that a test starts.
 
-`python tests/fork_server.py NUMBER LIBRARY…` imports the libraries and reads commands from the Unix socket with that
+`python tests/fork_server.py NUMBERS LIBRARY…` imports the libraries and reads commands from the Unix socket with that
 file descriptor; processes.py is the other end. With a command come four file descriptors: standard input, output and
 error, and a pipe for the status. The forked process writes its process id into that pipe when it is ready, and the
 server writes the status that os.waitpid returns when the process has ended.
+
+The workers of pytest-xdist share one server: with a second file descriptor, of a socket that listens, the server also
+forks itself for each worker that connects there.
 
 Only libraries are imported here. A command imports our own modules itself, so that what they keep (the time of the
 start, what is registered with Hydra) is as new as in a process that starts from nothing.
@@ -69,11 +72,17 @@ class Command:
 class Server:
     """Forks a process for each command and reports how each one ended."""
 
-    def __init__(self, requests: socket.socket) -> None:
-        self.requests = requests
+    def __init__(self, requests: socket.socket, listener: socket.socket | None = None) -> None:
         self.set_by_libraries: dict[str, str] = {}  # what an import has added to the environment
-        self.running: dict[int, int] = {}  # the status pipe of each process, by process id
         self.on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the tests, which then end us
+        self.listener = listener
+        self.begin(requests)
+
+    def begin(self, requests: socket.socket) -> None:
+        """Take commands from this socket."""
+        self.requests = requests
+        self.running: dict[int, int] = {}  # the status pipe of each process, by process id
+        self.servers: list[int] = []  # the process ids of the servers of other workers
         self.ended, wakeup = socket.socketpair()
         self.ended.setblocking(False)
         wakeup.setblocking(False)
@@ -86,20 +95,30 @@ class Server:
         with selectors.DefaultSelector() as selector:
             selector.register(self.requests, selectors.EVENT_READ)
             selector.register(self.ended, selectors.EVENT_READ)
+            if self.listener is not None:
+                selector.register(self.listener, selectors.EVENT_READ)
             while True:
                 for key, _ in selector.select():
                     if key.fileobj is self.ended:
                         self.ended.recv(4096)
                         self.report()
                         continue
+                    if key.fileobj is self.listener:
+                        other, _ = self.listener.accept()
+                        process_id = fork()
+                        if process_id == 0:
+                            self.close()
+                            self.begin(other)
+                            return self.serve()
+                        other.close()
+                        self.servers.append(process_id)
+                        continue
                     received = receive(self.requests)
                     if received is None:
                         self.finish()
                         return None
                     command, descriptors = received
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 counts MAY_RUN too
-                        process_id = os.fork()
+                    process_id = fork()
                     if process_id == 0:
                         self.become(command, descriptors)
                         return command
@@ -121,18 +140,25 @@ class Server:
         for process_id in self.running:
             os.kill(process_id, signal.SIGKILL)
             os.waitpid(process_id, 0)
+        for process_id in self.servers:  # these end with their workers, and their processor time counts as ours
+            os.waitpid(process_id, 0)
+
+    def close(self) -> None:
+        """Close what is the server's own, in a process that it has forked."""
+        signal.set_wakeup_fd(-1)
+        for mine in (self.requests, self.ended, self.wakeup, *filter(None, [self.listener])):
+            mine.close()
+        for pipe in self.running.values():
+            os.close(pipe)
+        self.listener = None
 
     def become(self, command: Command, descriptors: list[int]) -> None:
         """Turn this forked process into what a new one would be."""
         if command.own_group:
             os.setpgid(0, 0)
-        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, self.on_interrupt)
-        for mine in (self.requests, self.ended, self.wakeup):
-            mine.close()
-        for pipe in self.running.values():
-            os.close(pipe)
+        self.close()
         *standard, status = descriptors
         for number, descriptor in enumerate(standard):
             os.dup2(descriptor, number)
@@ -143,6 +169,13 @@ class Server:
         os.environ.update(self.set_by_libraries | command.environment)
         tell(status, f"{os.getpid()}\n")
         os.close(status)
+
+
+def fork() -> int:
+    """os.fork, without the warning of Python 3.12, which counts MAY_RUN too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def open_standard_streams() -> None:
@@ -263,7 +296,7 @@ def name_of(task: Path) -> str:
 def main() -> None:
     """Import the libraries, then fork for each command until the tests end."""
     ending = QuickEnd()
-    server = Server(socket.socket(fileno=int(sys.argv[1])))
+    server = Server(*(socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")))
     typed = {os.path.abspath(part) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part}
     library_path = [part for part in sys.path[1:] if part not in typed]
     given = set(os.environ)

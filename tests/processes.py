@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from filelock import FileLock
+
 from fork_server import LENGTH, LIBRARIES
 
 SERVER = Path(__file__).with_name("fork_server.py")
@@ -141,18 +143,41 @@ class ForkedProcess:
 class ForkServer:
     """Starts fork_server.py, sends it commands and ends it."""
 
-    def __init__(self, environment: Mapping[str, str], libraries: Sequence[str] = LIBRARIES) -> None:
-        """environment: what the server and so its imports see; libraries: what it imports."""
+    def __init__(
+        self, environment: Mapping[str, str], libraries: Sequence[str] = LIBRARIES, shared: Path | None = None
+    ) -> None:
+        """environment: what the server and so its imports see; libraries: what it imports.
+
+        shared: a folder; the first worker that names it starts a server, and the others have theirs forked from it.
+        """
         self.environment = dict(environment)
+        self.process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        if shared is None:
+            self._start(libraries)
+            return
+        with FileLock(shared / "fork_server.lock"), contextlib.chdir(shared):  # a socket's path must be short
+            try:
+                self._requests = socket.socket(socket.AF_UNIX)
+                self._requests.connect("fork_server")
+            except (FileNotFoundError, ConnectionRefusedError):  # nobody has started it, or it has ended
+                self._requests.close()
+                Path("fork_server").unlink(missing_ok=True)
+                with socket.socket(socket.AF_UNIX) as listener:
+                    listener.bind("fork_server")
+                    listener.listen()
+                    self._start(libraries, listener)
+
+    def _start(self, libraries: Sequence[str], *listener: socket.socket) -> None:
         self._requests, theirs = socket.socketpair()
         with theirs:
+            numbers = [each.fileno() for each in (theirs, *listener)]
             self.process = subprocess.Popen(
-                [sys.executable, str(SERVER), str(theirs.fileno()), *libraries],
+                [sys.executable, str(SERVER), ",".join(map(str, numbers)), *libraries],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=numbers,
                 env=self.environment,
             )
-        self._lock = threading.Lock()
 
     def suits(self, environment: Mapping[str, str]) -> bool:
         """Whether a command with this environment sees what it would see in a process started from nothing.
@@ -171,6 +196,10 @@ class ForkServer:
             self._requests.sendall(message[sent:])
 
     def close(self) -> None:
-        """End the server and what it still runs, and wait for it, so that its processor time counts as ours."""
+        """End the server and what it still runs, and wait for it, so that its processor time counts as ours.
+
+        The server that other workers share ends after the last of them.
+        """
         self._requests.close()
-        self.process.wait(timeout=60)
+        if self.process is not None:
+            self.process.wait()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from fork_server import LIBRARIES
 from processes import CAN_FORK, SERVER, ForkedProcess, ForkServer
-from tests_support import TRUE_PROCESSES, Done, Scripts, environment, fork_server, wait_until
+from tests_support import TRUE_PROCESSES, Done, Scripts, children_of, environment, fork_server, wait_until
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes are for Linux alone")
 Start = Callable[..., ForkedProcess]
@@ -254,6 +255,29 @@ def test_a_script_is_forked_unless_its_environment_differs_in_what_is_read_at_th
 
 
 # --- a server that misbehaves ---
+
+
+def test_workers_share_a_server(tmp_path: Path) -> None:
+    """The server of the second worker is a fork of the first one's, and serves it when the first has no more tests."""
+    (tmp_path / "parent.py").write_text("import os; print(os.getppid())")
+    first, second = (ForkServer(environment(), libraries=["json"], shared=tmp_path) for _ in range(2))
+
+    def parent(server: ForkServer) -> int:
+        process = ForkedProcess(server, [str(tmp_path / "parent.py")], tmp_path, environment())
+        return int(process.communicate(timeout=60)[0])
+
+    try:
+        assert first.process is not None
+        assert second.process is None
+        assert parent(first) == first.process.pid
+        assert parent(second) in children_of(first.process.pid)
+        ending = threading.Thread(target=first.close)
+        ending.start()
+        assert parent(second) in children_of(first.process.pid)
+    finally:
+        second.close()
+    ending.join(60)
+    assert first.process.returncode == 0
 
 
 @pytest.fixture

@@ -161,10 +161,13 @@ def environment() -> dict[str, str]:
 AT_START = environment()  # before a test sets a variable
 
 
+SHARED_BY_WORKERS: list[Path] = []  # the folder of the tests, which conftest.py adds where pytest-xdist runs them
+
+
 @functools.cache
 def fork_server() -> ForkServer:
     """The server that forks this process's scripts, started when it is first needed."""
-    return ForkServer(AT_START)
+    return ForkServer(AT_START, shared=next(iter(SHARED_BY_WORKERS), None))
 
 
 def end_fork_server() -> None:
