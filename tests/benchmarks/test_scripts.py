@@ -51,6 +51,7 @@ def test_generation_compares_the_cache_with_recomputing(benchmark: Benchmark) ->
     assert names(benchmark("generation", *sizes)) == ["cached", "recomputed", "ratio"]
 
 
+@pytest.mark.slow  # 3 s; test_training_benchmarks.py runs the loop and tests plain_gpt.py
 def test_loop_compares_lightning_with_a_plain_gpt_of_the_same_size(benchmark: Benchmark, sample: list[str]) -> None:
     sizes = ["model.dim=12", "model.num_heads=3", "context_length=7", *sample]
     printed = benchmark("loop", "--pairs", "2", "--steps", "3", "--against", "gpt", *sizes)

@@ -15,6 +15,10 @@ from firstlight.networks.generator import Generator
 VOCABULARY, CONTEXT, BATCH = 29, 13, 3
 every_position = pytest.mark.parametrize("positions", Positions)
 every_window = pytest.mark.parametrize("window", Window)
+# 7 is between 1 and the context, and with 31 the window has moved already, as it has after some tokens from the others.
+from_short_and_long = pytest.mark.parametrize(
+    "prompt_length", [1, CONTEXT, *(pytest.param(length, marks=pytest.mark.slow) for length in (7, 31))]
+)
 
 
 def greedy(logits: Tensor) -> Tensor:
@@ -100,14 +104,14 @@ def test_until_the_context_is_full_it_is_the_naive_loop(
 
 
 @every_position
-@pytest.mark.parametrize("prompt_length", [1, 7, CONTEXT, 31])
+@from_short_and_long
 def test_a_sliding_window_is_the_naive_loop_for_ever(positions: Positions, prompt_length: int) -> None:
     network, prompt = make_network(positions=positions), random_prompt(prompt_length)
     assert torch.equal(written(network, prompt, 53, window=Window.slide), naive(network, prompt, 53, CONTEXT))
 
 
 @every_position
-@pytest.mark.parametrize("prompt_length", [1, 7, CONTEXT, 31])
+@from_short_and_long
 def test_a_half_window_reads_the_kept_half_anew(positions: Positions, prompt_length: int) -> None:
     network, prompt = make_network(positions=positions), random_prompt(prompt_length)
     assert torch.equal(written(network, prompt, 53), naive_half(network, prompt, 53, CONTEXT))

@@ -81,7 +81,7 @@ def test_both_panels_have_a_colour_bar_from_zero_and_shares_end_at_a_hundred() -
     assert all(axes.images[0].colorbar is not None for axes in (counts, percent))
 
 
-@pytest.mark.parametrize("num_classes", [1, 2, 5, 11, 20, 31])
+@pytest.mark.parametrize("num_classes", [1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 11, 20)), 31])
 def test_panels_are_square_and_text_fits_its_cell_for_any_number_of_classes(num_classes: int) -> None:
     counts = np.random.default_rng(2718).integers(0, 10_000, (num_classes, num_classes))
     figure = plot_confusion_matrix(counts, [f"class number {index}" for index in range(num_classes)])

@@ -90,7 +90,7 @@ def test_every_split_has_a_panel_and_every_label_a_bar() -> None:
     assert panels[0].yaxis_inverted()
 
 
-@pytest.mark.parametrize("num_labels", [2, 17, 40])
+@pytest.mark.parametrize("num_labels", [2, pytest.param(17, marks=pytest.mark.slow), 40])  # between the others
 def test_many_labels_can_be_read(num_labels: int) -> None:
     counts = np.random.default_rng(0).integers(100_000, size=(3, num_labels))
     check_readable(

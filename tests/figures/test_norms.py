@@ -32,7 +32,7 @@ def test_weights_can_be_drawn_alone() -> None:
     assert len(data_axes(figure)) == 1
 
 
-@pytest.mark.parametrize("count", [1, 23, 90])
+@pytest.mark.parametrize("count", [1, pytest.param(23, marks=pytest.mark.slow), 90])  # between the others
 def test_many_layers_can_be_read(count: int) -> None:
     names = [f"decoder.{i}.cross_attention.norm_before.weight" for i in range(count)]
     values = 10 ** np.random.default_rng(0).uniform(-6, 2, size=count)

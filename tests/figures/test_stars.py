@@ -167,7 +167,7 @@ def test_the_legend_names_every_class_in_order() -> None:
     assert [text.get_text() for text in legend.get_texts()] == [*STARS, "correct"]
 
 
-@pytest.mark.parametrize("num_classes", [1, 2, 5, 20])
+@pytest.mark.parametrize("num_classes", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5)), 20])  # between
 @pytest.mark.parametrize("name", ["{}", "$ {} stars", "a name far longer than any figure has room for, number {}"])
 def test_nothing_is_cut_off_for_any_number_and_length_of_names(num_classes: int, name: str) -> None:
     everything = np.arange(num_classes)

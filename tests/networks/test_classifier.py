@@ -138,8 +138,15 @@ def test_the_order_of_the_words_matters_unless_there_are_no_positions(positions:
     )
 
 
-@every_position
-@every_pooling
+@pytest.mark.parametrize(
+    ("pooling", "positions"),
+    [
+        pytest.param(  # quick: every pooling, and every kind of positions
+            *pair, marks=() if PoolingKind.mean in pair or Positions.learned in pair else pytest.mark.slow
+        )
+        for pair in itertools.product(PoolingKind, Positions)
+    ],
+)
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_an_empty_text_is_scored_by_the_bias_alone_and_breaks_no_gradient(
     pooling: PoolingKind, positions: Positions

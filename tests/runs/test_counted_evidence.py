@@ -65,6 +65,7 @@ def test_integrated_gradients_add_up_with_evidence(run: Path) -> None:
     assert attributions(loaded, REVIEW, "5 stars").scores.sum() == pytest.approx(difference, abs=5e-3)
 
 
+@pytest.mark.slow  # 2 s; test_explore.py draws them of another classifier
 def test_the_figures_of_such_a_run_are_drawn(run: Path, scripts_of_module: Scripts) -> None:
     done = scripts_of_module.run("explore", str(run), "--figures", "embeddings", "attributions", "norms")
     assert done.returncode == 0, done.stderr

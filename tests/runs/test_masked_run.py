@@ -113,8 +113,8 @@ def test_the_panel_answers(loaded: Any) -> None:
     panel.warm_up()
 
 
-def test_counting_neighbors_is_its_baseline(scripts: Scripts) -> None:
-    done = scripts.run("baseline", "--task", "masked_reviews", "--data.source", "sample")
+def test_counting_neighbors_is_its_baseline(scripts: Scripts, reviews_folder: Path) -> None:
+    done = scripts.run("baseline", "--task", "masked_reviews", "--data.path", str(reviews_folder))
     assert done.returncode == 0, done.stderr
     record = json.loads(next(scripts.folder.glob("logs/masked_reviews/baseline/*/metrics.json")).read_text())
     assert record["chosen"] == {"neighbors": 2}
@@ -123,6 +123,7 @@ def test_counting_neighbors_is_its_baseline(scripts: Scripts) -> None:
     assert record["metrics"]["test/accuracy"] > 0.1
 
 
+@pytest.mark.slow  # 2 s; tests/lit/test_masked.py shows it with a trainer
 def test_a_run_that_goes_on_ends_with_the_weights_of_one_that_was_not_interrupted(
     scripts: Scripts, tiny_training: list[str]
 ) -> None:
@@ -134,8 +135,8 @@ def test_a_run_that_goes_on_ends_with_the_weights_of_one_that_was_not_interrupte
     assert all(torch.equal(weights[name], others[name]) for name in weights)
 
 
-def test_a_classifier_starts_from_it(run: Path, scripts: Scripts, drawn_training: list[str]) -> None:
-    options = [each for each in drawn_training if not each.startswith("task=")]
+def test_a_classifier_starts_from_it(run: Path, scripts: Scripts, tiny_training: list[str]) -> None:
+    options = [each for each in tiny_training if not each.startswith("task=")]
     done = scripts.run("train", "experiment=finetune/masked", *options, f"init_from={run}")
     assert done.returncode == 0, done.stderr
     record = json.loads(next(scripts.folder.glob("logs/sentiment/runs/*/metrics.json")).read_text())

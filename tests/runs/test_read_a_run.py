@@ -242,6 +242,7 @@ def plain_reviews(count: int) -> list[dict[str, str | int]]:
 
 def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path: Path, small_sample: str) -> None:
     quick = ["trainer.max_steps=1", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", small_sample]
+    quick += ["++callbacks.confusion_matrix=null"]
     run = scripts.train("model=tiny", "data.source=auto", *quick)
     own = tmp_path / "data" / "amazon_reviews"
     own.mkdir(parents=True)

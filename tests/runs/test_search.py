@@ -106,7 +106,7 @@ def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, com
     assert f"The best trial: val/accuracy {best['value']:.4f} with optimizer.lr=" in said(done)
 
 
-@pytest.mark.slow  # 5 s; killed jobs: test_a_killed_sweep_goes_on_where_it_was; a study: the next test
+@pytest.mark.slow  # 5 s; test_sweep.py kills a sweep, and in test_old_runs.py a study has another trial
 def test_a_killed_search_goes_on_to_what_it_would_have_been_in_one_go(
     scripts: Scripts, command: list[str], whole: Scripts
 ) -> None:
@@ -253,7 +253,6 @@ def test_without_optuna_the_remedy_is_one_line(
     assert not folder_of(scripts).exists()
 
 
-@pytest.mark.slow  # 4 s; test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one starts the same launcher
 def test_trials_run_at_the_same_time_in_batches(scripts: Scripts, command: list[str]) -> None:
     at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_trials=3", "trainer.max_steps=2"]
     done = scripts.run_alone("train", *command, *at_once)

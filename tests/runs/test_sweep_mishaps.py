@@ -89,6 +89,7 @@ def test_a_sweep_may_have_any_name_that_a_folder_may_have(finished: tuple[Script
     assert len(list((scripts.folder / "logs" / "sweeps" / NAME).glob("*/metrics.json"))) == 2
 
 
+@pytest.mark.slow  # 2 s; test_search.py has a trial that fails
 def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_goes_on(
     scripts: Scripts, quick: list[str]
 ) -> None:

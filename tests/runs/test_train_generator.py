@@ -77,6 +77,7 @@ def test_names_have_a_test_split_and_are_kept_with_the_run(scripts: Scripts) -> 
     assert len(known) == 16_000
 
 
+@pytest.mark.slow  # 2.5 s; test_metric_names.py knows the bits of texts whose tokens are certain characters
 def test_subwords_compare_with_characters_by_bits(scripts: Scripts, plays: Path) -> None:
     bits = []
     for tokenizer in (["tokenizer=char"], ["tokenizer=subword", "tokenizer.max_size=300"]):
@@ -114,6 +115,7 @@ def test_a_text_without_a_play_says_what_was_looked_for(scripts: Scripts) -> Non
     assert "data.preparation=text" in done.stderr
 
 
+@pytest.mark.slow  # 3 s; tests/networks/test_generator.py shows it of the network
 def test_without_a_mask_the_next_token_is_seen(scripts: Scripts, plays: Path) -> None:
     losses = []
     for causal in ("true", "false"):

@@ -341,6 +341,7 @@ def test_the_terminal_says_how_to_upload_each_run(sweep) -> None:
     assert "already in progress" not in said
 
 
+@pytest.mark.slow  # 5 s; tests above show it of the id in the folder and of the newest part
 def test_a_run_that_goes_on_is_the_same_run_and_its_last_folder_has_all_of_it(finished, tmp_path) -> None:
     shutil.copytree(finished.folder, tmp_path / "run")
     scripts = Scripts(tmp_path)
