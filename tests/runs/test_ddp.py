@@ -32,7 +32,7 @@ def by_one(tmp_path_factory: pytest.TempPathFactory, as_one_and_two: list[str]) 
     "trainer",
     [
         ["trainer.devices=2", "trainer.strategy=ddp"],
-        pytest.param(["trainer=ddp_sim"], marks=pytest.mark.slow),  # the jobs of the next test have it too
+        pytest.param(["trainer=ddp_sim"], marks=pytest.mark.slow),  # as the first, by fork
     ],
 )
 def test_two_processes_measure_what_one_does_with_twice_the_batch(
@@ -65,6 +65,7 @@ def test_two_processes_measure_what_one_does_with_twice_the_batch(
     assert checkpoints == {"best.ckpt", "last.ckpt", "previous.ckpt"}
 
 
+@pytest.mark.slow  # 3 s; the test above trains in two processes, and those below check the strategies of sweeps
 def test_jobs_of_a_sweep_have_two_processes_each(scripts: Scripts, tiny_training: list[str]) -> None:
     quick = ["logger=none", "trainer.max_steps=2", "sweep.name=mine"]
     done = scripts.run_alone("train", "-m", *tiny_training, *quick, "trainer=ddp_sim", "seed=1,2")

@@ -255,6 +255,10 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
     folder = scripts.folder / "logs" / "stars"
     assert drawn(folder) == sorted(DATA)
     assert "GENERATED SAMPLE" not in done.stdout
+
+
+@pytest.mark.slow  # 1 s; the test above draws data without a run, and a run of the sample says so above
+def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
     done = scripts.run("explore", "--task", "names", "--data.source", "sample")
     assert done.returncode == 0, done.stderr
     assert drawn(scripts.folder / "logs" / "names") == ["characters", "passages"]

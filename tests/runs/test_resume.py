@@ -217,7 +217,7 @@ def test_a_text_with_a_new_character_is_not_the_text_that_the_run_began_with(
 def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     options: list[str], scripts: Scripts, training: list[str], interrupt_at: Interrupt
 ) -> None:
-    training = [*training, *options]
+    training = [*training, "data.batch_size=20", *options]  # 60 steps
     whole = scripts.folder / "whole"
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"

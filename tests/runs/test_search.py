@@ -34,7 +34,7 @@ SPACE = [
 def command(tiny_training: list[str]) -> list[str]:
     """A search by TPE from its third trial on; without the number of trials."""
     sampler = ["hparams_search=optuna", "hydra.sweeper.sampler.n_startup_trials=2"]
-    often = "callbacks.checkpoint.every_n_train_steps=2"
+    often = "callbacks.checkpoint.every_n_train_steps=10"
     return [*tiny_training, "logger=none", *sampler, often, "optimized_metric=val/loss", "sweep.name=mine", *SPACE]
 
 
@@ -94,6 +94,7 @@ def test_the_best_trial_is_the_one_of_the_lowest_loss(whole: Scripts) -> None:
     assert {key: str(value) for key, value in best["values"].items()}.items() <= values_of(found[name]).items()
 
 
+@pytest.mark.slow  # 1.7 s; the best loss is found above, and the best accuracy of a sweep in test_sweep.py
 def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, command: list[str]) -> None:
     # A bag of words learns enough in so few steps for accuracies to differ.
     learning = ["model=bag_of_words", "schedule=constant", "dropout=0", "optimizer.lr=1e-6,0.3"]

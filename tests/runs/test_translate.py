@@ -525,6 +525,7 @@ def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Tra
     assert_one_line(done, "the run was trained on other data than")
 
 
+@pytest.mark.slow  # 0.8 s; test_explore.py and test_train.py show it of a classifier
 def test_what_was_trained_on_the_sample_says_so_everywhere(scripts: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample, "SPLITS", {"train": 150, "validation": 13, "test": 11})
     short = ["context_length=64", "trainer.max_steps=3", "callbacks.translations.beam_size=null"]
