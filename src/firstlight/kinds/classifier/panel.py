@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from firstlight.data.options import Labels
 from firstlight.kinds.attention import AttentionMap, attention_of, has_attention
 from firstlight.kinds.classifier.insight import Attributions, attributions, read_review
-from firstlight.kinds.classifier.loaded import LoadedClassifier, Prediction, predictions
+from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.panels import markup
 from firstlight.kinds.panels.inputs import Inputs, beginning_of
 from firstlight.kinds.panels.panel import Panel
+from firstlight.lit.classification import Prediction, predictions
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 EXAMPLES = (
