@@ -96,10 +96,11 @@ def test_explore_draws_its_figures(run: Path, scripts: Scripts) -> None:
 
 
 def test_the_data_of_its_task_is_drawn_with_what_the_context_cuts(scripts: Scripts) -> None:
-    options = ("--task", "masked_reviews", "--data.source", "sample", "--figures", "lengths")
+    options = ("--task", "masked_reviews", "--data.source", "sample", "--figures", "lengths", "--log-dir", "mine")
     done = scripts.run("explore", *options)
     assert done.returncode == 0, done.stderr
-    assert "the context of 128 words" in (scripts.folder / "logs/masked_reviews/figures/lengths.svg").read_text()
+    assert "the context of 128 words" in (scripts.folder / "mine/masked_reviews/figures/lengths.svg").read_text()
+    assert not (scripts.folder / "logs").exists(), "the cache is below --log-dir too"
 
 
 def test_the_panel_answers(loaded: Any) -> None:

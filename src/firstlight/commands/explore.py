@@ -145,7 +145,7 @@ def _explore_task(options: ExploreOptions) -> Path:
     from firstlight.explore.page import Page
     from firstlight.kinds.subject import Subject
 
-    subject = Subject(config, data_node=composed.data)
+    subject = Subject(config, data_node=composed.data, log_dir=options.log_dir)
     page = Page(folder, f"The data of {options.task}", "", is_sample=subject.is_sample)
     draw(drawings, subject, page)
     return finish(page)
