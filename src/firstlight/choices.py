@@ -30,8 +30,9 @@ def accept_names(options: Any, prefix: str = "") -> None:
     for field in fields(options):
         kinds = [kind for kind in (types[field.name], *typing.get_args(types[field.name])) if _is_enum(kind)]
         if kinds:
-            value = getattr(options, field.name)
-            setattr(options, field.name, member(kinds[0], value, prefix + field.name) if value is not None else None)
+            value, may_be_none = getattr(options, field.name), type(None) in typing.get_args(types[field.name])
+            is_none = value is None and may_be_none
+            setattr(options, field.name, None if is_none else member(kinds[0], value, prefix + field.name))
 
 
 def member(kind: type[Choice], value: Any, name: str) -> Choice:

@@ -243,3 +243,9 @@ def test_blocks_are_run_at_least_once_and_a_convolution_sees_at_least_one_token_
     with pytest.raises(ValueError, match=rf"^model\.{name}={value} must be at least {least}$"):
         GeneratorConfig(**{name: value})
     GeneratorConfig(**{name: least})
+
+
+@pytest.mark.parametrize("name", ["positions", "norm", "norm_kind", "feed_forward", "activation"])
+def test_a_choice_cannot_be_none(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.{name}=None must be one of "):
+        GeneratorConfig(**{name: None})

@@ -209,6 +209,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "history.jsonl: a metric is no number",
     ),
     "a metric of hundreds of digits": (record(metrics={"val/loss": 10**400}), "unreadable", "val/loss is '1000"),
+    "overrides that are numbers": (
+        record(overrides=[1e308]),
+        "unreadable",
+        "overrides is '[1e+308]', of which not all",
+    ),
     "steps of hundreds of digits": (record(steps=10**400), "unreadable", "steps is a number of 401 digits"),
     "broken line": (text("history.jsonl", '{"step": 1, "seconds": 1.0}\n{,}\n'), "incomplete", "line 2 is broken"),
     "word in history": (

@@ -139,8 +139,10 @@ def read_record(folder: RunFolder) -> dict[str, Any]:
 def run_of(name: str, record: dict[str, Any]) -> Run:
     """The row of a record, before anyone asked how the run ended. Raises Damaged for a part of another type."""
     overrides = _part(record, "overrides", list) or []
+    if not all(isinstance(override, str) for override in overrides):
+        raise Damaged(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
     data, seconds = _part(record, "data", dict) or {}, _part(record, "seconds", dict) or {}
-    typed = dict(filter(None, (key_and_value(current_override(str(override))) for override in overrides)))
+    typed = dict(filter(None, (key_and_value(current_override(override)) for override in overrides)))
     source = data.get("source") or _source_typed(overrides)
     return Run(
         name,
