@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omegaconf import II, DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, ReviewTextOptions
 from firstlight.data.parallel import check_pair_path
 from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
-from firstlight.text.options import TokenizerOptions
+from firstlight.kinds.top_level import DataNode
 
 
 def form_of(data: Mapping[str, Any]) -> str:
@@ -23,14 +23,10 @@ def form_of(data: Mapping[str, Any]) -> str:
 
 
 @dataclass
-class ReviewDataNode(ReviewOptions):
+class ReviewDataNode(DataNode, ReviewOptions):
     """`data` of the tasks that read labelled texts."""
 
     _target_: str = "firstlight.data.reviews.ReviewData"
-    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
-    context_length: int = II("context_length")
-    seed: int = II("seed")
-    cache_dir: str = II("paths.cache_dir")
 
     @staticmethod
     def check(config: DictConfig) -> None:
@@ -45,14 +41,10 @@ class ReviewDataNode(ReviewOptions):
 
 
 @dataclass
-class ReviewTextDataNode(ReviewTextOptions):
+class ReviewTextDataNode(DataNode, ReviewTextOptions):
     """`data` of the tasks that continue the words of reviews."""
 
     _target_: str = "firstlight.data.streams.ReviewTextData"
-    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
-    context_length: int = II("context_length")
-    seed: int = II("seed")
-    cache_dir: str = II("paths.cache_dir")
 
     @staticmethod
     def check(config: DictConfig) -> None:
@@ -61,14 +53,10 @@ class ReviewTextDataNode(ReviewTextOptions):
 
 
 @dataclass
-class CharacterDataNode(CharacterOptions):
+class CharacterDataNode(DataNode, CharacterOptions):
     """`data` of the tasks that continue a text."""
 
     _target_: str = "firstlight.data.streams.CharacterData"
-    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
-    context_length: int = II("context_length")
-    seed: int = II("seed")
-    cache_dir: str = II("paths.cache_dir")
 
     @staticmethod
     def check(config: DictConfig) -> None:
@@ -77,14 +65,10 @@ class CharacterDataNode(CharacterOptions):
 
 
 @dataclass
-class PairDataNode(PairOptions):
+class PairDataNode(DataNode, PairOptions):
     """`data` of the tasks that translate."""
 
     _target_: str = "firstlight.data.pairs.PairData"
-    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
-    context_length: int = II("context_length")
-    seed: int = II("seed")
-    cache_dir: str = II("paths.cache_dir")
 
     @staticmethod
     def check(config: DictConfig) -> None:

@@ -2,21 +2,19 @@
 
 from dataclasses import dataclass
 
-from omegaconf import II, DictConfig
+from omegaconf import DictConfig
 
 from firstlight.data.options import Labels
 from firstlight.kinds.classifier.drawings import DRAWINGS
 from firstlight.kinds.data_nodes import ReviewDataNode
 from firstlight.kinds.kind import Kind
+from firstlight.kinds.top_level import ModelNode
 from firstlight.networks.config import ClassifierConfig
 
 
 @dataclass
-class ClassifierNode(ClassifierConfig):
+class ClassifierNode(ModelNode, ClassifierConfig):
     """`model` of a classifier: what every task sets is written once, at the top."""
-
-    dropout: float = II("dropout")
-    context_length: int = II("context_length")
 
 
 def metrics(config: DictConfig) -> tuple[str, ...]:

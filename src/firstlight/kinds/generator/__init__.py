@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 
-from omegaconf import II, DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight.kinds.data_nodes import CharacterDataNode, ReviewTextDataNode
 from firstlight.kinds.generator.drawings import DRAWINGS
 from firstlight.kinds.kind import Kind
+from firstlight.kinds.top_level import ModelNode
 from firstlight.networks.config import GeneratorConfig
 
 
 @dataclass
-class GeneratorNode(GeneratorConfig):
+class GeneratorNode(ModelNode, GeneratorConfig):
     """`model` of a generator."""
-
-    dropout: float = II("dropout")
-    context_length: int = II("context_length")
 
 
 def metrics(config: DictConfig) -> tuple[str, ...]:

@@ -2,33 +2,26 @@
 
 from dataclasses import dataclass
 
-from omegaconf import II, DictConfig
+from omegaconf import DictConfig
 
 from firstlight.data.masked_options import MaskedReviewOptions
 from firstlight.data.sources import check_path
 from firstlight.kinds.kind import Kind
 from firstlight.kinds.masked.drawings import DRAWINGS
+from firstlight.kinds.top_level import DataNode, ModelNode
 from firstlight.networks.masked_config import MaskedConfig
-from firstlight.text.options import TokenizerOptions
 
 
 @dataclass
-class MaskedNode(MaskedConfig):
+class MaskedNode(ModelNode, MaskedConfig):
     """`model` of a masked language model."""
 
-    dropout: float = II("dropout")
-    context_length: int = II("context_length")
-
 
 @dataclass
-class MaskedReviewDataNode(MaskedReviewOptions):
+class MaskedReviewDataNode(DataNode, MaskedReviewOptions):
     """`data` of the tasks that fill in masked words."""
 
     _target_: str = "firstlight.data.masked_reviews.MaskedReviewData"
-    tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
-    context_length: int = II("context_length")
-    seed: int = II("seed")
-    cache_dir: str = II("paths.cache_dir")
 
     @staticmethod
     def check(config: DictConfig) -> None:

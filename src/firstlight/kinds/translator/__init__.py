@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 
-from omegaconf import II, DictConfig
+from omegaconf import DictConfig
 
 from firstlight.kinds.data_nodes import PairDataNode
 from firstlight.kinds.kind import Kind
+from firstlight.kinds.top_level import ModelNode
 from firstlight.kinds.translator.drawings import DRAWINGS
 from firstlight.networks.config import EncoderDecoderConfig
 
 
 @dataclass
-class TranslatorNode(EncoderDecoderConfig):
+class TranslatorNode(ModelNode, EncoderDecoderConfig):
     """`model` of a translator."""
-
-    dropout: float = II("dropout")
-    context_length: int = II("context_length")
 
 
 def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of other kinds depend on it)
