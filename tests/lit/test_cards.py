@@ -109,11 +109,8 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no classes": (without("class_names"), r"the checkpoint's card has no class_names"),
     "classes that are numbers": (card(class_names=[1, 2, 3, 4, 5]), r"class_names .* are not names"),
     "config is a list": (card(config=[1]), r"config in the checkpoint's card is a list"),
-    "another network": (
-        card(network="diffusion"),
-        r"network=diffusion is none of classifier, generator|holds a diffusion",
-    ),
-    "network is a list": (card(network=["classifier"]), r"is none of classifier, generator|holds a \['classifier'\]"),
+    "another network": (card(network="diffusion"), r"network=diffusion is none of classifier, generator"),
+    "network is a list": (card(network=["classifier"]), r"is none of classifier, generator"),
     "no data": (config(data=None), r"data in the checkpoint's configuration is missing"),
     "no context": (config(context_length="a"), r"context_length in the checkpoint's configuration is missing"),
     "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint's configuration is missing"),
@@ -146,6 +143,12 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
 }
 
 
+OF_ONE_KIND = {  # what a module says, which knows its own kind alone
+    "another network": r"holds a diffusion, and Classification trains a classifier",
+    "network is a list": r"holds a \['classifier'\], and Classification trains a classifier",
+}
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_malformed_checkpoint_is_one_line(
     name: str, classifier: Classification, written: Callable[[Content], Path]
@@ -154,8 +157,9 @@ def test_a_malformed_checkpoint_is_one_line(
     content = content_of(classifier)
     change(content)
     path = written(content)
-    for load in (firstlight.load, Classification.load_from_checkpoint):
-        with pytest.raises(UserError, match=message) as error:
+    of_module = OF_ONE_KIND.get(name, message)
+    for load, expected in ((firstlight.load, message), (Classification.load_from_checkpoint, of_module)):
+        with pytest.raises(UserError, match=expected) as error:
             load(path)
         assert "\n" not in str(error.value)
 

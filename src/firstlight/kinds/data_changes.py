@@ -33,6 +33,11 @@ class DataChanges:
     separator: str | None = None
     """For a generator: what stands between the lines of --data.preparation lines."""
 
+    @property
+    def only_split(self) -> str:
+        """The split that a single file is read as: train where the data is the run's own, else test."""
+        return "train" if self.path is None else "test"
+
     def given(self) -> dict[str, Any]:
         """Return the options that were given, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}

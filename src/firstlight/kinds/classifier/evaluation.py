@@ -62,8 +62,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     data_options: ReviewOptions = changed_options(
         classifier.config["data"], ReviewOptions, options.data, options.log_dir
     )
-    only_split = "train" if options.data.path is None else "test"
-    source = find_source(data_options, sample=data_options.sample.value, only_split=only_split)
+    source = find_source(data_options, sample=data_options.sample.value, only_split=options.data.only_split)
     refuse_other_data(classifier, source, options.data)
     encoded = encode_for(classifier, source, data_options)
     reading = LabelReading.of(encoded.meanings, classifier.labels, encoded.label_names, classifier.class_names)

@@ -47,8 +47,7 @@ def open_data(run: LoadedMasked, changes: DataChanges, log_dir: Path) -> MaskedR
     changed: MaskedReviewOptions = changed_options(run.config["data"], MaskedReviewOptions, changes, log_dir)
     data = MaskedReviewData(**vars(changed))
     data.reader = run.tokenizer
-    only_split = "train" if changes.path is None else "test"
-    data.source = find_source(changed, sample=changed.sample.value, only_split=only_split)
+    data.source = find_source(changed, sample=changed.sample.value, only_split=changes.only_split)
     refuse_other_data(run, data.source, changes)
     data.setup("test")
     return data

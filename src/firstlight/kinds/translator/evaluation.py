@@ -58,7 +58,7 @@ def open_data(translator: LoadedTranslator, changes: DataChanges, log_dir: Path)
     changed = vars(changed_options(translator.config["data"], PairOptions, changes, log_dir))
     data = PairData(**changed)
     data.reader = translator.tokenizers
-    data.only_split = "train" if changes.path is None else "test"
+    data.only_split = changes.only_split
     refuse_other_data(translator, data.source, changes)
     data.setup("test")
     return data
