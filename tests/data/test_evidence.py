@@ -76,6 +76,14 @@ def test_padding_and_pairs_beside_unknown_words_say_nothing() -> None:
     assert not seen[3].any()
 
 
+def test_a_word_after_padding_has_no_pair() -> None:
+    evidence = NgramEvidence(VOCABULARY, PAIRS, 5, SHRINKAGE)
+    token_ids = torch.tensor([[PAD, 2, 3], [PAD, 2, 3], [PAD, 2, 4]])
+    evidence.count(token_ids, token_ids != PAD, torch.tensor([4, 0, 2]))
+    kept = evidence.pair_keys[evidence.pair_texts > 0]
+    assert kept.tolist() == [2 * VOCABULARY + 3]
+
+
 def test_the_pairs_of_most_texts_are_kept() -> None:
     texts = [[2, 3, 4], [2, 3, 4, 5], [2, 3, 5, 6], [5, 6]]
     evidence = counted(2, [1, 1, 0, 0], num_pairs=2, texts=texts)

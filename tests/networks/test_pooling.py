@@ -156,6 +156,13 @@ def test_an_empty_text_is_scored_by_the_bias_alone_with_finite_gradients(kind: P
 
 
 @every_kind
+def test_texts_without_any_position_are_pooled_like_padding(kind: PoolingKind) -> None:
+    head = make_head(kind)
+    no_positions = head(HIDDEN[:, :0], NONE_REAL[:, :0])
+    assert_close(no_positions, head(HIDDEN, NONE_REAL))
+
+
+@every_kind
 def test_padding_gets_no_gradient(kind: PoolingKind) -> None:
     hidden, padding_mask = random_texts([7, 2], width=7)
     hidden.requires_grad_()

@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from firstlight.text.tokenizers import UNKNOWN_ID
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 
 NO_PAIR = torch.iinfo(torch.int64).max  # fills the table where the texts have fewer pairs than it has room for
 AT_LEAST = 2  # texts that a pair must be in: the pair of a single text has no mean without it
@@ -95,11 +95,11 @@ class NgramEvidence(nn.Module):
         return left.where(texts > 1, 0.0)
 
     def _keys(self, token_ids: Tensor) -> Tensor:
-        """Return one number for each word and the word before it; -1 at the beginning and beside an unknown word."""
+        """Return a number for each word and the word before it; -1 where one of them is missing, unknown or padding."""
         ids = token_ids.long()
+        is_word = (ids != UNKNOWN_ID) & (ids != PAD_ID)
         keys = ids[:, :-1] * self.vocab_size + ids[:, 1:]
-        is_unknown = (ids[:, :-1] == UNKNOWN_ID) | (ids[:, 1:] == UNKNOWN_ID)
-        return nn.functional.pad(keys.masked_fill(is_unknown, -1), (1, 0), value=-1)  # (batch, length)
+        return nn.functional.pad(keys.where(is_word[:, :-1] & is_word[:, 1:], -1), (1, 0), value=-1)  # (batch, length)
 
     def _find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Return the index of each key in the table, and whether the table has it."""

@@ -47,7 +47,8 @@ class Pooled(nn.Module):
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
         """hidden: (batch, length, dim); padding_mask: (batch, length). Returns (batch, outputs)."""
-        return self.outputs(self.pool(hidden, padding_mask))
+        pooled = self.pool(hidden, padding_mask) if hidden.shape[1] else hidden.sum(dim=1)  # no tokens: zeros
+        return self.outputs(pooled)
 
 
 class Mean(nn.Module):
