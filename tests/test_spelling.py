@@ -101,11 +101,11 @@ def weeks(label: int) -> str:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda: ReviewData(class_names=["a", "b"]), r'^class_names needs labels="classes", not binary$'),
+        (lambda: ReviewData(class_names=["a", "b"]), r'^class_names requires labels="classes", not binary$'),
         (lambda: ReviewData(batch_size=0), "^batch_size=0 must be at least 1$"),
         (lambda: ReviewData(labels="colour"), "^labels='colour' must be one of binary, stars, classes$"),
         (lambda: PairData(source_column="en", target_column="en"), "^source_column and target_column are both en"),
-        (lambda: CharacterData(), "^path is not set; name a text file, as in path=my_novel.txt$"),
+        (lambda: CharacterData(), "^path is not set; set it to a text file, as in path=my_novel.txt$"),
         (lambda: CharacterData(path="none.txt").prepare_data(), "^path=none.txt: there is no such file or folder$"),
         (lambda: ReviewData(path="weeks.csv").prepare_data(), r"^weeks.csv:2: label 5 .*; set lowest_label=1 if"),
         (

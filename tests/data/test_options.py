@@ -20,19 +20,25 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions
         ({"separator": ".."}, r"data.separator=.. must be one character"),
         (
             {"preparation": Preparation.lines, "tokenizer": TokenizerOptions(TokenizerKind.char, unknown_symbol=".")},
-            r"data.separator=\. is tokenizer.unknown_symbol too; change one of them",
+            r"data.separator=\. is the same character as tokenizer.unknown_symbol; change one of them",
         ),
         (
             {"separator": "¶", "tokenizer": TokenizerOptions(TokenizerKind.subword)},
-            "data.separator=¶ is several bytes to tokenizer=subword; take ASCII",
+            "data.separator=¶ has several bytes; set it to an ASCII character for tokenizer=subword",
         ),
         (
             {"tokenizer": TokenizerOptions(TokenizerKind.subword, max_size=255)},
-            "tokenizer.max_size=255 cannot hold the 256 bytes; set it to 256 or more",
+            "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
         ),
-        ({"tokenizer": TokenizerOptions(kind=TokenizerKind.word)}, "tokenizer=word loses the text; use tokenizer=char"),
-        ({"source": SourceKind.sample}, "data.source=sample reads nothing, so data.path=mine.txt must be removed"),
-        ({"path": None}, "data.path is not set; name a text file, as in data.path=my_novel.txt"),
+        (
+            {"tokenizer": TokenizerOptions(kind=TokenizerKind.word)},
+            "tokenizer=word does not keep the exact text; use tokenizer=char",
+        ),
+        (
+            {"source": SourceKind.sample},
+            "data.path=mine.txt: data.source=sample does not read a file; remove data.path",
+        ),
+        ({"path": None}, "data.path is not set; set it to a text file, as in data.path=my_novel.txt"),
     ],
 )
 def test_options_that_make_no_text_are_refused(options, message):
@@ -46,7 +52,8 @@ def test_a_text_has_a_path_or_a_name_or_is_a_sample():
 
 
 def test_reviews_are_not_read_by_characters():
-    with pytest.raises(ValueError, match=r"tokenizer=char is for generators; use tokenizer=word or tokenizer=subword"):
+    message = r"tokenizer=char applies to generators only; use tokenizer=word or tokenizer=subword"
+    with pytest.raises(ValueError, match=message):
         ReviewOptions(tokenizer=TokenizerOptions(kind=TokenizerKind.char))
 
 
@@ -72,13 +79,13 @@ PIECES = TokenizerKind.subword
         ),
         (
             {"tokenizer": TokenizerOptions(word_list="words.txt")},
-            "tokenizer.word_list holds simplified words; remove it, for translation keeps case",
+            "tokenizer.word_list has lower-case words, but translation keeps case; remove it",
         ),
         (
             {"tokenizer": TokenizerOptions(PIECES, max_size=259)},
-            "tokenizer.max_size=259 cannot hold the 256 bytes and 4 marks; set it to 260 or more",
+            "tokenizer.max_size=259 is too small for 256 bytes and 4 marks; set it to 260 or more",
         ),
-        ({"source": SourceKind.sample}, "data.source=sample reads nothing, so data.path=mine must be removed"),
+        ({"source": SourceKind.sample}, "data.path=mine: data.source=sample does not read a file; remove data.path"),
     ],
 )
 def test_options_that_make_no_pairs_are_refused(options, message):

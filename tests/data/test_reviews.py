@@ -384,7 +384,7 @@ def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
         ({"validation_fraction": 0.0}, "data.validation_fraction=0.0 must lie between 0 and 0.5"),
         ({"test_fraction": 0.5}, "data.test_fraction=0.5 must lie between 0 and 0.5"),
         ({"max_train_rows": 0}, "data.max_train_rows=0 must be at least 1"),
-        ({"class_names": ["bad", "good"]}, "data.class_names needs data.labels=classes, not binary"),
+        ({"class_names": ["bad", "good"]}, "data.class_names requires data.labels=classes, not binary"),
     ],
 )
 def test_impossible_options_are_refused(options, message):

@@ -149,7 +149,7 @@ def test_sample_is_generated_even_where_there_is_a_local_copy(make, asked):
 
 
 def test_a_sample_has_no_path():
-    with pytest.raises(ValueError, match=r"data.source=sample reads nothing, so data.path=mine must be removed"):
+    with pytest.raises(ValueError, match=r"data.path=mine: data.source=sample does not read a file; remove data.path"):
         ReviewOptions(source=SourceKind.sample, path="mine")
 
 

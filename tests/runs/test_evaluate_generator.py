@@ -192,7 +192,9 @@ MISTAKES = {
     "--data.path nowhere.txt": "nowhere.txt: there is no such file or folder",
     "--data.path empty.txt": "empty.txt:1: the file is empty; name a file with text",
     "--data.path single.txt": "single.txt",
-    "--data.path text.txt --data.source sample": "--data.source sample reads nothing, so --data.path text.txt must be",
+    "--data.path text.txt --data.source sample": (
+        "--data.path text.txt: --data.source sample does not read a file; remove --data.path"
+    ),
 }
 
 

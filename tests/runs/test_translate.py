@@ -693,7 +693,7 @@ def test_columns_that_are_not_there_are_named(
 
 MISTAKES = {
     "tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word for translation",
-    "tokenizer.max_size=259": "tokenizer.max_size=259 cannot hold the 256 bytes and 4 marks; set it to 260 or more",
+    "tokenizer.max_size=259": "tokenizer.max_size=259 is too small for 256 bytes and 4 marks; set it to 260 or more",
     "model.causal=true": "model.causal=true is not for translation",
     "model.share_embeddings=true data.shared_vocabulary=false": "model.share_embeddings=true needs "
     "data.shared_vocabulary=true",
@@ -706,7 +706,7 @@ MISTAKES = {
     "model=bag_of_words": "model=bag_of_words is not for this task",
     "model.num_decoder_layers=0": "model.num_decoder_layers=0 must be at least 1",
     "data.text_column=text": "data.text_column is not a key of the configuration",
-    "data.source=sample data.path=a.csv": "data.source=sample reads nothing, so data.path=a.csv must be removed",
+    "data.source=sample data.path=a.csv": "data.path=a.csv: data.source=sample does not read a file; remove data.path",
 }
 
 

@@ -1,4 +1,4 @@
-"""The options of reviews with masked words. Imports nothing heavy."""
+"""The options of reviews with masked words. This module imports nothing heavy."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,14 @@ from firstlight.spelling import declare
 
 @dataclass
 class MaskedReviewOptions(ReviewOptions):
-    """The words of reviews, some of which are masked."""
+    """Options of reviews with masked words for a masked language model."""
 
-    mask_fraction: float = 0.15  # of the tokens of a text, which are to be predicted; at least one token
-    mask_token_share: float = 0.8  # of these, become [MASK]; the others are kept, but for the random ones
-    random_token_share: float = 0.1  # of these, become a random token
+    mask_fraction: float = 0.15
+    """The share of the tokens of a text to predict, between 0 and 1. At least one token is predicted."""
+    mask_token_share: float = 0.8
+    """The share of the tokens to predict that are replaced by [MASK], from 0 to 1."""
+    random_token_share: float = 0.1
+    """The share of the tokens to predict that are replaced by a random token, from 0 to 1. The rest are unchanged."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""Where data comes from and how it is batched, as options. Imports nothing heavy."""
+"""The options of the data: its source, its encoding and its batches. This module imports nothing heavy."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, Tokeniz
 
 
 class SourceKind(Enum):
-    """Which source to read; auto looks for a local copy, then the Hub or the web, then generates a sample."""
+    """The source of the data. `auto` tries a local copy, then the Hub or the web, and then a generated sample."""
 
     auto = "auto"
     hub = "hub"
@@ -23,14 +23,14 @@ class SourceKind(Enum):
 
 
 class SampleKind(Enum):
-    """Which generated texts stand in for labelled ones: reviews with stars, or negative and positive ones."""
+    """The generated sample of labelled texts: reviews with 1 to 5 stars, or film reviews with two classes."""
 
     reviews = "reviews"
     movies = "movies"
 
 
 class Labels(Enum):
-    """What is predicted: negative or positive (3 stars left out), the stars, or whatever classes the data has."""
+    """The classes to predict: negative and positive without 3 stars, 1 to 5 stars, or the labels themselves."""
 
     binary = "binary"
     stars = "stars"
@@ -38,7 +38,7 @@ class Labels(Enum):
 
 
 class Truncation(Enum):
-    """What is kept of a text longer than the context: its head, its tail, or the first and the last half."""
+    """The tokens to keep of a text longer than the context: the first, the last, or half from either end."""
 
     head = "head"
     tail = "tail"
@@ -46,7 +46,7 @@ class Truncation(Enum):
 
 
 class Balance(Enum):
-    """What is done about classes of unequal size: nothing, weights in the loss, or equal sampling."""
+    """The treatment of classes of unequal size: none, class weights in the loss, or equal sampling."""
 
     none = "none"
     weights = "weights"
@@ -54,7 +54,7 @@ class Balance(Enum):
 
 
 class Preparation(Enum):
-    """What is made of a text file: nothing, the plays of a Gutenberg edition, or one document of each line."""
+    """The preparation of a text file: none, the plays of a Gutenberg edition, or one document per line."""
 
     text = "text"
     plays = "plays"
@@ -62,7 +62,7 @@ class Preparation(Enum):
 
 
 class Split(Enum):
-    """Which part of a text is for validation: its end, or whole passages at random."""
+    """The part of a text for validation: its end, or passages drawn at random."""
 
     sequential = "sequential"
     passages = "passages"
@@ -70,36 +70,58 @@ class Split(Enum):
 
 @dataclass
 class ReviewTextOptions:
-    """Reviews, of which the texts are read."""
+    """Options of the texts of reviews, without what only a classifier needs."""
 
     source: SourceKind = SourceKind.auto
-    name: str = "amazon_reviews"  # the folder below $FIRSTLIGHT_DATA or data/
-    hub: str = "SetFit/amazon_reviews_multi_en"  # the Hub data set of source=hub and source=auto
-    path: str | None = None  # a file, a folder of split files, or a Hub id of your own
-    sample: SampleKind = SampleKind.reviews  # what source=sample generates
+    """Where to look for the data. `auto` tries a local copy, then the Hub, and then the generated sample."""
+    name: str = "amazon_reviews"
+    """The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used if `path` is null."""
+    hub: str = "SetFit/amazon_reviews_multi_en"
+    """The identifier of the data set on the Hugging Face Hub. It is used if `path` is null."""
+    path: str | None = None
+    """Your data: a CSV, TSV, JSONL or Parquet file, a folder of such files, or an identifier on the Hub."""
+    sample: SampleKind = SampleKind.reviews
+    """The generated sample that `source=sample` reads and that `source=auto` falls back to."""
     text_column: str = "text"
+    """The name of the column with the texts."""
     label_column: str = "label"
+    """The name of the column with the labels."""
     labels: Labels = Labels.binary
-    lowest_label: int = 0  # the label of one star; 1 where the file counts stars from 1
-    class_names: list[str] | None = None  # names for labels=classes, in the order of the labels
-    validation_fraction: float = 0.1  # taken from the training rows where the source has no validation split
-    test_fraction: float = 0.1  # likewise
+    """The classes to predict: negative and positive (without 3 stars), 1 to 5 stars, or the distinct labels."""
+    lowest_label: int = 0
+    """The label that means one star. Set it to 1 if the file counts stars from 1."""
+    class_names: list[str] | None = None
+    """Names for the classes of `labels=classes`, in the order of the sorted labels."""
+    validation_fraction: float = 0.1
+    """The share of every class for validation if there is no validation split, between 0 and 0.5."""
+    test_fraction: float = 0.1
+    """The share of every class for testing if there is no test split, between 0 and 0.5."""
     split_seed: int = 0
+    """The seed that draws the rows of these shares and of `max_train_rows`."""
     max_train_rows: int | None = None
-
+    """The number of training rows to use. Null uses all of them."""
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
+    """The options of the tokenizer, which is trained on the training texts."""
     context_length: int = 50
+    """The largest number of tokens of a text that the network reads."""
     truncation: Truncation = Truncation.head
-
+    """The tokens to keep of a text longer than `context_length`."""
     batch_size: int = 32
+    """The number of texts in a training batch."""
     evaluation_batch_size: int = 256
-    bucket_by_length: bool = False  # batches of reviews of like length: less padding, another order
+    """The number of texts in a validation, test or prediction batch."""
+    bucket_by_length: bool = False
+    """Whether to put texts of similar length into a batch. This reduces padding."""
     balance: Balance = Balance.none
+    """The treatment of classes of unequal size: none, class weights in the loss, or equal sampling."""
     num_workers: int = 0
-    device_resident: bool = True  # keep the ids on the accelerator where they fit
-
+    """The number of processes that load batches. 0 loads them in the main process."""
+    device_resident: bool = True
+    """Whether to keep all token ids on the accelerator if they take less than a quarter of its free memory."""
     seed: int = 1
+    """The seed of the order of the training batches."""
     cache_dir: str = "logs/cache"
+    """The folder for encoded texts and downloads."""
 
     def __post_init__(self) -> None:
         accept_names(self, "data.")
@@ -108,25 +130,30 @@ class ReviewTextOptions:
         check_batches(self)
         check_rows(self)
         if self.tokenizer.kind is TokenizerKind.char:
-            raise ValueError("tokenizer=char is for generators; use tokenizer=word or tokenizer=subword for reviews")
+            raise ValueError(
+                "tokenizer=char applies to generators only; use tokenizer=word or tokenizer=subword for reviews"
+            )
         if self.class_names is not None and self.labels is not Labels.classes:
-            raise ValueError(f"data.class_names needs data.labels=classes, not {self.labels.value}")
+            raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
         if self.source is SourceKind.sample and self.path is not None:
-            raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+            raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
 
     @property
     def has_ordered_classes(self) -> bool:
-        """Whether being off by one class is better than by two, as with stars."""
+        """Whether the classes have an order, as stars have."""
         return self.labels is Labels.stars
 
 
 @dataclass
 class ReviewOptions(ReviewTextOptions):
-    """Reviews and their labels."""
+    """Options of labelled texts, such as reviews, for a classifier."""
 
-    evidence: bool = False  # features of each word: the mean class of the training texts with it, and with a pair
-    evidence_pairs: int = 50_000  # pairs of words that are counted, those in the most texts
-    evidence_shrinkage: float = 5.0  # texts; how strongly the mean of few texts is drawn towards 0
+    evidence: bool = False
+    """Whether to add features to each token: the mean class of the training texts with a word or pair of words."""
+    evidence_pairs: int = 50_000
+    """The number of pairs of neighboring words to count. The pairs in the most texts are kept."""
+    evidence_shrinkage: float = 5.0
+    """How strongly the mean of few texts is shrunk towards 0, as a number of texts."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,30 +165,46 @@ class ReviewOptions(ReviewTextOptions):
 
 @dataclass
 class CharacterOptions:
-    """A text to be continued, character by character or in pieces of words."""
+    """Options of a text for a generator of characters or subwords."""
 
     source: SourceKind = SourceKind.auto
-    name: str | None = None  # the folder below $FIRSTLIGHT_DATA or data/, with one .txt file in it
-    url: str | None = None  # where the file is published: downloaded once by source=auto and source=hub
-    path: str | None = None  # a text file of your own
+    """Where to look for the text. `auto` tries a local copy, then the web, and then the generated sample."""
+    name: str | None = None
+    """The folder below `$FIRSTLIGHT_DATA` or `data/` with one .txt file. It is used if `path` is null."""
+    url: str | None = None
+    """The address of the text file on the web. The file is downloaded once by `source=auto` and `source=hub`."""
+    path: str | None = None
+    """Your text file, in UTF-8."""
     preparation: Preparation = Preparation.text
-    separator: str = "."  # stands between the documents of preparation=lines
+    """The preparation of the file: none, the plays of a Gutenberg edition of Shakespeare, or a document per line."""
+    separator: str = "."
+    """The character between the documents of `preparation=lines`."""
     split: Split = Split.sequential
+    """The part of the text for validation: its end, or passages drawn at random. Blank lines separate passages."""
     validation_fraction: float = 0.05
+    """The share of the text used for validation, between 0 and 0.5."""
     test_fraction: float = 0.0
+    """The share of the text used for testing, from 0 to below 0.5."""
     split_seed: int = 0
-    max_train_rows: int | None = None  # documents, or windows of the context's length
-
+    """The seed that draws the passages or documents of these shares."""
+    max_train_rows: int | None = None
+    """The number of training documents, or of windows of `context_length` tokens. Null uses all of them."""
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
+    """The options of the tokenizer, which is trained on the training part of the text."""
     context_length: int = 64
-
+    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
     batch_size: int = 32
+    """The number of windows in a training batch."""
     evaluation_batch_size: int = 256
+    """The number of windows in a validation or test batch."""
     num_workers: int = 0
-    device_resident: bool = True  # keep the ids on the accelerator where they fit
-
+    """The number of processes that load batches. 0 loads them in the main process."""
+    device_resident: bool = True
+    """Whether to keep all token ids on the accelerator if they take less than a quarter of its free memory."""
     seed: int = 1
+    """The seed of the training windows."""
     cache_dir: str = "logs/cache"
+    """The folder for encoded texts and downloads."""
 
     def __post_init__(self) -> None:
         accept_names(self, "data.")
@@ -175,47 +218,70 @@ class CharacterOptions:
         if len(self.separator) != 1:
             raise ValueError(f"data.separator={self.separator} must be one character")
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
-            raise ValueError(f"data.separator={self.separator} is tokenizer.unknown_symbol too; change one of them")
+            raise ValueError(
+                f"data.separator={self.separator} is the same character as tokenizer.unknown_symbol; change one of them"
+            )
         size = self.tokenizer.max_size
         if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES:
-            raise ValueError(f"tokenizer.max_size={size} cannot hold the 256 bytes; set it to {NUM_BYTES} or more")
+            raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
         if self.tokenizer.kind is TokenizerKind.subword and not self.separator.isascii():
-            raise ValueError(f"data.separator={self.separator} is several bytes to tokenizer=subword; take ASCII")
+            raise ValueError(
+                f"data.separator={self.separator} has several bytes; set it to an ASCII character for tokenizer=subword"
+            )
         if self.tokenizer.kind is TokenizerKind.word:
-            raise ValueError("tokenizer=word loses the text; use tokenizer=char or tokenizer=subword for generators")
+            raise ValueError(
+                "tokenizer=word does not keep the exact text; use tokenizer=char or tokenizer=subword for generators"
+            )
         if self.source is SourceKind.sample and self.path is not None:
-            raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+            raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
         if self.path is None and self.name is None and self.source is not SourceKind.sample:
-            raise ValueError("data.path is not set; name a text file, as in data.path=my_novel.txt")
+            raise ValueError("data.path is not set; set it to a text file, as in data.path=my_novel.txt")
 
 
 @dataclass
 class PairOptions:
-    """Sentences and their translations."""
+    """Options of sentences and their translations for a translator."""
 
     source: SourceKind = SourceKind.auto
-    name: str = "multi30k"  # the folder below $FIRSTLIGHT_DATA or data/
-    hub: str = "bentrevett/multi30k"  # the Hub data set of source=hub and source=auto
-    path: str | None = None  # a file, a folder of split files, files such as train.en and train.de, or a Hub id
-    source_column: str = "en"  # of rows the column, of pairs of text files the ending
+    """Where to look for the data. `auto` tries a local copy, then the Hub, and then the generated sample."""
+    name: str = "multi30k"
+    """The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used if `path` is null."""
+    hub: str = "bentrevett/multi30k"
+    """The identifier of the data set on the Hugging Face Hub. It is used if `path` is null."""
+    path: str | None = None
+    """Your data: a table file, a folder, an identifier on the Hub, or `corpus` for corpus.en and corpus.de."""
+    source_column: str = "en"
+    """The name of the column with the source sentences. For two text files, their extension, as in `train.en`."""
     target_column: str = "de"
-    validation_fraction: float = 0.1  # taken from the training rows where the source has no validation split
-    test_fraction: float = 0.1  # likewise
+    """The name of the column with the translations. For two text files, their extension, as in `train.de`."""
+    validation_fraction: float = 0.1
+    """The share of the training pairs for validation if there is no validation split, between 0 and 0.5."""
+    test_fraction: float = 0.1
+    """The share of the training pairs for testing if there is no test split, between 0 and 0.5."""
     split_seed: int = 0
+    """The seed that draws the pairs of these shares and of `max_train_rows`."""
     max_train_rows: int | None = None
-    skip_too_long: bool = False  # leave training pairs out that exceed the context; else they are an error
-
+    """The number of training pairs to draw at random. Null uses all of them."""
+    skip_too_long: bool = False
+    """Whether to leave out training pairs longer than `context_length`. Otherwise such a pair is an error."""
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.subword))
-    shared_vocabulary: bool = True  # one for both languages, or one for each
+    """The options of the tokenizers, which are trained on the training pairs."""
+    shared_vocabulary: bool = True
+    """Whether both languages use one vocabulary. Otherwise each language has its own."""
     context_length: int = 64
-
-    batch_tokens: int = 2000  # sentences times the length of the longest of them, padding included
-    evaluation_batch_size: int = 128  # sentences
+    """The largest number of tokens in a sentence. The end of a translation counts as a token."""
+    batch_tokens: int = 2000
+    """The size of a training batch in tokens: the number of pairs times the length of the longest sentence."""
+    evaluation_batch_size: int = 128
+    """The number of pairs in a validation, test or prediction batch."""
     num_workers: int = 0
-    device_resident: bool = True  # keep the ids on the accelerator where they fit
-
+    """The number of processes that load batches. 0 loads them in the main process."""
+    device_resident: bool = True
+    """Whether to keep all token ids on the accelerator if they take less than a quarter of its free memory."""
     seed: int = 1
+    """The seed of the order of the training batches."""
     cache_dir: str = "logs/cache"
+    """The folder for encoded pairs and downloads."""
 
     def __post_init__(self) -> None:
         accept_names(self, "data.")
@@ -228,15 +294,15 @@ class PairOptions:
         if self.tokenizer.kind is TokenizerKind.char:
             raise ValueError("tokenizer=char makes sentences too long; use tokenizer=subword or word for translation")
         if self.tokenizer.word_list is not None:
-            raise ValueError("tokenizer.word_list holds simplified words; remove it, for translation keeps case")
+            raise ValueError("tokenizer.word_list has lower-case words, but translation keeps case; remove it")
         size = self.tokenizer.max_size
         if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES + NUM_MARKS:
             raise ValueError(
-                f"tokenizer.max_size={size} cannot hold the 256 bytes and 4 marks; set it to {NUM_BYTES + NUM_MARKS} "
-                "or more"
+                f"tokenizer.max_size={size} is too small for 256 bytes and 4 marks; "
+                f"set it to {NUM_BYTES + NUM_MARKS} or more"
             )
         if self.source is SourceKind.sample and self.path is not None:
-            raise ValueError(f"data.source=sample reads nothing, so data.path={self.path} must be removed")
+            raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
 
 
 for _options in (ReviewOptions, CharacterOptions, PairOptions):
@@ -247,7 +313,7 @@ Options = TypeVar("Options", bound="ReviewTextOptions | CharacterOptions | PairO
 
 
 def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Options:
-    """The options of a data module. Raises TypeError for one that it does not have. owner: what takes them."""
+    """Return the options of the data module `owner`. Raises TypeError for an unknown one, ValueError for a value."""
     refuse_unknown(given, [each.name for each in fields(kind)], owner)
     try:
         return kind(**given)
@@ -256,7 +322,7 @@ def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Opti
 
 
 def takes(kind: type[ReviewTextOptions | CharacterOptions | PairOptions]) -> Callable[[Function], Function]:
-    """A decorator for an `__init__(self, **options)`: its signature shows the options, their choices and defaults."""
+    """Return a decorator that gives `__init__(self, **options)` a signature with the options and their defaults."""
     parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
     for each in fields(kind):
         default = each.default if each.default_factory is MISSING else each.default_factory()
@@ -275,27 +341,27 @@ def takes(kind: type[ReviewTextOptions | CharacterOptions | PairOptions]) -> Cal
 
 
 def tokenizer_options(given: Any) -> TokenizerOptions:
-    """The options of a tokenizer, given as such, as a dict of them, or as the tokenizer's kind alone."""
+    """Return the options of a tokenizer, given as `TokenizerOptions`, as a dict, or as the kind of the tokenizer."""
     if isinstance(given, str | TokenizerKind):
         return TokenizerOptions(kind=given)  # type: ignore[arg-type]  # a name is accepted too
     return TokenizerOptions(**given) if isinstance(given, dict) else given
 
 
 def check_name(name: str | None) -> None:
-    """Raise ValueError for the name of a data set that leads out of the folder of data sets, or of the cache."""
+    """Raise ValueError if the name of a data set is a path outside of the folder of data sets."""
     if name is not None and (not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts):
         raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")
 
 
 def check_rows(options: ReviewTextOptions | PairOptions) -> None:
-    """Raise ValueError for a share that cannot be taken from the training rows."""
+    """Raise ValueError if a share of the training rows is out of range."""
     for name in ("validation_fraction", "test_fraction"):
         if not 0 < getattr(options, name) < 0.5:
             raise ValueError(f"data.{name}={getattr(options, name)} must lie between 0 and 0.5")
 
 
 def check_batches(options: ReviewTextOptions | CharacterOptions | PairOptions) -> None:
-    """Raise ValueError for a number that makes no batches."""
+    """Raise ValueError if a size of the batches or a number of rows or workers is out of range."""
     for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length"):
         if getattr(options, name, 1) < 1:
             raise ValueError(f"data.{name}={getattr(options, name)} must be at least 1")
