@@ -1,4 +1,4 @@
-"""Attention maps: what is drawn, not how it looks."""
+"""Tests of the attention figures: their content, not their style."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -29,12 +29,12 @@ def warnings_are_errors() -> Iterator[None]:
 
 
 def shares(num_heads: int, num_queries: int, num_keys: int) -> NDArray[np.float32]:
-    """(heads, queries, keys), rows summing to 1."""
+    """Return random weights, (heads, queries, keys), in which each row sums to 1."""
     return np.random.default_rng(0).dirichlet(np.ones(num_keys), (num_heads, num_queries)).astype(np.float32)
 
 
 def draw(num_heads: int = 3, queries: Sequence[str] = WRITTEN, keys: Sequence[str] = SOURCE) -> Figure:
-    """Rendered once, so that every warning of the renderer comes out."""
+    """Return a figure that was rendered once, so that warnings of the renderer are raised."""
     figure = plot_attention_heads(shares(num_heads, len(queries), len(keys)), queries, keys)
     figure.draw_without_rendering()
     return figure
@@ -45,7 +45,7 @@ def panels(figure: Figure) -> list[Axes]:
 
 
 def labels(axes: Axes) -> tuple[list[Text], list[Text]]:
-    """Of the rows and of the columns."""
+    """Return the labels of the rows and of the columns."""
     return axes.get_yticklabels(), axes.get_xticklabels()
 
 
@@ -59,7 +59,7 @@ def words(count: int, word: str = "wort") -> list[str]:
 
 
 def slow(*values: int) -> ParameterSet:
-    """A shape whose neighbours in the list are laid out by the same rules; `make test-all` draws it too."""
+    """Mark a shape as slow. The shapes next to it in the list follow the same layout rules."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
@@ -83,7 +83,7 @@ def test_all_panels_have_one_scale_from_nothing_to_everything() -> None:
     figure = draw()
     assert {axes.images[0].get_clim() for axes in panels(figure)} == {(0, 1)}
     (bar,) = [axes for axes in figure.axes if axes.get_ylabel()]
-    assert (bar.get_ylabel(), bar.get_ylim()) == ("share of the attention", (0, 1))
+    assert (bar.get_ylabel(), bar.get_ylim()) == ("attention weight", (0, 1))
 
 
 def test_the_heading_is_the_given_title() -> None:
@@ -112,7 +112,7 @@ def test_weights_of_another_shape_than_the_tokens_are_an_error(shape: tuple[int,
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 5, 0)])
 def test_no_weights_are_an_error(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="there is nothing to draw"):
+    with pytest.raises(ValueError, match="is empty; pass at least one head and one token"):
         plot_attention_heads(np.zeros(shape), WRITTEN[: shape[1]], SOURCE[: shape[2]])
 
 
@@ -124,7 +124,7 @@ def test_no_weights_are_an_error(shape: tuple[int, ...]) -> None:
     ],
 )
 def test_nothing_is_cut_off_stretched_or_covered(num_heads: int, num_queries: int, num_keys: int) -> None:
-    """Whatever the number of heads and of tokens; up to forty tokens are all named."""
+    """Draw several numbers of heads and tokens. Up to forty tokens all have a label."""
     figure = draw(num_heads, words(num_queries, "einundzwanzig"), words(num_keys))
     content = figure.get_tightbbox()  # inches
     assert content.x0 >= 0
@@ -140,7 +140,7 @@ def test_nothing_is_cut_off_stretched_or_covered(num_heads: int, num_queries: in
         assert min(label.get_fontsize() for side in labels(axes) for label in side) >= 5
         assert max(num_queries, num_keys) > 40 or (len(rows), len(columns)) == (num_queries, num_keys)
     titles = [axes.title.get_window_extent() for axes in panels(figure)]
-    boxes = [axes.get_tightbbox(for_layout_only=True) for axes in figure.axes if axes.axison]  # but for titles
+    boxes = [axes.get_tightbbox(for_layout_only=True) for axes in figure.axes if axes.axison]  # without titles
     for parts in (titles, boxes):
         assert not any(one.overlaps(other) for i, one in enumerate(parts) for other in parts[:i])
 
@@ -171,10 +171,10 @@ def test_the_grid_has_a_row_for_each_block_and_a_column_for_each_head() -> None:
     for axes, weights in zip(found, [*maps["encoder block 1"], *shares(2, 5, 7)], strict=True):
         np.testing.assert_array_equal(axes.images[0].get_array(), weights)
         assert axes.images[0].norm.vmax == max(weights.max() for weights in maps.values())
-    assert found[0].get_ylabel() == "encoder block 1\nposition that looks"
-    assert found[3].get_ylabel() == "decoder block 1\ncross-attention\nposition that looks"
-    assert found[3].get_xlabel() == "position looked at"
-    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "share of the attention"]
+    assert found[0].get_ylabel() == "encoder block 1\nquery position"
+    assert found[3].get_ylabel() == "decoder block 1\ncross-attention\nquery position"
+    assert found[3].get_xlabel() == "key position"
+    (bar,) = [axes for axes in figure.axes if axes.get_ylabel() == "attention weight"]
     assert bar.get_ylim()[0] == 0
 
 
@@ -194,7 +194,7 @@ def test_a_grid_of_any_shape_can_be_read_and_leaves_no_empty_space(
 
 def test_a_grid_of_nothing_is_an_error() -> None:
     for maps in ({}, {"block 1": np.zeros((0, 3, 3))}, {"block 1": np.zeros((3, 3))}):
-        with pytest.raises(ValueError, match="the maps have shapes"):
+        with pytest.raises(ValueError, match="maps has arrays of shapes"):
             plot_attention_grid(maps)
 
 
@@ -206,14 +206,14 @@ def test_the_recent_share_is_that_of_the_last_tokens_and_itself() -> None:
     assert itself == 1
     assert even == pytest.approx(np.mean([2 / 3, 2 / 4, 2 / 5, 2 / 6, 2 / 7]))
     shifted = np.zeros((1, 7, 7))
-    shifted[0, range(2, 7), range(5)] = 1  # always two before
+    shifted[0, range(2, 7), range(5)] = 1  # always to the token two positions before
     assert recent_share(shifted, last=2).tolist() == [0]
     assert recent_share(shifted, last=3).tolist() == [1]
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 4), (2, 7, 5), (7, 7)])
 def test_a_recent_share_of_too_few_tokens_is_an_error(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="with n above 4"):
+    with pytest.raises(ValueError, match="with n greater than 4"):
         recent_share(np.zeros(shape))
 
 
@@ -228,7 +228,7 @@ def test_every_head_has_a_bar_beside_those_of_its_block(num_blocks: int, num_hea
     assert axes.get_ylabel() == "share of the attention on the last 4 tokens"
     assert axes.get_xlabel() == "head"
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["all tokens alike: 30%", *values]
+    assert legend == ["uniform attention: 30%", *values]
 
 
 def test_no_bars_are_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Calibration: the numbers by hand, and what is drawn."""
+"""Tests of calibration: numbers computed by hand, and the content of the figure."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_the_figure_shows_both_and_says_the_error(num_classes: int) -> None:
     assert curve.get_xdata().tolist() == found.confidence[there].tolist()
     assert curve.get_ydata().tolist() == found.accuracy[there].tolist()
     assert [bar.get_height() for bar in bottom.patches] == found.counts.tolist()
-    assert top.get_ylabel() == "accuracy: share that is right"
+    assert top.get_ylabel() == "accuracy: share of correct predictions"
     assert bottom.get_xlabel() == "confidence: probability of the predicted class (mean of each bin)"
     low, high = top.get_ylim()
     assert low <= min(curve.get_ydata())

@@ -1,4 +1,4 @@
-"""Coloured text: what stands where, and in which colour."""
+"""Tests of colored text: the positions and colors of the pieces."""
 
 from itertools import pairwise
 from typing import Any

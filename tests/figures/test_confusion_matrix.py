@@ -1,4 +1,4 @@
-"""The confusion matrix: what is drawn, not how it looks."""
+"""Tests of the confusion matrix: its content, not its style."""
 
 import warnings
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def warnings_are_errors() -> Iterator[None]:
 
 
 def draw(counts: NDArray[Any], classes: list[str]) -> tuple[Axes, Axes]:
-    """The panels of counts and of per cent, rendered once so that every warning of the renderer comes out."""
+    """Return the panels of counts and of percentages, rendered once so that warnings of the renderer are raised."""
     figure = plot_confusion_matrix(counts, classes)
     figure.draw_without_rendering()
     return figure.axes[0], figure.axes[1]
@@ -36,7 +36,7 @@ def drawn(axes: Axes) -> np.ma.MaskedArray[Any, Any]:
 
 
 def cell_texts(axes: Axes) -> dict[tuple[int, int], str]:
-    """(row, column) → text."""
+    """Return the texts of the cells by (row, column)."""
     return {(round(text.get_position()[1]), round(text.get_position()[0])): text.get_text() for text in axes.texts}
 
 
@@ -146,11 +146,11 @@ def test_the_table_gives_no_share_for_a_class_without_examples() -> None:
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (np.zeros((2, 3), dtype=int), r"shape \(2, 3\) for 3 classes; it needs one row and one column for each"),
+        (np.zeros((2, 3), dtype=int), r"shape \(2, 3\) for 3 classes; pass one row and one column for each class"),
         (np.zeros((5, 5), dtype=int), r"shape \(5, 5\) for 3 classes"),
         (np.zeros(3, dtype=int), r"shape \(3,\) for 3 classes"),
-        (np.eye(3), "of type float64; pass whole numbers"),
-        (-7 * np.eye(3, dtype=int), "below zero: -7"),
+        (np.eye(3), "has the type float64; pass integers, not shares"),
+        (-7 * np.eye(3, dtype=int), "negative value -7"),
     ],
 )
 def test_other_than_square_counts_of_the_classes_is_an_error(function: Any, counts: NDArray[Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Curves of a training: what is drawn, and that it can be read."""
+"""Tests of training curves: their content, and that all texts are readable."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_four_curves_of_two_runs_can_be_read() -> None:
         for name in ("training", "validation")
     ]
     figure = plot_curves(
-        {"loss (nats)": lines, "accuracy (share that is right)": lines}, title="dropout=0.1 against dropout=0"
+        {"loss (nats)": lines, "accuracy (share of correct predictions)": lines}, title="dropout=0.1 against dropout=0"
     )
     check_readable(figure)
     assert len(figure.legends[0].get_texts()) == 4

@@ -1,4 +1,4 @@
-"""Vectors in a plane: the projection, the points, and their names."""
+"""Tests of projected vectors: the projection, the points and their labels."""
 
 from itertools import combinations
 

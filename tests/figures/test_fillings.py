@@ -1,4 +1,4 @@
-"""What fills in a mask: what is drawn, and that it can be read."""
+"""Tests of the predictions for masks: their content, and that all texts are readable."""
 
 import numpy as np
 import pytest
@@ -15,10 +15,10 @@ def test_each_mask_has_its_words_and_what_is_left() -> None:
     for axes, names, row, rest in zip(figure.axes, words, shares, (0.2, 0.07), strict=True):
         assert [bar.get_width() for bar in axes.patches] == pytest.approx([*row, rest])
         assert [label.get_text() for label in axes.get_yticklabels()] == [*names, "all others"]
-        assert axes.yaxis_inverted()  # the likeliest is on top
+        assert axes.yaxis_inverted()  # the most likely word is on top
     assert [axes.get_title() for axes in figure.axes] == ["[MASK] 1 of 2", "[MASK] 2 of 2"]
     assert figure.axes[-1].get_xlabel() == "probability of the word"
-    assert figure.get_suptitle() == "What fills in “It [MASK] after one [MASK]”"
+    assert figure.get_suptitle() == "Predictions for “It [MASK] after one [MASK]”"
 
 
 def test_a_single_mask_needs_no_number() -> None:

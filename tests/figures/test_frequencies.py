@@ -1,4 +1,4 @@
-"""Characters and vocabularies: what is drawn, and that it can be read."""
+"""Tests of frequencies and coverage: their content, and that all texts are readable."""
 
 import string
 
@@ -13,7 +13,7 @@ def test_characters_stand_in_the_order_of_their_frequency() -> None:
     figure = plot_character_frequencies(["a", "␣", "$", "q"], np.array([30, 60, 10, 0]))
     check_readable(figure)
     (axes,) = data_axes(figure)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["␣", "a", "$"]  # q is not met
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["␣", "a", "$"]  # q does not occur
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([0.6, 0.3, 0.1])
     assert axes.get_yscale() == "log"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("character", "share of the text")
@@ -52,12 +52,12 @@ def test_coverage_grows_by_the_most_frequent_words_first() -> None:
     assert (chosen.get_xdata()[0], chosen.get_ydata()[0]) == (2, 0.75)
     assert chosen.get_color() == english.get_color() != german.get_color()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
-        "en: 3 different words",
-        "the vocabulary in use, 2 words: 75.0%",
-        "de: 2 different words",
+        "en: 3 distinct words",
+        "vocabulary in use, 2 words: 75.0%",
+        "de: 2 distinct words",
     ]
     assert axes.get_xlabel() == "words in the vocabulary, the most frequent first"
-    assert axes.get_ylabel() == "share of the text that it knows"
+    assert axes.get_ylabel() == "share of the text that is covered"
 
 
 def test_a_large_vocabulary_can_be_read() -> None:

@@ -1,4 +1,4 @@
-"""The ladder: what is drawn, not how it looks."""
+"""Tests of the figure of an ablation: its content, not its style."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def draw(
 
 
 def points(axes: Axes, label: str) -> list[tuple[float, float]]:
-    """(loss, row) of the points of one legend entry."""
+    """Return (loss, row) of the points of one legend entry."""
     for line in axes.lines:
         if line.get_label() == label:
             return list(zip(*map(np.ndarray.tolist, map(np.asarray, line.get_data())), strict=True))
@@ -107,7 +107,7 @@ def test_equal_losses_can_be_drawn() -> None:
 
 def test_the_axis_says_what_it_measures() -> None:
     (axes,) = draw().axes
-    assert axes.get_xlabel() == "validation loss (nats per character); left is better"
+    assert axes.get_xlabel() == "validation loss (nats per character); lower is better"
 
 
 def test_a_figure_of_unequal_lists_is_an_error() -> None:

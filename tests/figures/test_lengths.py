@@ -1,4 +1,4 @@
-"""Lengths and labels: what is drawn, and that it can be read."""
+"""Tests of lengths and labels: their content, and that all texts are readable."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_the_lines_are_the_median_and_the_eighty_per_cent_point() -> None:
     figure = plot_lengths({"words": values})
     (axes,) = data_axes(figure)
     assert [line.get_xdata()[0] for line in axes.lines] == pytest.approx([50.5, 80.2])
-    assert axes.get_title() == "half have at most 50 (dashed), 80% at most 80 (dotted)"
+    assert axes.get_title() == "median: 50 (dashed), 80th percentile: 80 (dotted)"
     assert not figure.legends
 
 
@@ -72,7 +72,7 @@ def test_texts_of_one_length_can_be_drawn() -> None:
     [({"words": WORDS, "characters": CHARACTERS[1:]}, None), ({"words": WORDS}, WORDS[1:] > 0), ({"words": []}, None)],
 )
 def test_lengths_of_other_texts_or_none_are_an_error(panels: dict[str, NDArray[np.int64]], fits: object) -> None:
-    with pytest.raises(ValueError, match="pass as many lengths for each, at least one"):
+    with pytest.raises(ValueError, match="pass the same number of values for each, at least one"):
         plot_lengths({name: np.array(values) for name, values in panels.items()}, fits)  # type: ignore[arg-type]
 
 
@@ -90,7 +90,7 @@ def test_every_split_has_a_panel_and_every_label_a_bar() -> None:
     assert panels[0].yaxis_inverted()
 
 
-@pytest.mark.parametrize("num_labels", [2, pytest.param(17, marks=pytest.mark.slow), 40])  # between the others
+@pytest.mark.parametrize("num_labels", [2, pytest.param(17, marks=pytest.mark.slow), 40])  # a number between the others
 def test_many_labels_can_be_read(num_labels: int) -> None:
     counts = np.random.default_rng(0).integers(100_000, size=(3, num_labels))
     check_readable(

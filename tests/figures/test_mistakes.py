@@ -1,4 +1,4 @@
-"""The table of mistakes: what is written, and that it can be read."""
+"""Tests of the table of mistakes: its content, and that all texts are readable."""
 
 import pytest
 
@@ -43,5 +43,5 @@ def test_many_mistakes_of_any_length_can_be_read() -> None:
 
 
 def test_no_mistakes_are_an_error() -> None:
-    with pytest.raises(ValueError, match="there are no mistakes to show"):
+    with pytest.raises(ValueError, match="rows is empty; pass at least one mistake"):
         plot_mistakes([])

@@ -1,4 +1,4 @@
-"""What comes next, and the loss of each position: what is drawn, and that it can be read."""
+"""Tests of the next token and of the loss at each position: their content, and that all texts are readable."""
 
 import numpy as np
 import pytest
@@ -15,16 +15,16 @@ def test_the_bars_are_the_probabilities_and_what_is_left() -> None:
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([0.5, 0.25, 0.05, 0.2])
     assert [text.get_text() for text in axes.texts] == ["50.0%", "25.0%", "5.0%", "20.0%"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["e", "␣", "$", "all others"]
-    assert axes.yaxis_inverted()  # the likeliest is on top
+    assert axes.yaxis_inverted()  # the most likely token is on top
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("probability of the next token", "next token")
-    assert figure.get_suptitle() == "What comes after “How⏎chanc”"
+    assert figure.get_suptitle() == "Next token after “How⏎chanc”"
 
 
 def test_of_a_long_prompt_the_end_is_shown_and_of_none_a_beginning() -> None:
     heading = plot_next_tokens(["e"], np.array([0.5]), prompt="x" * 100 + "the end").get_suptitle()
-    assert heading.startswith("What comes after “…x")
+    assert heading.startswith("Next token after “…x")
     assert heading.endswith("xthe end”")
-    assert plot_next_tokens(["e"], np.array([0.5])).get_suptitle() == "How a text begins"
+    assert plot_next_tokens(["e"], np.array([0.5])).get_suptitle() == "First token of a text"
 
 
 @pytest.mark.parametrize("probabilities", [np.full(30, 1 / 40), np.array([1.0]), np.full(3, 1e-4)])

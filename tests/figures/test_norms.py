@@ -1,4 +1,4 @@
-"""Norms: what is drawn, and that it can be read."""
+"""Tests of norms: their content, and that all texts are readable."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_weights_and_gradients_stand_side_by_side_from_the_input_down() -> None:
     weights, gradients = data_axes(figure)
     assert weights.lines[0].get_data()[0].tolist() == [7.0, 0.5]
     assert weights.lines[0].get_data()[1].tolist() == [0, 1]
-    assert [text.get_text() for text in weights.texts] == ["0"]  # the scale has no place for it
+    assert [text.get_text() for text in weights.texts] == ["0"]  # a logarithmic scale has no zero
     assert gradients.lines[0].get_data()[0].tolist() == [1e-3, 2e-2, 0.3]
     assert [label.get_text() for label in weights.get_yticklabels()] == NAMES
     assert weights.yaxis_inverted()
@@ -32,7 +32,7 @@ def test_weights_can_be_drawn_alone() -> None:
     assert len(data_axes(figure)) == 1
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(23, marks=pytest.mark.slow), 90])  # between the others
+@pytest.mark.parametrize("count", [1, pytest.param(23, marks=pytest.mark.slow), 90])  # a number between the others
 def test_many_layers_can_be_read(count: int) -> None:
     names = [f"decoder.{i}.cross_attention.norm_before.weight" for i in range(count)]
     values = 10 ** np.random.default_rng(0).uniform(-6, 2, size=count)

@@ -1,4 +1,4 @@
-"""Position encodings: what is drawn, and that it can be read."""
+"""Tests of position encodings: their content, and that all texts are readable."""
 
 import numpy as np
 import pytest

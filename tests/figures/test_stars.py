@@ -1,4 +1,4 @@
-"""The figures of stars: what is drawn, not how it looks."""
+"""Tests of the figures of stars: their content, not their style."""
 
 import warnings
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ def test_the_dashed_line_stands_at_the_mean() -> None:
 
 def test_only_the_three_star_panel_says_that_it_was_never_trained_on() -> None:
     figure = plot_probability_per_star(PROBABILITY, TRUE_STARS)
-    assert [axes.get_xlabel() for axes in figure.axes] == ["", "never trained on", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "not in the training data", ""]
 
 
 def test_panels_share_their_axes() -> None:
@@ -91,13 +91,13 @@ def test_nothing_is_cut_off_and_titles_keep_apart(present: list[int]) -> None:
 @pytest.mark.parametrize(
     ("probability", "stars", "message"),
     [
-        (np.zeros(3), np.ones(2, dtype=int), r"probability has shape \(3,\) and stars \(2,\); both must be \(n,\)"),
+        (np.zeros(3), np.ones(2, dtype=int), r"probability has shape \(3,\) and stars \(2,\); pass \(n,\) for both"),
         (np.zeros((3, 1)), np.ones((3, 1), dtype=int), r"probability has shape \(3, 1\)"),
         (np.zeros(0), np.zeros(0, dtype=int), "empty; pass at least one review"),
-        (np.array([1.5]), np.array([1]), "not within 0 to 1; pass the sigmoid of the logits"),
-        (np.array([np.nan]), np.array([1]), "not within 0 to 1"),
-        (np.array([0.5]), np.array([0]), "stars has the value 0, which is not within 1 to 5"),
-        (np.array([0.5]), np.array([1.0]), "stars is of type float64; pass whole numbers"),
+        (np.array([1.5]), np.array([1]), "outside of 0 to 1; pass the sigmoid of the logits"),
+        (np.array([np.nan]), np.array([1]), "outside of 0 to 1"),
+        (np.array([0.5]), np.array([0]), "stars has the value 0; all values must be from 1 to 5"),
+        (np.array([0.5]), np.array([1.0]), "stars has the type float64; pass integers"),
     ],
 )
 def test_other_probabilities_or_stars_are_an_error(
@@ -114,7 +114,7 @@ PREDICTED = np.array([0, 0, 0, 1, 1, 3, 4])
 
 
 def widths(axes: Axes) -> NDArray[np.float64]:
-    """The widths of the bars: (true classes, predicted classes)."""
+    """Return the widths of the bars, (true classes, predicted classes)."""
     return np.array([[bar.get_width() for bar in container] for container in axes.containers]).T
 
 
@@ -178,9 +178,9 @@ def test_nothing_is_cut_off_for_any_number_and_length_of_names(num_classes: int,
     ("predicted", "targets", "message"),
     [
         (np.array([1, 2]), np.array([1]), r"predicted has shape \(2,\) and targets \(1,\)"),
-        (np.array([5]), np.array([1]), "predicted has the value 5, which is not within 0 to 4"),
+        (np.array([5]), np.array([1]), "predicted has the value 5; all values must be from 0 to 4"),
         (np.array([1]), np.array([-1]), "targets has the value -1"),
-        (np.array([0.7]), np.array([1]), "predicted is of type float64"),
+        (np.array([0.7]), np.array([1]), "predicted has the type float64"),
     ],
 )
 def test_other_indices_are_an_error(predicted: NDArray[Any], targets: NDArray[Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""The shared look and the writing of figures to disk."""
+"""Tests of the shared style and of saving figures."""
 
 import subprocess
 import sys
@@ -57,7 +57,7 @@ def test_a_save_that_fails_leaves_the_older_file_and_nothing_else(
 
 @pytest.mark.parametrize("name", ["figure", "figure.", "figure.docx"])
 def test_an_unknown_format_is_an_error_that_names_the_file_and_the_remedy(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match=rf"{name}'; end the name in one of .*\.png"):
+    with pytest.raises(ValueError, match=rf"{name}'; use one of the suffixes .*\.png"):
         style.save(style.new_figure(), tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -111,7 +111,7 @@ def test_a_dollar_in_a_label_or_a_legend_is_no_mathematics() -> None:
 def test_drawing_changes_no_global_setting_and_never_imports_pyplot() -> None:
     code = """
 import sys, matplotlib
-def settings():  # but for the backend: to ask for it loads one
+def settings():  # without the backend: reading it loads one
     return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}
 before = settings()
 import numpy as np

@@ -13,7 +13,7 @@ from firstlight.runs.identity import flat
 
 UNITS = {
     "loss": "loss (nats)",
-    "accuracy": "accuracy (share that is right)",
+    "accuracy": "accuracy (share of correct predictions)",
     "perplexity": "perplexity",
     "bleu": "BLEU (0 to 100)",
     "bits_per_character": "bits per character",

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from firstlight.figures import style
 
 COLORS = colormaps["Blues"]
-LONGEST_TOKEN = 14  # characters of a label
+LONGEST_TOKEN = 14  # characters in a label
 MOST_IN_A_ROW = 4
-SMALLEST_TEXT, LARGEST_TEXT = 5.0, 8.0  # points, of a token
-CHARACTER_WIDTH = 0.62  # of the font size, on average
-LINE = 1.25  # of the font size: a token and the space to the next
-GOOD_CELL, LARGEST_CELL = 0.19, 0.5  # inches: where more panels go side by side, and what a short sentence is drawn in
+SMALLEST_TEXT, LARGEST_TEXT = 5.0, 8.0  # font size of a token in points
+CHARACTER_WIDTH = 0.62  # mean width of a character, relative to the font size
+LINE = 1.25  # height of a token with the space to the next, relative to the font size
+GOOD_CELL, LARGEST_CELL = 0.19, 0.5  # inches; more panels are drawn per row while cells are at least GOOD_CELL
 TALLEST_PANEL = 9.0  # inches
-BAR_LENGTH, BAR_WIDTH, BAR_SPACE = 2.0, 0.14, 0.9  # inches, the space with its label
+BAR_LENGTH, BAR_WIDTH, BAR_SPACE = 2.0, 0.14, 0.9  # inches; the space includes the label
 TITLE_SPACE, PANEL_GAP = 0.35, 0.2  # inches
-LOWEST, HIGHEST = 0.35, 2.0  # a panel by its width; beyond, cells are not square
-LOWEST_ROW = 1.4  # inches; a label does not stand upright beside a lower one
-MOST_NUMBERED = 24  # bars; more have no room for their numbers
+LOWEST, HIGHEST = 0.35, 2.0  # limits of height / width of a panel with square cells
+LOWEST_ROW = 1.4  # inches; an upright label does not fit next to a lower row
+MOST_NUMBERED = 24  # bars; the numbers of more bars would overlap
 
 
 def plot_attention_heads(
@@ -37,10 +37,10 @@ def plot_attention_heads(
     *,
     highest: float = 1.0,
 ) -> Figure:
-    """Draw the attention weights of one layer, one heat map for each head.
+    """Draw the attention weights of one layer as one heat map for each head.
 
-    A row is a token that attends (a query), a column a token that is attended to (a key). Cells are square. With many
-    tokens, only every second or third is named.
+    Each row is a token that attends (a query). Each column is a token that is attended to (a key). Cells are square.
+    If there are many tokens, only every second or third token has a label.
 
     Args:
         weights: (heads, queries, keys) float; each row sums to 1.
@@ -65,16 +65,17 @@ def plot_attention_heads(
     """
     weights = np.asarray(weights)
     if weights.ndim != 3 or weights.shape[1:] != (len(queries), len(keys)):
-        raise ValueError(f"weights has shape {weights.shape} for {len(queries)} queries and {len(keys)} keys")
+        problem = f"weights has shape {weights.shape} for {len(queries)} queries and {len(keys)} keys"
+        raise ValueError(f"{problem}; pass weights of shape (heads, queries, keys)")
     if not weights.size:
-        raise ValueError(f"weights has shape {weights.shape}, so there is nothing to draw")
+        raise ValueError(f"weights has shape {weights.shape} and is empty; pass at least one head and one token")
     query_names, key_names = _names(queries), _names(keys)
     num_columns, cell = _grid(len(weights), query_names, key_names)
     num_rows = -(-len(weights) // num_columns)
     panel_height = len(queries) * cell + _inches(key_names) + TITLE_SPACE + PANEL_GAP
     height = max(num_rows * panel_height, BAR_LENGTH) + TITLE_SPACE
     figure = style.new_figure(height=height)
-    figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=style.MARGIN)  # around panels of a given shape
+    figure.set_layout_engine("compressed", w_pad=style.MARGIN, h_pad=style.MARGIN)  # keeps cells square
     style.heading(figure, title)
     panels = figure.subplots(num_rows, num_columns, squeeze=False)
     images = [
@@ -88,7 +89,7 @@ def plot_attention_heads(
         ax=panels,
         shrink=BAR_LENGTH / height,
         aspect=BAR_LENGTH / BAR_WIDTH,
-        label="share of the attention",
+        label="attention weight",
     )
     bar.outline.set_linewidth(style.THIN)
     style.tidy(bar.ax)
@@ -100,14 +101,15 @@ def _names(tokens: Sequence[str]) -> list[str]:
 
 
 def _inches(names: Sequence[str]) -> float:
-    """How long the longest name is at most."""
+    """Return an upper bound of the width of the longest name, in inches."""
     return (max(map(len, names)) * CHARACTER_WIDTH + 1) * LARGEST_TEXT / 72
 
 
 def _grid(num_heads: int, queries: Sequence[str], keys: Sequence[str]) -> tuple[int, float]:
-    """How many panels go side by side, and how many inches wide and high a cell is.
+    """Return the number of panels in a row, and the width and height of a cell in inches.
 
-    As many as leave cells a good size, two if names can be read all the same; more where one would have no larger ones.
+    The number is the largest that keeps cells at GOOD_CELL or more. Two panels are also allowed if the names remain
+    readable. Any number is allowed if a single panel would not have larger cells.
     """
 
     def cell(num_columns: int) -> float:
@@ -129,12 +131,12 @@ def _draw(
     title: str,
     highest: float,
 ) -> AxesImage:
-    """One map of (queries, keys) weights, on the same scale as all others."""
+    """Draw (queries, keys) weights as a heat map on a color scale from 0 to `highest`, and return the image."""
     style.tidy(axes)
     image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=highest, aspect="equal")
     axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
     size = min(max(cell * 72 / LINE, SMALLEST_TEXT), LARGEST_TEXT)
-    step = int(np.ceil(size * LINE / 72 / cell - 1e-6))  # where all names would lie on each other, every second, third…
+    step = int(np.ceil(size * LINE / 72 / cell - 1e-6))  # label every `step`th token so that labels do not overlap
     for axis, names in ((axes.xaxis, keys), (axes.yaxis, queries)):
         axis.set_ticks(range(0, len(names), step), names[::step])
         for label in axis.get_ticklabels():
@@ -144,21 +146,21 @@ def _draw(
 
 
 def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str = "Attention") -> Figure:
-    """Draw the attention weights of a whole network: a row of heat maps for each layer, a column for each head.
+    """Draw the attention weights of a network as a grid of heat maps: one row for each layer, one column for each head.
 
-    The color scale is the square root of the weight, from 0 to the highest weight of all, so that small weights are
-    visible.
+    The color scale follows the square root of the weight, from 0 to the highest weight of all maps. Small weights are
+    therefore visible.
 
     Args:
-        maps: name of the layer -> its weights, (heads, queries, keys) float; each row sums to 1. A line break replaces
-            ", " in a name.
+        maps: name of the layer -> its weights, (heads, queries, keys) float; each row sums to 1. In the figure, a line
+            break replaces ", " in a name.
         title: heading of the figure.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: if there are no maps, or one is empty or has another number of axes.
+        ValueError: if there are no maps, or a map is empty or does not have three axes.
 
     Example:
         >>> import numpy as np
@@ -169,7 +171,8 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
         ['head 1', 'head 2', 'head 1', 'head 2']
     """
     if not maps or any(np.ndim(weights) != 3 or not np.size(weights) for weights in maps.values()):
-        raise ValueError(f"the maps have shapes {[np.shape(weights) for weights in maps.values()]}")
+        problem = f"maps has arrays of shapes {[np.shape(weights) for weights in maps.values()]}"
+        raise ValueError(f"{problem}; pass at least one array of shape (heads, queries, keys)")
     num_columns = max(len(weights) for weights in maps.values())
     side = min((style.WIDTH - 1.6) / num_columns, 2.6)
     shapes = [np.shape(weights)[1] / np.shape(weights)[2] for weights in maps.values()]
@@ -196,11 +199,11 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
         is_low = side * shape < LOWEST_ROW
         if is_low:
             label |= {"rotation": 0, "ha": "right", "va": "center"}
-        row[0].set_ylabel("\n".join((*name.split(", "), "looks" if is_low else "position that looks")), **label)
+        row[0].set_ylabel("\n".join((*name.split(", "), "query" if is_low else "query position")), **label)
     for axes in grid[-1]:
-        axes.set_xlabel("looked at" if num_columns > MOST_IN_A_ROW else "position looked at", fontsize=style.TICK_SIZE)
+        axes.set_xlabel("key" if num_columns > MOST_IN_A_ROW else "key position", fontsize=style.TICK_SIZE)
     bar = figure.colorbar(image, ax=list(grid.flat), shrink=min(1.0, 3 / figure.get_figheight()), aspect=18)
-    bar.set_label("share of the attention")
+    bar.set_label("attention weight")
     bar.outline.set_linewidth(style.THIN)
     style.tidy(bar.ax)
     _trim(figure)
@@ -208,7 +211,7 @@ def plot_attention_grid(maps: Mapping[str, NDArray[np.floating]], *, title: str 
 
 
 def _trim(figure: Figure) -> None:
-    """Make a figure as high as what is in it: panels of a given shape leave some of it empty."""
+    """Reduce the height of a figure to the height of its content. Panels with square cells leave space empty."""
     figure.draw_without_rendering()
     boxes = [box for axes in figure.axes if axes.axison and (box := axes.get_tightbbox()) is not None]
     content = (max(box.y1 for box in boxes) - min(box.y0 for box in boxes)) / figure.dpi
@@ -218,29 +221,29 @@ def _trim(figure: Figure) -> None:
 def recent_share(weights: NDArray[np.floating], last: int = 4) -> NDArray[np.float64]:
     """Return the mean share of the attention that each head gives to the most recent tokens.
 
-    For the query at position i, these are the positions i - last + 1 to i. Only queries with more than `last` visible
-    tokens count.
+    For the query at position i, the recent tokens are at the positions i - last + 1 to i. The mean includes only
+    queries with more than `last` visible tokens.
 
     Args:
-        weights: (heads, length, length) float of a causal attention; each row sums to 1.
-        last: number of recent tokens, the query itself included.
+        weights: (heads, length, length) float, the weights of a causal attention; each row sums to 1.
+        last: number of recent tokens, including the query itself.
 
     Returns:
         (heads,) float64, from 0 to 1.
 
     Raises:
-        ValueError: if `weights` has another shape, or length is not above `last`.
+        ValueError: if `weights` has another shape, or `length` is not greater than `last`.
 
     Example:
         >>> import numpy as np
         >>> from firstlight.figures import recent_share
-        >>> weights = np.stack([np.eye(6), np.full((6, 6), 1 / 6)])  # attends to itself; to all alike
+        >>> weights = np.stack([np.eye(6), np.full((6, 6), 1 / 6)])  # to itself only; uniform
         >>> recent_share(weights, last=3)
         array([1. , 0.5])
     """
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim != 3 or weights.shape[1] != weights.shape[2] or weights.shape[1] <= last:
-        raise ValueError(f"weights has shape {weights.shape}; pass (heads, n, n) with n above {last}")
+        raise ValueError(f"weights has shape {weights.shape}; pass (heads, n, n) with n greater than {last}")
     rows = range(last, weights.shape[1])
     return np.mean([weights[:, row, row - last + 1 : row + 1].sum(axis=1) for row in rows], axis=0)
 
@@ -252,13 +255,13 @@ def plot_recent_attention(
     last: int = 4,
     title: str = "Attention to the last four tokens",
 ) -> Figure:
-    """Draw the share of the attention that goes to the most recent tokens, one bar for each head.
+    """Draw the share of the attention on the most recent tokens, with one bar for each head.
 
     Args:
-        shares: name of the layer -> (heads,) float from 0 to 1, as `recent_share` returns them; one group of bars for
-            each layer.
-        even: the share that uniform attention would give, drawn as a dashed line.
-        last: number of recent tokens that the shares are for; it appears in the label of the axis.
+        shares: name of the layer -> (heads,) float from 0 to 1, as returned by `recent_share`. Each layer is one group
+            of bars.
+        even: share on these tokens if the attention were uniform; drawn as a dashed line.
+        last: number of recent tokens; it appears in the label of the y axis.
         title: heading of the figure.
 
     Returns:
@@ -275,7 +278,7 @@ def plot_recent_attention(
         'share of the attention on the last 4 tokens'
     """
     if not shares:
-        raise ValueError("shares is empty; pass the shares of at least one block")
+        raise ValueError("shares is empty; pass the shares of at least one layer")
     figure = style.new_figure(height=4.4)
     style.heading(figure, title)
     axes = figure.subplots()
@@ -290,7 +293,7 @@ def plot_recent_attention(
         places += here.tolist()
         names += [f"{head + 1}" for head in range(len(values))]
         start += len(values) + 0.7
-    axes.axhline(even, color=style.INK, linewidth=1, linestyle="--", label=f"all tokens alike: {even:.0%}")
+    axes.axhline(even, color=style.INK, linewidth=1, linestyle="--", label=f"uniform attention: {even:.0%}")
     axes.set_xticks(places, names, fontsize=style.TICK_SIZE - (0 if len(places) <= MOST_NUMBERED else 3))
     axes.set_ylim(0, 1.08)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))

@@ -1,4 +1,4 @@
-"""Bars of probabilities, one for each name and one for all others together."""
+"""Bar charts of probabilities, with one bar for the sum of all remaining outcomes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,14 +12,15 @@ from firstlight.figures import style
 
 
 def draw_probabilities(axes: Axes, names: Sequence[str], probabilities: NDArray[Any]) -> None:
-    """Draw a bar for each name, the first on top, and one for what is left of the probability.
+    """Draw a bar for each name, the first on top, and one bar for the remaining probability.
 
-    names: what a reader should see, such as words; a long one is shortened; probabilities: (names,) float, their sum is
-    at most 1. Raises ValueError if the lengths differ, or there are no names.
+    names: labels of the bars, such as words; long names are shortened. probabilities: (names,) float, with a sum of at
+    most 1. Raises ValueError if the lengths differ, or there are no names.
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     if probabilities.shape != (len(names),) or not len(names):
-        raise ValueError(f"there are {len(names)} tokens and probabilities of shape {probabilities.shape}")
+        problem = f"there are {len(names)} tokens and probabilities of shape {probabilities.shape}"
+        raise ValueError(f"{problem}; pass one probability for each token, and at least one token")
     rest = max(1 - float(probabilities.sum()), 0.0)
     shown = [style.shorten(name) if name.strip() else name for name in names] + ["all others"]
     values = np.append(probabilities, rest)

@@ -1,4 +1,4 @@
-"""Figures of calibration: whether the confidence of a classifier matches its accuracy."""
+"""Figures of calibration, which compare the confidence of a classifier with its accuracy."""
 
 from typing import Any, NamedTuple
 
@@ -44,8 +44,8 @@ class Calibration(NamedTuple):
 def calibration_bins(probabilities: NDArray[Any], targets: NDArray[Any], bins: int = 10) -> Calibration:
     """Group predictions by confidence and compare the confidence with the accuracy of each group.
 
-    The confidence is the probability of the predicted class. The bins have equal widths, from 1 / classes, the lowest
-    confidence that is possible, to 1.
+    The confidence is the probability of the predicted class. The bins have equal widths. They range from 1 / classes,
+    which is the lowest possible confidence, to 1.
 
     Args:
         probabilities: (n, classes) float; each row sums to 1.
@@ -68,7 +68,8 @@ def calibration_bins(probabilities: NDArray[Any], targets: NDArray[Any], bins: i
     """
     probabilities, targets = np.asarray(probabilities, dtype=np.float64), np.asarray(targets)
     if probabilities.ndim != 2 or targets.shape != probabilities.shape[:1] or not len(targets):
-        raise ValueError(f"probabilities has shape {probabilities.shape} and targets {targets.shape}")
+        problem = f"probabilities has shape {probabilities.shape} and targets {targets.shape}"
+        raise ValueError(f"{problem}; pass (n, classes) and (n,) with n of at least 1")
     sure = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == targets
     edges = np.linspace(1 / probabilities.shape[1], 1, bins + 1)
@@ -82,12 +83,12 @@ def calibration_bins(probabilities: NDArray[Any], targets: NDArray[Any], bins: i
 
 
 def plot_calibration_curve(found: Calibration, *, title: str = "Calibration") -> Figure:
-    """Draw a reliability diagram: accuracy against confidence, and the number of predictions in each bin.
+    """Draw a reliability diagram: accuracy against confidence, with the number of predictions in each bin.
 
     The heading gives the expected calibration error.
 
     Args:
-        found: what `calibration_bins` returns.
+        found: result of `calibration_bins`.
         title: beginning of the heading.
 
     Returns:
@@ -104,9 +105,9 @@ def plot_calibration_curve(found: Calibration, *, title: str = "Calibration") ->
     figure = style.new_figure(height=6.2)
     style.heading(figure, f"{title}: expected calibration error {found.error:.1%}")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    style.label_axes(top, "", "accuracy: share that is right")
+    style.label_axes(top, "", "accuracy: share of correct predictions")
     low = float(found.edges[0])
-    top.plot([low, 1], [low, 1], color=style.GREY, linewidth=1.2, linestyle="--", label="as sure as it is right")
+    top.plot([low, 1], [low, 1], color=style.GREY, linewidth=1.2, linestyle="--", label="perfect calibration")
     there = found.counts > 0
     confidence, accuracy = found.confidence[there], found.accuracy[there]
     top.vlines(confidence, confidence, accuracy, color=style.ORANGE, linewidth=5, alpha=0.7, label="distance")

@@ -1,4 +1,4 @@
-"""Figures of a text whose words or characters are colored by one number each."""
+"""Figures of a text in which each word or character is colored by a number."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from firstlight.figures import style
 
 SURPRISE = colormaps["Oranges"]
-COLUMNS = 90  # characters of a line
-CHARACTER_WIDTH = 0.602  # of the font size, of the monospaced font
+COLUMNS = 90  # characters in a line
+CHARACTER_WIDTH = 0.602  # width of a character of the monospaced font, relative to the font size
 LARGEST_TEXT = 12.0  # points
-LINE_HEIGHT = 2.1  # of the width of a character
-NUMBER_HEIGHT = 1.7  # likewise, of a line of numbers below the words
+LINE_HEIGHT = 2.1  # height of a line, relative to the width of a character
+NUMBER_HEIGHT = 1.7  # height of a line of numbers below the words, relative to the width of a character
 BAR_HEIGHT, TOP = 0.9, 0.5  # inches
 SHOWN_NEW_LINE = "⏎"
 
 
 class _Placed(NamedTuple):
-    """Where a piece stands, in characters and lines."""
+    """Position of a piece of text, in characters and lines."""
 
     text: str
     value: float
@@ -36,15 +36,15 @@ class _Placed(NamedTuple):
 
 
 def plot_colored_words(
-    words: Sequence[str], scores: NDArray[Any], *, title: str = "What each word says", label: str = "score"
+    words: Sequence[str], scores: NDArray[Any], *, title: str = "Score of each word", label: str = "score"
 ) -> Figure:
-    """Draw words with a score below each: blue above zero, red below, and darker for larger scores.
+    """Draw words with their scores below them: positive scores in blue, negative ones in red, large ones darker.
 
     Args:
         words: (words,) strings, in the order of the text.
         scores: (words,) float, such as attributions; the color scale is symmetric around 0.
         title: heading of the figure.
-        label: label of the color scale, with the unit of the scores.
+        label: label of the color scale, including the unit of the scores.
 
     Returns:
         The figure.
@@ -60,7 +60,7 @@ def plot_colored_words(
         ['not', '−0.80']
     """
     scores = _checked(words, scores)
-    decimals = int(np.clip(1 - np.floor(np.log10(np.abs(scores).max() or 1)), 1, 4))  # two digits of the largest
+    decimals = int(np.clip(1 - np.floor(np.log10(np.abs(scores).max() or 1)), 1, 4))  # two digits of the largest score
     written = [_signed(score, decimals) for score in scores]
     widths = [max(_width(word), len(number)) for word, number in zip(words, written, strict=True)]
     placed = _flow(words, scores, [width + 1 for width in widths])
@@ -72,26 +72,26 @@ def plot_surprising_text(
     pieces: Sequence[str],
     bits: NDArray[Any],
     *,
-    title: str = "How surprising each character is",
+    title: str = "Surprise of each character",
     label: str = "surprise (bits per character)",
     top: float = 8.0,
 ) -> Figure:
-    """Draw a text with each piece on a background that is darker the more surprising the piece was.
+    """Draw a text with a background color for each piece: the darker the color, the larger the surprise.
 
-    A new line in the text is shown as ⏎ and starts a new line.
+    A line break in the text is shown as ⏎ and starts a new line.
 
     Args:
-        pieces: (pieces,) strings whose concatenation is the text, such as its characters or tokens.
-        bits: (pieces,) float, the surprise -log2(probability) of each piece, in bits, at least 0.
+        pieces: (pieces,) strings, such as characters or tokens. Their concatenation is the text.
+        bits: (pieces,) float, the surprise -log2(probability) of each piece in bits, at least 0.
         title: heading of the figure.
         label: label of the color scale.
-        top: upper end of the color scale; a larger value has the same color.
+        top: upper end of the color scale; larger values have the same color.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: if the lengths differ, or there is no text.
+        ValueError: if the lengths differ, or the text is empty.
 
     Example:
         >>> import numpy as np
@@ -108,18 +108,19 @@ def plot_surprising_text(
 def _checked(pieces: Sequence[str], values: NDArray[Any]) -> NDArray[np.float64]:
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(pieces),) or not len(pieces):
-        raise ValueError(f"there are {len(pieces)} pieces of text and values of shape {values.shape}")
+        problem = f"there are {len(pieces)} pieces of text and values of shape {values.shape}"
+        raise ValueError(f"{problem}; pass one value for each piece, and at least one piece")
     return values
 
 
 def _signed(score: float, decimals: int) -> str:
-    """A number with a sign unless it is zero."""
+    """Return a number as text, with a sign unless it is zero."""
     text = f"{score:+.{decimals}f}".replace("-", "−")
     return text[1:] if float(text[1:]) == 0 else text
 
 
 def _width(text: str) -> int:
-    """How many columns a text takes: two for a character of East Asian width, none for a mark on another one."""
+    """Return the width of a text in columns: two for a wide East Asian character, zero for a combining mark."""
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
@@ -127,7 +128,7 @@ def _width(text: str) -> int:
 
 
 def _flow(pieces: Sequence[str], values: NDArray[np.float64], widths: Sequence[int]) -> list[_Placed]:
-    """Place pieces one after the other, on a new line where one is full or a piece ends in a new line."""
+    """Place pieces one after another. A new line begins when a line is full or a piece ends in a line break."""
     placed, column, line = [], 0, 0
     for piece, value, width in zip(pieces, values, widths, strict=True):
         shown = piece.replace("\n", SHOWN_NEW_LINE).replace("\t", " ")
@@ -152,7 +153,7 @@ def _draw(
     numbers: Sequence[str] = (),
     gap: float = 0.0,
 ) -> Figure:
-    """Draw placed pieces and a colour bar. numbers: what stands below each; gap: between two pieces, in characters."""
+    """Draw placed pieces and a color bar. numbers: text below each piece; gap: space between pieces in characters."""
     columns = max(max(piece.column + piece.width for piece in placed), 40)
     num_lines = placed[-1].line + 1
     character = min((style.WIDTH - 2 * style.MARGIN) / columns, LARGEST_TEXT * CHARACTER_WIDTH / 72)  # inches

@@ -1,4 +1,4 @@
-"""The confusion matrix, as a figure and as a table."""
+"""Confusion matrices as figures and as tables."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from firstlight.figures import style
 
 COLORS = colormaps["Blues"].with_extremes(bad=style.PALE)
 NO_EXAMPLES = "–"
-CHARACTER_WIDTH = 0.62  # of the font size: a digit, on average
-SMALLEST_TEXT = 5.0  # points; smaller is not read but guessed
+CHARACTER_WIDTH = 0.62  # mean width of a digit, relative to the font size
+SMALLEST_TEXT = 5.0  # points; smaller text is not readable
 MOST_TICK_LABELS = 40
-SPARSE_FROM = 11  # classes; with so many, shares are rounded and zeros left out
+SPARSE_FROM = 11  # classes; from this number on, shares are rounded and zeros are omitted
 
 
 class Confusion(TypedDict):
@@ -47,9 +47,9 @@ class Confusion(TypedDict):
 
 
 def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title: str = "Confusion matrix") -> Figure:
-    """Draw a confusion matrix twice: as counts, and as per cent of each true class.
+    """Draw a confusion matrix twice: as counts, and as percentages of each true class.
 
-    The text in the cells shrinks as the cells get smaller, and is left out where it would not be readable.
+    The font size of the cells' texts depends on the size of the cells. Texts that would not be readable are omitted.
 
     Args:
         counts: (classes, classes) int; the row is the true class, the column the predicted class.
@@ -77,7 +77,7 @@ def plot_confusion_matrix(counts: NDArray[Any], classes: Sequence[str], *, title
 
     percent = 100 * _shares(counts)
     left_image = _draw_panel(left, counts, "Number of examples", top=max(1, counts.max()))
-    right_image = _draw_panel(right, percent, "Per cent of each true class", top=100)
+    right_image = _draw_panel(right, percent, "Percentage of each true class", top=100)
     _name_axes(left, names)
     _name_axes(right, names, name_rows=False)
 
@@ -98,7 +98,7 @@ def confusion_table(counts: NDArray[Any], classes: Sequence[str]) -> list[Confus
         classes² rows, see `Confusion`; all cells of the first true class come first.
 
     Raises:
-        ValueError: under the same conditions as `plot_confusion_matrix`.
+        ValueError: if `counts` is not square, does not match `classes`, or has values that are not counts.
 
     Example:
         >>> import numpy as np
@@ -120,17 +120,17 @@ def _checked(counts: NDArray[Any], classes: Sequence[str]) -> NDArray[np.int64]:
     counts = np.asarray(counts)
     if not classes or counts.shape != (len(classes), len(classes)):
         raise ValueError(
-            f"counts has shape {counts.shape} for {len(classes)} classes; it needs one row and one column for each"
+            f"counts has shape {counts.shape} for {len(classes)} classes; pass one row and one column for each class"
         )
     if not np.issubdtype(counts.dtype, np.integer):
-        raise ValueError(f"counts is of type {counts.dtype}; pass whole numbers, not shares")
+        raise ValueError(f"counts has the type {counts.dtype}; pass integers, not shares")
     if counts.min() < 0:
-        raise ValueError(f"counts has a number below zero: {counts.min()}")
+        raise ValueError(f"counts has the negative value {counts.min()}; pass counts of at least 0")
     return counts.astype(np.int64)
 
 
 def _shares(counts: NDArray[np.int64]) -> np.ma.MaskedArray[Any, Any]:
-    """Each row over its sum: (classes, classes) of 0 to 1, masked where a true class has no examples."""
+    """Return each row divided by its sum: (classes, classes) from 0 to 1, masked for true classes without examples."""
     totals = counts.sum(axis=1, keepdims=True)  # (classes, 1)
     return np.ma.MaskedArray(counts / np.maximum(totals, 1), mask=np.broadcast_to(totals == 0, counts.shape))
 
@@ -153,12 +153,12 @@ def _percent_text(value: float | None, *, sparse: bool) -> str:
 
 
 def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> AxesImage:
-    """Draw (classes, classes) values as an image with a colour bar from 0 to top."""
+    """Draw (classes, classes) values as an image with a color bar from 0 to `top`, and return the image."""
     style.tidy(axes)
     axes.spines[:].set_visible(False)
     axes.set_title(title, fontsize=style.TITLE_SIZE, color=style.INK, parse_math=False)
     image = axes.imshow(values, cmap=COLORS, norm=Normalize(0, top), aspect="auto")
-    bar_axes = axes.inset_axes((1.03, 0, 0.035, 1))  # beside the image and exactly as high
+    bar_axes = axes.inset_axes((1.03, 0, 0.035, 1))  # to the right of the image, with the same height
     bar = axes.figure.colorbar(
         image, cax=bar_axes, ticks=MaxNLocator(5, integer=True), format=StrMethodFormatter("{x:,.0f}")
     )
@@ -168,7 +168,7 @@ def _draw_panel(axes: Axes, values: NDArray[Any], title: str, *, top: float) -> 
 
 
 def _name_axes(axes: Axes, names: list[str], *, name_rows: bool = True) -> None:
-    """Write the names of the classes at rows and columns, at every second or third if they are very many."""
+    """Label rows and columns with the names of the classes. If there are many classes, only some have a label."""
     shown = range(0, len(names), math.ceil(len(names) / MOST_TICK_LABELS))
     labels = [names[index] for index in shown]
     size, angle = _label_size(names), _label_angle(names)
@@ -185,14 +185,14 @@ def _label_size(names: list[str]) -> float:
 
 
 def _label_angle(names: list[str]) -> int:
-    """Degrees by which the columns' names turn, so that neighbours keep apart."""
+    """Return the rotation of the column labels, in degrees, at which neighboring labels do not overlap."""
     if len(names) * max(map(len, names)) <= 40:
         return 0
     return 45 if len(names) <= 12 else 90
 
 
 def _lay_out_squarely(figure: Figure, axes: Axes) -> None:
-    """Place everything, then change the figure's height so that the panels are square, whatever the names need."""
+    """Lay out a figure, and set its height so that the panels are square for any length of the names."""
     style.lay_out(figure)
     panel = axes.get_window_extent()  # pixels
     figure.set_figheight(figure.get_figheight() + (panel.width - panel.height) / figure.dpi)
@@ -200,7 +200,7 @@ def _lay_out_squarely(figure: Figure, axes: Axes) -> None:
 
 
 def _write_cells(image: AxesImage, texts: list[list[str]]) -> None:
-    """Write a text into each cell, as large as the longest allows, or nothing if that is too small to read."""
+    """Write a text into each cell, in the largest font that fits the longest text, unless it is too small to read."""
     axes = image.axes
     cell_width = axes.get_window_extent().width / axes.figure.dpi * 72 / len(texts)  # points
     longest = max(len(text) for row in texts for text in row)

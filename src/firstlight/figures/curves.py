@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from firstlight.figures import style
 
-SMOOTHED_FROM = 20  # values of a batch each are noisy; so many are shown behind their running mean
+SMOOTHED_FROM = 20  # values; single batches are noisy, so longer curves also show their running mean
 
 
 class Curve(NamedTuple):
@@ -37,10 +37,10 @@ class Curve(NamedTuple):
 
 
 def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training and validation") -> Figure:
-    """Draw metrics over the steps of training, one panel for each metric.
+    """Draw metrics over the training steps, with one panel for each metric.
 
-    A line of 20 values or more is drawn pale, with its running mean over it. Very high values at the start
-    are cut off, so that later values can be told apart.
+    A line of 20 values or more is drawn in a pale color, with its running mean on top. The y axis omits very high
+    values at the start, so that differences between later values are visible.
 
     Args:
         panels: name of the metric with its unit, such as "loss (nats)" -> the lines of its panel.
@@ -61,7 +61,8 @@ def plot_curves(panels: Mapping[str, Sequence[Curve]], *, title: str = "Training
         'loss (nats)'
     """
     if not panels or not all(any(len(line.steps) for line in lines) for lines in panels.values()):
-        raise ValueError(f"there are no values to draw for {', '.join(panels) or 'any metric'}")
+        problem = f"there are no values to draw for {', '.join(panels) or 'any metric'}"
+        raise ValueError(f"{problem}; pass at least one line with values for each metric")
     figure = style.new_figure(height=4.8)
     style.heading(figure, title)
     grid = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -112,7 +113,7 @@ def running_mean(steps: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any
 
 
 def _show_what_matters(axes: Any, lines: Sequence[Curve]) -> None:
-    """Leave the first, very high losses over the edge, where they would press all that follows into a corner."""
+    """Limit the y axis if a few very high values would make the differences between the others invisible."""
     values = np.concatenate([np.asarray(line.values, dtype=np.float64) for line in lines if len(line.values)])
     values = values[np.isfinite(values)]
     if not len(values):

@@ -1,4 +1,4 @@
-"""Figures of token vectors as points in a plane."""
+"""Figures of token vectors, projected to two dimensions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,14 +16,16 @@ LABEL_SIZE = 9.0  # points
 LONGEST_LABEL = 14
 MARKERS = "osD^vPX*"
 COLORS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.INK, style.ORANGE, style.SKY)
-POINT = 5.0  # points, the width of one
-OFFSETS = ((0, 6), (0, -6), (1, 0), (-1, 0), (0.5, 7), (-0.5, 7), (0.5, -7), (-0.5, -7))  # widths across, points up
+POINT = 5.0  # width of a marker in points
+OFFSETS = ((0, 6), (0, -6), (1, 0), (-1, 0), (0.5, 7), (-0.5, 7), (0.5, -7), (-0.5, -7))  # widths right, points up
 
 
 def principal_components(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the coordinates of vectors along their principal components, and the share of the variance of each.
 
-    The largest entry of a component is positive. vectors: (n, dim). Returns (n, count) and (count,).
+    The entry with the largest absolute value of each component is positive.
+
+    vectors: (n, dim). Returns arrays of shapes (n, count) and (count,).
     """
     vectors = np.asarray(vectors, dtype=np.float64)
     centred = vectors - vectors.mean(axis=0)
@@ -46,17 +48,17 @@ def plot_embeddings(
     columns: int = 2,
     title: str = "Embeddings",
 ) -> Figure:
-    """Draw tokens as points in a plane, colored by group, one panel for each projection.
+    """Draw tokens as points in a plane, colored by group, with one panel for each projection.
 
-    A token is named where its name overlaps no other name and no point.
+    A point has a label if there is room for it next to other labels and points.
 
     Args:
         panels: name of the projection -> (tokens, 2) float, the coordinates of the tokens.
-        tokens: the tokens, the most important first: these are named first.
+        tokens: the tokens, the most important first. Labels are placed in this order.
         groups: (tokens,) int, indices into `names`.
-        names: names of the groups. A group whose name starts with "other" is grey.
-        axis_labels: name of the projection -> its labels of the x axis and the y axis.
-        columns: number of panels side by side.
+        names: names of the groups. A group with a name that starts with "other" is gray.
+        axis_labels: name of the projection -> labels of its x axis and y axis.
+        columns: number of panels in a row.
         title: heading of the figure.
 
     Returns:
@@ -75,7 +77,8 @@ def plot_embeddings(
     """
     shapes = {title: np.asarray(points).shape for title, points in panels.items()}
     if not tokens or len(groups) != len(tokens) or any(shape != (len(tokens), 2) for shape in shapes.values()):
-        raise ValueError(f"there are {len(tokens)} tokens, {len(groups)} groups, and points of shapes {shapes}")
+        problem = f"there are {len(tokens)} tokens, {len(groups)} groups, and points of shapes {shapes}"
+        raise ValueError(f"{problem}; pass one group and one point (x, y) for each token")
     num_rows = -(-len(panels) // columns)
     figure = style.new_figure(height=0.9 + 4.7 * num_rows)
     style.heading(figure, title)
@@ -111,26 +114,26 @@ def plot_embeddings(
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
-    figure.draw_without_rendering()  # so that it is known where the points lie
+    figure.draw_without_rendering()  # computes the positions of the points
     for axes, points in zip(grid, panels.values(), strict=False):
         _name_points(axes, np.asarray(points), tokens, colors)
     return figure
 
 
 def _color(names: Sequence[str], group: int) -> str:
-    """The last group is what is neither: grey, where it is called other."""
+    """Return the color of a group: gray if its name starts with "other"."""
     return style.GREY if names[group].startswith("other") else COLORS[group % len(COLORS)]
 
 
 def _name_points(axes: Axes, points: NDArray[Any], tokens: Sequence[str], colors: Sequence[str]) -> None:
-    """Write tokens beside their points, as long as none lies on another's name, on a point or over the edge."""
+    """Write the tokens next to their points. Omit labels that would overlap others, a point or the edge of the axes."""
     figure = axes.get_figure()
     assert figure is not None
-    pixel = figure.dpi / 72  # of a point
+    pixel = figure.dpi / 72  # pixels per point
     places = axes.transData.transform(points)  # (tokens, 2) pixels
     inside = axes.get_window_extent()
     half = POINT / 2 * pixel
-    taken = np.hstack((places - half, places + half))  # left, bottom, right, top; no name lies on a point either
+    taken = np.hstack((places - half, places + half))  # left, bottom, right, top of all points and labels
     for token, place, color in zip(tokens, places, colors, strict=True):
         name = style.shorten(token, LONGEST_LABEL) or token
         width = (0.68 * len(name) + 0.3) * LABEL_SIZE * pixel

@@ -1,4 +1,4 @@
-"""The figure of the words that a masked language model proposes."""
+"""The figure of the predictions of a masked language model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,10 +17,10 @@ def plot_fillings(
     """Draw the probabilities of the most likely words for each [MASK] of a text, and of all other words together.
 
     Args:
-        text: the text with its masks; the heading quotes it.
-        words: for each mask, the most likely words, the most likely first; equally many for each.
+        text: the text with its masks, for the heading.
+        words: for each mask, the most likely words in descending order of probability; the same number for each mask.
         probabilities: (masks, words) float, from 0 to 1; the sum of each row is at most 1.
-        title: heading of the figure; None: made from the text.
+        title: heading of the figure. If None, the heading quotes the text.
 
     Returns:
         The figure.
@@ -37,9 +37,10 @@ def plot_fillings(
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     if len(probabilities) != len(words) or not len(words):
-        raise ValueError(f"there are words for {len(words)} masks and probabilities of shape {probabilities.shape}")
+        problem = f"there are words for {len(words)} masks and probabilities of shape {probabilities.shape}"
+        raise ValueError(f"{problem}; pass one row of probabilities for each mask, and at least one mask")
     figure = style.new_figure(height=0.6 + sum(1.2 + 0.3 * len(each) for each in words))
-    style.heading(figure, title or f"What fills in “{style.shorten(text, limit=60)}”")
+    style.heading(figure, title or f"Predictions for “{style.shorten(text, limit=60)}”")
     panels = figure.subplots(len(words), squeeze=False)[:, 0]
     for number, (axes, names, shares) in enumerate(zip(panels, words, probabilities, strict=True), start=1):
         style.label_axes(axes, "", "word", f"[MASK] {number} of {len(words)}" if len(words) > 1 else "")

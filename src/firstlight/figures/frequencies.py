@@ -1,4 +1,4 @@
-"""Figures of how often characters and words occur, and how much of a text a vocabulary covers."""
+"""Figures of the frequencies of characters and words, and of the coverage of a text by a vocabulary."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,15 +16,15 @@ COVERAGES = (0.8, 0.9, 0.95, 0.99)
 
 
 def plot_character_frequencies(
-    characters: Sequence[str], counts: NDArray[Any], *, title: str = "How often each character is met"
+    characters: Sequence[str], counts: NDArray[Any], *, title: str = "Frequency of each character"
 ) -> Figure:
-    """Draw the share of each character in a text, the most frequent first, on a logarithmic scale.
+    """Draw the share of each character in a text on a logarithmic scale, in descending order.
 
-    At most 80 characters are drawn.
+    The figure shows the 80 most frequent characters.
 
     Args:
-        characters: the characters as a reader should see them, such as ␣ for a space.
-        counts: (characters,) int, how often each occurs, in any order.
+        characters: labels of the characters, such as ␣ for a space.
+        counts: (characters,) int, the number of occurrences of each character, in any order.
         title: heading of the figure.
 
     Returns:
@@ -42,7 +42,8 @@ def plot_character_frequencies(
     """
     counts = np.asarray(counts)
     if counts.shape != (len(characters),) or not counts.sum():
-        raise ValueError(f"counts has shape {counts.shape} for {len(characters)} characters, {counts.sum()} in all")
+        problem = f"counts has shape {counts.shape} and sum {counts.sum()} for {len(characters)} characters"
+        raise ValueError(f"{problem}; pass one count for each character, with a sum above 0")
     order = np.argsort(-counts, kind="stable")[:MOST_BARS]
     order = order[counts[order] > 0]
     shares = counts / counts.sum()
@@ -69,21 +70,21 @@ def plot_coverage(
     counts: Mapping[str, NDArray[Any]],
     chosen: Mapping[str, tuple[int, float]] | None = None,
     *,
-    title: str = "How much of the text a vocabulary covers",
+    title: str = "Coverage of the text by the vocabulary",
 ) -> Figure:
-    """Draw the share of a text that a vocabulary of the most frequent words covers, against the size of the vocabulary.
+    """Draw the share of a text that is covered by the most frequent words, against the size of the vocabulary.
 
     Args:
-        counts: name of the text -> (words,) int, how often each different word occurs, in any order.
-        chosen: name of the text -> size of the vocabulary in use and the share of the text that it covers, from 0 to 1;
-            drawn as a point.
+        counts: name of the text -> (words,) int, the number of occurrences of each distinct word, in any order.
+        chosen: name of the text -> size of the vocabulary in use, and the share of the text that it covers, from 0 to
+            1. The figure shows it as a point.
         title: heading of the figure.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: if `counts` is empty or has a text without words.
+        ValueError: if `counts` is empty or contains a text without words.
 
     Example:
         >>> import numpy as np
@@ -93,19 +94,19 @@ def plot_coverage(
         array([0.5 , 0.8 , 0.95, 1.  ])
     """
     if not counts or not all(np.sum(values) for values in counts.values()):
-        raise ValueError("counts is empty; pass how often each word is met")
+        raise ValueError("counts is empty or has only zeros; pass the number of occurrences of each word")
     figure = style.new_figure(height=5.0)
     style.heading(figure, title)
     axes = figure.subplots()
-    style.label_axes(axes, "words in the vocabulary, the most frequent first", "share of the text that it knows")
+    style.label_axes(axes, "words in the vocabulary, the most frequent first", "share of the text that is covered")
     for number, (name, values) in enumerate(counts.items()):
         color = style.PALETTE[number % len(style.PALETTE)]
         covered = np.cumsum(np.sort(np.asarray(values))[::-1]) / np.sum(values)
         sizes = np.arange(1, len(covered) + 1)
-        axes.plot(sizes, covered, color=color, linewidth=2, label=f"{name}: {len(covered):,} different words")
+        axes.plot(sizes, covered, color=color, linewidth=2, label=f"{name}: {len(covered):,} distinct words")
         if chosen and name in chosen:
             size, share = chosen[name]
-            label = f"the vocabulary in use, {size:,} words: {share:.1%}"
+            label = f"vocabulary in use, {size:,} words: {share:.1%}"
             axes.plot([size], [share], marker="D", markersize=8, color=color, linestyle="none", label=label)
     axes.set_xscale("log")
     axes.set_ylim(0, 1.03)

@@ -1,4 +1,4 @@
-"""The figure of an ablation: the loss of a network as parts are added to it."""
+"""The figure of an ablation, which shows the loss of networks with more and more parts."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from firstlight.figures import style
 def plot_ladder(
     names: Sequence[str], losses: Sequence[float], published: Sequence[float | None], title: str = "Names, rung by rung"
 ) -> Figure:
-    """Draw the validation loss of a series of networks, each with one part more, from the bottom up.
+    """Draw the validation losses of a series of networks, from bottom to top. Each network has one part more.
 
     A diamond marks a published loss (post 4, names).
 
     Args:
-        names: (rungs,) strings, the networks; an underscore is shown as a space.
+        names: (rungs,) strings, the names of the networks. An underscore is shown as a space.
         losses: (rungs,) float, the validation losses, in nats per character.
-        published: (rungs,) float, the published losses; None where there is none.
+        published: (rungs,) float, the published losses; None for a network without a published loss.
         title: heading of the figure.
 
     Returns:
@@ -49,7 +49,7 @@ def plot_ladder(
     axes.set_yticks(rows, [name.replace("_", " ") for name in names])
     axes.set_ylim(-0.6, len(names) - 0.2)
     axes.margins(x=0.08)
-    axes.set_xlabel("validation loss (nats per character); left is better")
+    axes.set_xlabel("validation loss (nats per character); lower is better")
     axes.grid(axis="x", color=style.PALE, linewidth=style.THIN)
     axes.set_axisbelow(True)
     axes.legend(frameon=False, loc="upper right" if losses[0] > losses[-1] else "lower right", fontsize=style.TICK_SIZE)

@@ -1,4 +1,4 @@
-"""Figures of the lengths of texts, and of the labels of a data set."""
+"""Figures of the lengths of texts and of the labels of a data set."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,30 +13,30 @@ from numpy.typing import NDArray
 from firstlight.figures import style
 
 BINS = 50
-COLORS = [style.BLUE, style.ORANGE]  # of what fits, and of what is cut
-SHOWN = 0.99  # of the texts: the few that are much longer would press all others into a corner
+COLORS = [style.BLUE, style.ORANGE]  # texts that fit the limit, and texts that do not
+SHOWN = 0.99  # quantile of the lengths at which the x axis ends; longer texts are counted in the last bar
 
 
 def plot_lengths(
     panels: Mapping[str, NDArray[Any]],
     fits: NDArray[np.bool_] | None = None,
     *,
-    title: str = "How long the texts are",
+    title: str = "Lengths of the texts",
     limit: str = "the context",
     count: str = "texts",
     beyond: str = "is cut",
 ) -> Figure:
-    """Draw histograms of the lengths of texts, with the median and the 80th percentile.
+    """Draw histograms of the lengths of texts, with lines at the median and the 80th percentile.
 
-    The longest 1% of the texts are counted in the last bar.
+    The last bar includes the longest 1% of the texts.
 
     Args:
-        panels: name of the length with its unit, such as "words in a review" -> (texts,) int. One panel for each.
-        fits: (texts,) bool, True for a text that fits the limit; such texts have another color. None: no limit.
+        panels: name of the length with its unit, such as "words in a review" -> (texts,) int. Each gives one panel.
+        fits: (texts,) bool, True for a text that fits the limit. Other texts have another color. None: no limit.
         title: heading of the figure.
         limit: name of the limit in the legend.
-        count: what is counted, for the label of the y axis.
-        beyond: how the legend describes a text that does not fit.
+        count: unit of the counts, for the label of the y axis.
+        beyond: description of texts that do not fit, for the legend.
 
     Returns:
         The figure.
@@ -54,7 +54,8 @@ def plot_lengths(
     """
     sizes = {len(values) for values in panels.values()} | ({len(fits)} if fits is not None else set())
     if len(sizes) != 1 or 0 in sizes:
-        raise ValueError(f"panels and fits are of {sorted(sizes)} texts; pass as many lengths for each, at least one")
+        problem = f"panels and fits have {sorted(sizes)} texts"
+        raise ValueError(f"{problem}; pass the same number of values for each, at least one")
     figure = style.new_figure(height=4.4)
     style.heading(figure, title)
     for axes, (name, values) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True):
@@ -89,14 +90,14 @@ def _draw(axes: Axes, values: NDArray[Any], fits: NDArray[np.bool_] | None, name
     for value, dashes in ((median, (4, 2)), (most, (1, 1))):
         axes.axvline(value, color=style.INK, linewidth=1.2, dashes=dashes)
     axes.set_title(
-        f"half have at most {median:,.0f} (dashed), 80% at most {most:,.0f} (dotted)",
+        f"median: {median:,.0f} (dashed), 80th percentile: {most:,.0f} (dotted)",
         fontsize=style.TICK_SIZE,
         color=style.INK,
     )
 
 
 def _percent(share: float) -> str:
-    """Whole, but never all or nothing where it is not."""
+    """Return a share as a whole percentage, with decimals if rounding would give 0% or 100%."""
     return f"{share:.0%}" if share in (0, 1) or 0.005 <= share < 0.995 else f"{share:.2%}"
 
 
@@ -108,20 +109,20 @@ def plot_label_counts(
     title: str = "Labels of each split",
     unit: str = "rows",
 ) -> Figure:
-    """Draw how many rows have each label: one panel for each split, one bar for each label.
+    """Draw the number of rows with each label, with one panel for each split and one bar for each label.
 
     Args:
-        counts: (groups, labels) int.
+        counts: (groups, labels) int, the number of rows.
         groups: (groups,) strings, the names of the splits.
         names: (labels,) strings, the names of the labels.
         title: heading of the figure.
-        unit: what is counted, for the label of the x axis.
+        unit: unit of the counts, for the label of the x axis.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: if `counts` has another shape, or is empty.
+        ValueError: if `counts` has another shape or is empty.
 
     Example:
         >>> import numpy as np
@@ -132,7 +133,8 @@ def plot_label_counts(
     """
     counts = np.asarray(counts)
     if counts.shape != (len(groups), len(names)) or not counts.size:
-        raise ValueError(f"counts has shape {counts.shape} for {len(groups)} groups and {len(names)} names")
+        problem = f"counts has shape {counts.shape} for {len(groups)} groups and {len(names)} names"
+        raise ValueError(f"{problem}; pass (groups, labels)")
     figure = style.new_figure(height=1.8 + 0.34 * len(names))
     style.heading(figure, title)
     panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]

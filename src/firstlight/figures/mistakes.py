@@ -10,15 +10,15 @@ from matplotlib.textpath import text_to_path
 
 from firstlight.figures import style
 
-MOST_LINES = 3  # of a text
-LINE, SPACE = 0.19, 0.14  # inches: a line of text, and what stands between two mistakes
+MOST_LINES = 3  # lines of a text
+LINE, SPACE = 0.19, 0.14  # inches: height of a line of text, and space between two mistakes
 SIZE = 9.5  # points
-COLUMNS = (0.0, 0.155, 0.27)  # where each column begins, as a share of the width
-TEXT_WIDTH = (style.WIDTH - 2 * style.MARGIN) * (1 - COLUMNS[-1]) * 72 * 0.96  # points, with room for what pixels round
+COLUMNS = (0.0, 0.155, 0.27)  # left edge of each column, as a share of the width
+TEXT_WIDTH = (style.WIDTH - 2 * style.MARGIN) * (1 - COLUMNS[-1]) * 72 * 0.96  # points; 4% are a reserve for rounding
 
 
 class Mistake(NamedTuple):
-    """One wrong prediction, a row of `plot_mistakes`.
+    """One wrong prediction, which is a row of `plot_mistakes`.
 
     Attributes:
         text: the text that was classified.
@@ -41,7 +41,7 @@ class Mistake(NamedTuple):
 def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident mistakes") -> Figure:
     r"""Draw a table of wrong predictions: the true class, the predicted class with its probability, and the text.
 
-    A text is cut after three lines.
+    Texts are cut after three lines.
 
     Args:
         rows: the mistakes, in the order in which they are drawn.
@@ -60,7 +60,7 @@ def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident m
         ['positive', 'negative\n97.0%', 'Not bad at all.']
     """
     if not rows:
-        raise ValueError("there are no mistakes to show")
+        raise ValueError("rows is empty; pass at least one mistake")
     cut = [_lines(row.text) for row in rows]
     heights = [max(len(lines), 2) * LINE + SPACE for lines in cut]
     height = sum(heights) + LINE + 2 * SPACE
@@ -83,13 +83,13 @@ def plot_mistakes(rows: Sequence[Mistake], *, title: str = "The most confident m
         for place, (text, color) in zip(COLUMNS, cells, strict=True):
             axes.text(
                 *(place, position, text), fontsize=SIZE, color=color, va="top", linespacing=1.25, parse_math=False
-            ).set_in_layout(False)  # the lines are as wide as the figure already
+            ).set_in_layout(False)  # the lines already fit the width of the figure
         position += row_height
     return figure
 
 
 def _lines(text: str) -> list[str]:
-    """A text in lines that are not too wide, at most three, the last of which then ends in an ellipsis."""
+    """Return a text as at most three lines of limited width. The last line of a longer text ends in an ellipsis."""
     lines = [""]
     for word in text.split() or ["(empty)"]:
         longer = f"{lines[-1]} {word}".strip()
@@ -107,14 +107,14 @@ def _lines(text: str) -> list[str]:
 
 
 def _fitting(text: str, ending: str = "") -> str:
-    """As much of a text as fits a line with an ending."""
+    """Return the longest beginning of a text that fits a line together with an ending."""
     while _width(text + ending) > TEXT_WIDTH:
         text = text[:-1]
     return text
 
 
 def _width(text: str) -> float:
-    """How wide a text is, in points."""
+    """Return the width of a text in points."""
     return sum(map(_character_width, text))
 
 

@@ -1,4 +1,4 @@
-"""Figures of the next token: its probabilities, and its loss at each position of the context."""
+"""Figures of the probabilities of the next token, and of the loss at each position of the context."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,10 +19,10 @@ def plot_next_tokens(
     """Draw the probabilities of the most likely next tokens, and of all other tokens together.
 
     Args:
-        tokens: the most likely tokens as a reader should see them, the most likely first.
+        tokens: labels of the most likely tokens, in descending order of probability.
         probabilities: (tokens,) float, from 0 to 1; their sum is at most 1.
-        prompt: the text before the next token; its end is quoted in the heading.
-        title: heading of the figure; None: made from the prompt.
+        prompt: the text before the next token, for the heading.
+        title: heading of the figure. If None, the heading quotes the end of the prompt.
 
     Returns:
         The figure.
@@ -40,7 +40,7 @@ def plot_next_tokens(
     figure = style.new_figure(height=1.8 + 0.3 * len(tokens))
     ending = prompt if len(prompt) <= LONGEST_PROMPT else style.ELLIPSIS + prompt[-LONGEST_PROMPT:]
     ending = ending.replace("\n", "⏎")
-    style.heading(figure, title or (f"What comes after “{ending}”" if prompt else "How a text begins"))
+    style.heading(figure, title or (f"Next token after “{ending}”" if prompt else "First token of a text"))
     axes = figure.subplots()
     style.label_axes(axes, "probability of the next token", "next token")
     draw_probabilities(axes, tokens, probabilities)
@@ -48,7 +48,7 @@ def plot_next_tokens(
 
 
 def plot_loss_per_position(
-    losses: NDArray[Any], *, title: str = "What the context is worth", unit: str = "nats per token"
+    losses: NDArray[Any], *, title: str = "Loss at each position of the context", unit: str = "nats per token"
 ) -> Figure:
     """Draw the mean loss at each position of the context, with a band of two standard errors.
 
@@ -61,7 +61,7 @@ def plot_loss_per_position(
         The figure.
 
     Raises:
-        ValueError: if `losses` has another number of axes, or is empty.
+        ValueError: if `losses` does not have two axes, or is empty.
 
     Example:
         >>> import numpy as np
@@ -80,11 +80,13 @@ def plot_loss_per_position(
     figure = style.new_figure(height=4.6)
     style.heading(figure, title)
     axes = figure.subplots()
-    style.label_axes(axes, "position in the context: tokens that are seen, the present one included", f"loss ({unit})")
-    axes.fill_between(places, mean - error, mean + error, color=style.SKY, alpha=0.5, linewidth=0, label="± 2 errors")
+    style.label_axes(axes, "position in the context (number of visible tokens)", f"loss ({unit})")
+    axes.fill_between(
+        places, mean - error, mean + error, color=style.SKY, alpha=0.5, linewidth=0, label="± 2 standard errors"
+    )
     axes.plot(places, mean, color=style.BLUE, marker="o", markersize=3, linewidth=1.5, label="mean")
     axes.axhline(
-        losses.mean(), color=style.INK, linewidth=1, linestyle="--", label=f"of all positions: {losses.mean():.3f}"
+        losses.mean(), color=style.INK, linewidth=1, linestyle="--", label=f"mean of all positions: {losses.mean():.3f}"
     )
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:.0f}")

@@ -20,12 +20,12 @@ def plot_norms(
     *,
     title: str = "Norms of weights and gradients",
 ) -> Figure:
-    """Draw the norm of the weights of each layer, and of their gradients, on a logarithmic scale.
+    """Draw the norms of the weights of each layer, and of their gradients, on a logarithmic scale.
 
     Args:
-        names: (layers,) strings, from the input to the output; drawn from top to bottom.
-        weights: (layers,) float, at least 0. A norm of 0 is written as a number.
-        gradients: (layers,) float, at least 0; None: no second panel.
+        names: (layers,) strings, from the input to the output. The figure shows them from top to bottom.
+        weights: (layers,) float, at least 0. A norm of 0 has no point and is written as a number.
+        gradients: (layers,) float, at least 0. If None, the figure has no second panel.
         title: heading of the figure.
 
     Returns:
@@ -46,7 +46,8 @@ def plot_norms(
         sides["gradient of the loss"] = np.asarray(gradients, dtype=np.float64)
     if not names or any(values.shape != (len(names),) for values in sides.values()):
         shapes = {side: values.shape for side, values in sides.items()}
-        raise ValueError(f"there are {len(names)} names and values of shapes {shapes}")
+        problem = f"there are {len(names)} names and values of shapes {shapes}"
+        raise ValueError(f"{problem}; pass one value for each layer, and at least one layer")
     figure = style.new_figure(height=1.5 + ROW * len(names))
     style.heading(figure, title)
     panels = figure.subplots(1, len(sides), sharey=True, squeeze=False)[0]
@@ -59,7 +60,7 @@ def plot_norms(
         axes.plot(values[above], rows[above], color=color, marker="o", markersize=6, linestyle="none")
         axes.set_xscale("log")
         axes.set_xlim(lowest, highest)
-        axes.xaxis.set_minor_formatter(NullFormatter())  # between two powers of ten the labels would touch
+        axes.xaxis.set_minor_formatter(NullFormatter())  # labels between the powers of ten would overlap
         for row in rows[~above]:
             axes.text(lowest * 1.1, row, "0", va="center", fontsize=style.TICK_SIZE - 1, color=style.INK)
         axes.grid(axis="x", color=style.PALE, linewidth=style.THIN)
@@ -70,7 +71,7 @@ def plot_norms(
 
 
 def _decades(values: NDArray[np.float64]) -> tuple[float, float]:
-    """The powers of ten around some positive values, with room to the next point on both sides."""
+    """Return the limits of an axis: the powers of ten around the positive values, with a margin on both sides."""
     if not len(values):
         return 0.1, 1.0
     return 10 ** np.floor(np.log10(values.min() / 1.2)), 10 ** np.ceil(np.log10(values.max() * 1.2))

@@ -1,4 +1,4 @@
-"""Figures of position encodings: their similarity, and their values."""
+"""Figures of the similarity and the values of position encodings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,9 @@ WAVES = 4
 
 
 def cosine_similarity(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the cosine of the angle between every two vectors; 0 for a vector of length 0.
+    """Return the cosine similarity of every pair of vectors. It is 0 for a vector of length 0.
 
-    vectors: (n, dim). Returns (n, n).
+    vectors: (n, dim). Returns an array of shape (n, n).
     """
     vectors = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -24,9 +24,9 @@ def cosine_similarity(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def plot_position_similarity(
-    encodings: Mapping[str, NDArray[Any]], *, title: str = "How alike the positions are"
+    encodings: Mapping[str, NDArray[Any]], *, title: str = "Similarity of the positions"
 ) -> Figure:
-    """Draw the cosine similarity between all positions, one heat map for each position encoding (post 2).
+    """Draw the cosine similarity of all pairs of positions, with one heat map for each position encoding (post 2).
 
     Args:
         encodings: name of the encoding -> (positions, dim) float.
@@ -47,7 +47,7 @@ def plot_position_similarity(
         'sinusoidal'
     """
     if not encodings:
-        raise ValueError("encodings is empty; pass at least one table of positions")
+        raise ValueError("encodings is empty; pass at least one array of shape (positions, dim)")
     figure = style.new_figure(height=1.2 + (style.WIDTH - 1.2) / max(len(encodings), 2))
     style.heading(figure, title)
     panels = figure.subplots(1, len(encodings), squeeze=False)[0]
@@ -64,14 +64,14 @@ def plot_position_waves(table: NDArray[Any], *, title: str = "The position encod
     """Draw a position encoding as a heat map, and some of its coordinates as curves over the positions (post 1).
 
     Args:
-        table: (positions, dim) float.
+        table: (positions, dim) float, the encoding of each position.
         title: heading of the figure.
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: if `table` has another number of axes, or is empty.
+        ValueError: if `table` does not have two axes, or is empty.
 
     Example:
         >>> import torch
@@ -96,7 +96,7 @@ def plot_position_waves(table: NDArray[Any], *, title: str = "The position encod
     bar.outline.set_linewidth(style.THIN)
     style.tidy(bar.ax)
     style.label_axes(bottom, "position", "value")
-    sines = np.arange(0, table.shape[1], 2)  # the odd ones are cosines of the same waves
+    sines = np.arange(0, table.shape[1], 2)  # odd coordinates are the cosines of the same frequencies
     columns = sines if len(sines) <= WAVES else sines[np.linspace(0, 0.6 * len(sines), WAVES).astype(int)]
     for color, column in zip(style.PALETTE, columns, strict=False):
         bottom.plot(table[:, column], color=color, linewidth=1.8, label=f"coordinate {column}")

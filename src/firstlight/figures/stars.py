@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from firstlight.figures import style
 
 STARS = (1, 2, 3, 4, 5)
-NEUTRAL = 3  # neither negative nor positive: a binary model is not trained on these
+NEUTRAL = 3  # neither negative nor positive; binary models are not trained on these reviews
 STAR_COLORS = {1: style.VERMILION, 2: style.VERMILION, NEUTRAL: style.GREY, 4: style.BLUE, 5: style.BLUE}
 BINS = 20
 WORST_TO_BEST = LinearSegmentedColormap.from_list(
     "worst to best", [style.VERMILION, "#F3C9A8", "#E6E6E6", "#A9CFE8", style.BLUE]
 )
-SMALLEST_WRITTEN_SHARE = 5  # per cent; a narrower bar has no room for its number
-LEGEND_CHARACTERS = 125  # that fit side by side; a patch and the space around it are as wide as 7
+SMALLEST_WRITTEN_SHARE = 5  # per cent; a number does not fit a narrower bar
+LEGEND_CHARACTERS = 125  # characters in a row of the legend; a patch and its margins are as wide as 7
 OUTLINE: dict[str, Any] = {"edgecolor": style.INK, "linewidth": 1.6}
 IN_THE_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.TICK_SIZE, "zorder": 4}
 
@@ -29,13 +29,13 @@ IN_THE_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": sty
 def plot_probability_per_star(
     probability: NDArray[Any], stars: NDArray[Any], *, event: str = "positive", unseen: Sequence[int] = (3,)
 ) -> Figure:
-    r"""Draw how the predicted probability of an event is distributed, one histogram for each number of stars (post 1).
+    r"""Draw histograms of the predicted probability of an event, one for each true number of stars (post 1).
 
     Args:
         probability: (n,) float from 0 to 1, the predicted probability of the event for each review.
-        stars: (n,) int from 1 to 5, the true stars of each review.
+        stars: (n,) int from 1 to 5, the true number of stars of each review.
         event: name of the event, such as "positive".
-        unseen: numbers of stars that were left out of the training; the figure marks them.
+        unseen: numbers of stars that were not in the training data. The figure marks them.
 
     Returns:
         The figure.
@@ -55,7 +55,7 @@ def plot_probability_per_star(
     if not len(stars):
         raise ValueError("probability and stars are empty; pass at least one review")
     if not np.all((probability >= 0) & (probability <= 1)):
-        raise ValueError("probability has values that are not within 0 to 1; pass the sigmoid of the logits")
+        raise ValueError("probability has values outside of 0 to 1; pass the sigmoid of the logits")
 
     present = [star for star in STARS if star in stars]
     figure = style.new_figure(height=4.2)
@@ -64,7 +64,7 @@ def plot_probability_per_star(
     for axes, star in zip(panels, present, strict=True):
         _draw_distribution(axes, probability[stars == star], star)
         if star in unseen:
-            axes.set_xlabel("never trained on", fontsize=style.TICK_SIZE, style="italic")
+            axes.set_xlabel("not in the training data", fontsize=style.TICK_SIZE, style="italic")
     panels[0].set_ylabel("share of reviews")
     panels[0].yaxis.set_major_formatter(PercentFormatter(decimals=0))
     figure.supxlabel(f"probability of “{event}” (dashed: mean)", fontsize=style.LABEL_SIZE, color=style.INK)
@@ -78,9 +78,9 @@ def plot_predicted_per_star(
     *,
     title: str = "Predicted class for each true class",
 ) -> Figure:
-    """Draw the shares of the predicted classes, one stacked bar for each true class; the correct class is outlined.
+    """Draw the shares of the predicted classes as one stacked bar for each true class, with the correct one outlined.
 
-    A class without examples has an empty bar that says so.
+    A class without examples has the text "no examples" in place of a bar.
 
     Args:
         predicted: (n,) int, the predicted classes, as indices into `classes`.
@@ -102,7 +102,7 @@ def plot_predicted_per_star(
         ['negative  (n = 1)', 'positive  (n = 2)']
     """
     if not classes:
-        raise ValueError("classes is empty; pass the name of each class")
+        raise ValueError("classes is empty; pass the names of the classes")
     predicted, targets = _checked_pair("predicted", predicted, "targets", targets)
     _check_range("predicted", predicted, 0, len(classes) - 1)
     _check_range("targets", targets, 0, len(classes) - 1)
@@ -123,20 +123,20 @@ def _checked_pair(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     first, second = np.asarray(first), np.asarray(second)
     if first.ndim != 1 or first.shape != second.shape:
-        raise ValueError(f"{first_name} has shape {first.shape} and {second_name} {second.shape}; both must be (n,)")
+        raise ValueError(f"{first_name} has shape {first.shape} and {second_name} {second.shape}; pass (n,) for both")
     return first, second
 
 
 def _check_range(name: str, values: NDArray[Any], lowest: int, highest: int) -> None:
     if not np.issubdtype(values.dtype, np.integer):
-        raise ValueError(f"{name} is of type {values.dtype}; pass whole numbers")
+        raise ValueError(f"{name} has the type {values.dtype}; pass integers")
     outside = values[(values < lowest) | (values > highest)]
     if len(outside):
-        raise ValueError(f"{name} has the value {outside[0]}, which is not within {lowest} to {highest}")
+        raise ValueError(f"{name} has the value {outside[0]}; all values must be from {lowest} to {highest}")
 
 
 def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None:
-    """Draw a histogram of the (n,) probabilities of the reviews with so many stars, with a line at their mean."""
+    """Draw a histogram of (n,) probabilities for one number of stars, with a line at the mean."""
     style.tidy(axes)
     mean = probability.mean()
     share_of_one = np.full(len(probability), 100 / len(probability))
@@ -149,7 +149,7 @@ def _draw_distribution(axes: Axes, probability: NDArray[Any], star: int) -> None
 
 
 def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str]) -> None:
-    """Draw each row of counts (true classes, predicted classes) as a bar of shares, the first row on top."""
+    """Draw each row of (true classes, predicted classes) counts as a stacked bar of shares, the first row on top."""
     style.tidy(axes)
     totals = counts.sum(axis=1)  # (classes,)
     percent = 100 * counts / np.maximum(totals, 1)[:, None]  # (classes, classes)
@@ -170,7 +170,7 @@ def _draw_stacks(axes: Axes, counts: NDArray[np.int64], names: list[str]) -> Non
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(0, 100)
     axes.xaxis.set_major_formatter(PercentFormatter(decimals=0))
-    axes.set_xlabel("share of the true class that is predicted as …")
+    axes.set_xlabel("share of the predictions for each true class")
     axes.set_ylabel("true")
 
 
@@ -179,7 +179,7 @@ def _class_colors(num_classes: int) -> list[str]:
 
 
 def _add_legend(figure: Figure, names: list[str]) -> None:
-    """Name the predicted classes' colours below the bars, in the bars' order."""
+    """Add a legend of the predicted classes below the bars, in the order of the bars."""
     patches = [Patch(color=color) for color in _class_colors(len(names))]
     correct = Patch(facecolor="white", **OUTLINE)
     labels = [*names, "correct"]
