@@ -60,16 +60,16 @@ def test_the_config_decides_the_parameters(options: dict[str, int], parameters: 
 
 @both_paths
 def test_a_case_computed_by_hand(path: Callable[[MultiHeadAttention], Call]) -> None:
-    """One head of width 2. Queries, keys and values are the tokens themselves, times 1, 2 and 3."""
+    """One head of width 2, whose queries, keys and values are the tokens multiplied by 1, 2 and 3."""
     attention = MultiHeadAttention(2, 1, 2, output_bias=False)
     with torch.no_grad():
         for layer, factor in ((attention.query, 1), (attention.key, 2), (attention.value, 3), (attention.output, 1)):
             layer.weight.copy_(factor * torch.eye(2))
     tokens = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
-    # The first query, (1, 0), meets the keys (2, 0), (0, 2), (2, 2): scores 2, 0, 2, each over the root of 2.
+    # The first query, (1, 0), and the keys (2, 0), (0, 2), (2, 2) have the scores 2, 0, 2, each divided by √2.
     alike, other = math.exp(math.sqrt(2)), 1.0
     first = [3 * (2 * alike) / (2 * alike + other), 3 * (other + alike) / (2 * alike + other)]
-    # The third, (1, 1), scores 2, 2, 4.
+    # The third query, (1, 1), has the scores 2, 2, 4, each divided by √2.
     small, large = math.exp(math.sqrt(2)), math.exp(2 * math.sqrt(2))
     third = [3 * (small + large) / (2 * small + large)] * 2
     assert_close(path(attention)(tokens), torch.tensor([[first, [first[1], first[0]], third]]))
@@ -77,7 +77,7 @@ def test_a_case_computed_by_hand(path: Callable[[MultiHeadAttention], Call]) -> 
 
 @both_paths
 def test_a_masked_case_computed_by_hand(path: Callable[[MultiHeadAttention], Call]) -> None:
-    """With a causal mask the first token sees itself, so its output is its own value."""
+    """With a causal mask, the first token attends only to itself, so its output is its own value."""
     attention = make_attention()
     hidden = make_hidden(2, 7, 15)
     attended = path(attention)(hidden, mask=masks.causal(torch.arange(7), torch.arange(7)))
@@ -115,7 +115,7 @@ def test_three_heads_of_a_model_of_width_50_are_built_from_the_config() -> None:
 
 def test_without_an_output_projection_the_heads_are_concatenated_and_nothing_more() -> None:
     attention = make_attention(output_projection=False)
-    projected = make_attention()  # of the same seed, hence the same queries, keys and values
+    projected = make_attention()  # the same seed, hence the same queries, keys and values
     hidden = make_hidden(2, 7, 15)
     assert_close(projected.output(attention(hidden)), projected(hidden))
 
@@ -274,7 +274,7 @@ def test_causal_attention_is_attention_with_a_causal_mask(positions: Positions) 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) -> None:
-    """softmax of q · (k + a) / √width, where a is the vector of the distance from q to k (Shaw et al. 2018)."""
+    """The scores are q · (k + a) / √width, where a is the vector of the distance from q to k (Shaw et al. 2018)."""
     torch.manual_seed(0)
     config = TransformerConfig(dim=15, num_heads=3, context_length=11, positions=Positions.relative)
     attention = build_attention(config).double()
@@ -297,15 +297,15 @@ def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) ->
     ("positions", "expected"),
     [
         (Positions.none, [[2 / 3, 1 / 3], [1 / 3, 2 / 3]]),  # scores (ln 2, 0) and (0, ln 2)
-        # (1, 0) times the vector of the next token is ln 3, (0, 1) times that of the one before ln 5, either times the
-        # vector of no distance 0: scores (ln 2, ln 3) and (ln 5, ln 2)
+        # (1, 0) times the vector of distance 1 is ln 3, (0, 1) times that of distance -1 is ln 5, and each times that
+        # of distance 0 is 0. So the scores are (ln 2, ln 3) and (ln 5, ln 2).
         (Positions.relative, [[2 / 5, 3 / 5], [5 / 7, 2 / 7]]),
     ],
 )
 def test_scores_that_are_not_scaled_are_the_products_alone(
     positions: Positions, expected: list[list[float]], path: Callable[[MultiHeadAttention], Call]
 ) -> None:
-    """Two tokens at right angles, one head of width 4, whose root would halve every score."""
+    """Two orthogonal tokens and one head of width 4: scaling by √4 would halve every score."""
     config = TransformerConfig(dim=4, num_heads=1, context_length=2, positions=positions, scale_scores=False)
     attention = build_attention(config).double()
     length = math.sqrt(math.log(2))
@@ -330,7 +330,7 @@ def test_a_text_of_padding_alone_gives_the_bias_of_the_output_at_any_distance(
     attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=11, positions=positions)).double()
     mask = masks.padding(torch.tensor([[True] * 7, [False] * 7]))
     hidden = make_hidden(2, 7, 12).requires_grad_()
-    with torch.autograd.detect_anomaly():  # not even a NaN that is thrown away later
+    with torch.autograd.detect_anomaly():  # also finds a NaN that is discarded later
         attended = path(attention)(hidden, mask=mask)
         attended.square().sum().backward()
     assert torch.equal(attended[1], attention.output.bias.expand(7, 12))

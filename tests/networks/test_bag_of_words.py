@@ -1,4 +1,4 @@
-"""The two classifiers without attention, by hand: small weights that are written down here."""
+"""The two classifiers without attention, computed by hand with small weights."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ both = pytest.mark.parametrize("kind", [BagOfWords, LogisticRegression])
 
 
 def make(kind: Baseline, seed: int = 0, num_outputs: int = OUTPUTS, **options: object) -> nn.Module:
-    """A network whose weights are all random, those of a logistic regression too."""
+    """Return a network whose weights are all random, including those of a logistic regression."""
     torch.manual_seed(seed)
     config = ClassifierConfig(**({"dim": DIM, "num_heads": 1, "dropout": 0.0, "context_length": 11} | options))
     network = kind(config, VOCABULARY, num_outputs, UNKNOWN).double()
@@ -27,7 +27,7 @@ def make(kind: Baseline, seed: int = 0, num_outputs: int = OUTPUTS, **options: o
 
 
 def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
-    """Token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
+    """Return token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
     generator = torch.Generator().manual_seed(seed)
     padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
     token_ids = torch.randint(2, VOCABULARY, padding_mask.shape, generator=generator)
@@ -54,7 +54,7 @@ def test_a_bag_of_words_is_a_linear_layer_of_the_mean_vector() -> None:
     set_to(network.embedding.weight, [[90, 90], [80, 80], [3, 0], [0, 6], [-1, 1]])
     set_to(network.head.weight, [[1, 0], [0, 1], [2, -1]])
     set_to(network.head.bias, [0.5, 0, -1])
-    # means: (3 + 0 + 3, 0 + 6 + 0) / 3 = (2, 2), and (-1, 1) alone
+    # means: (3 + 0 + 3, 0 + 6 + 0) / 3 = (2, 2), and (-1, 1), which is a single word
     expected = torch.tensor([[2.5, 2, 2 * 2 - 2 - 1], [-0.5, 1, -2 - 1 - 1]])
     assert_close(network(TEXTS, IS_REAL), expected)
 
@@ -63,7 +63,7 @@ def test_a_logistic_regression_adds_the_weights_of_the_words_as_often_as_they_st
     network = LogisticRegression(ClassifierConfig(), 5, 3)
     set_to(network.weights.weight, [[90, 90, 90], [80, 80, 80], [1, 2, -3], [10, 20, 40], [5, 0, 7]])
     set_to(network.bias, [0.5, 0, -1])
-    # 2 · (1, 2, -3) + (10, 20, 40), and (5, 0, 7) alone
+    # 2 · (1, 2, -3) + (10, 20, 40), and (5, 0, 7), which is a single word
     expected = torch.tensor([[12.5, 24, 33], [5.5, 0, 6]])
     assert_close(network(TEXTS, IS_REAL), expected)
 
@@ -121,7 +121,7 @@ def test_a_real_token_does_change_the_logits(kind: Baseline) -> None:
 
 @both
 def test_a_text_longer_than_the_context_is_scored_as_well(kind: Baseline) -> None:
-    """Neither has positions; the data cuts texts at the context all the same."""
+    """Neither network has positions. Only the data module cuts texts at the context length."""
     token_ids, _ = random_texts([29, 29], width=29)
     assert make(kind, context_length=3)(token_ids).shape == (2, OUTPUTS)
 
@@ -177,7 +177,7 @@ def test_the_vectors_start_as_wide_as_the_config_says() -> None:
 
 
 def test_the_gradient_of_a_logistic_regression_is_what_the_words_count() -> None:
-    """The derivative of logit k by the weight of word w and output k is how often w stands there."""
+    """The derivative of logit k by the weight of word w and output k is the number of times that w occurs."""
     network = make(LogisticRegression)
     network(TEXTS, IS_REAL)[:, 3].sum().backward()
     expected = torch.zeros(VOCABULARY, OUTPUTS).double()
@@ -187,7 +187,7 @@ def test_the_gradient_of_a_logistic_regression_is_what_the_words_count() -> None
 
 
 def test_the_gradient_of_a_bag_of_words_is_shared_out_among_its_words() -> None:
-    """Of a word in a text of n words, n-th parts of the head's row, once for each time that it stands there."""
+    """The gradient of a word in a text of n words is the head's row divided by n, times the word's occurrences."""
     network = make(BagOfWords)
     network(TEXTS, IS_REAL)[:, 3].sum().backward()
     row = network.head.weight[3].detach()
@@ -231,7 +231,7 @@ def test_dropout_falls_on_the_mean_vector_in_training_alone() -> None:
     kept = in_training != 0
     assert_close(mean, network.embedding(token_ids).mean(dim=1))
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.03)
-    assert_close(in_training[kept], 2 * mean[kept])  # what is kept is scaled up
+    assert_close(in_training[kept], 2 * mean[kept])  # the kept values are scaled up
 
 
 @both
@@ -245,7 +245,7 @@ def test_weights_saved_and_loaded_give_the_same_logits(kind: Baseline) -> None:
 
 @both
 def test_a_few_steps_learn_which_word_is_which_class(kind: Baseline) -> None:
-    """Texts of two words of which the first says the class."""
+    """The texts have two words, and the first determines the class."""
     torch.manual_seed(0)
     network = kind(ClassifierConfig(dropout=0.0), VOCABULARY, OUTPUTS)
     targets = torch.arange(OUTPUTS)

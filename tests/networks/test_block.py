@@ -23,7 +23,7 @@ def make_config(**options: object) -> TransformerConfig:
 def make_block(**options: object) -> Block:
     torch.manual_seed(0)
     block = Block(make_config(**options)).double()
-    for parameter in block.parameters():  # norms too, so that a norm left out or put twice shows
+    for parameter in block.parameters():  # norms too, so that a missing or repeated norm changes the result
         torch.nn.init.normal_(parameter, std=0.5)
     return block
 
@@ -180,7 +180,7 @@ def test_what_starts_from_nothing_learns_at_once_and_then_so_does_all_else(
     optimizer.zero_grad()
     (block(hidden) @ direction.square()).square().sum().backward()
     for name, parameter in block.named_parameters():
-        if "key.bias" not in name:  # which adds the same to all scores of a query
+        if "key.bias" not in name:  # it adds the same number to all scores of a query
             assert parameter.grad.count_nonzero() > 0, name
 
 
@@ -270,7 +270,7 @@ def test_dropout_falls_on_the_change_and_not_on_the_residual_path() -> None:
     seen = block(hidden) - hidden
     kept = seen.abs() > 1e-9
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.03)
-    assert_close(seen[kept], 2 * change[kept])  # what is kept is scaled up
+    assert_close(seen[kept], 2 * change[kept])  # the kept values are scaled up
 
 
 def test_dropout_is_off_in_evaluation() -> None:

@@ -22,7 +22,7 @@ def make_generator(**options: object) -> Generator:
     torch.manual_seed(0)
     sizes = {"dim": 7, "num_heads": 3, "head_dim": 10, "num_layers": 2, "context_length": CONTEXT}
     generator = Generator(GeneratorConfig(**(sizes | options)), VOCABULARY).double().eval()
-    for parameter in generator.parameters():  # biases and norms too, so that one left out shows
+    for parameter in generator.parameters():  # biases and norms too, so that a missing one changes the result
         torch.nn.init.normal_(parameter, std=0.5)
     return generator
 
@@ -37,7 +37,7 @@ def random_tensor(*shape: int, seed: int = 1) -> Tensor:
 
 @torch.no_grad()
 def read_in_chunks(generator: Generator, token_ids: Tensor, sizes: list[int], cache: KeyValueCache) -> Tensor:
-    """The logits of all tokens, read a chunk at a time."""
+    """Return the logits of all tokens, read in chunks."""
     ends = [sum(sizes[:count]) for count in range(len(sizes) + 1)]
     assert ends[-1] == token_ids.shape[1]
     return torch.cat([generator(token_ids[:, start:end], cache) for start, end in pairwise(ends)], dim=1)
@@ -152,7 +152,7 @@ def test_a_text_that_was_refused_leaves_the_cache_as_it_was() -> None:
 
 @every_position
 def test_a_network_that_looks_ahead_has_no_cache(positions: Positions) -> None:
-    message = "a network that sees what follows (model.causal=false) reads everything anew each time"
+    message = "model.causal=false: a network that is not causal has no cache; call it without one"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make_generator(causal=False, positions=positions).new_cache()
 

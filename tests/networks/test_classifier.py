@@ -31,7 +31,7 @@ def make_classifier(seed: int = 0, **options: object) -> Classifier:
 
 
 def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
-    """Token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
+    """Return token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
     generator = torch.Generator().manual_seed(seed)
     padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
     token_ids = torch.randint(2, VOCABULARY, padding_mask.shape, generator=generator)
@@ -200,7 +200,7 @@ def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
     expected = classifier.embedding(token_ids) + classifier.positions.table.weight
     kept = seen[0] != 0
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
-    assert_close(seen[0][kept], 2 * expected[kept])  # what is kept is scaled up
+    assert_close(seen[0][kept], 2 * expected[kept])  # the kept values are scaled up
 
 
 def test_training_without_dropout_is_deterministic_and_equal_to_evaluation() -> None:
@@ -278,21 +278,21 @@ def test_weights_saved_and_loaded_give_the_same_logits() -> None:
         assert torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
 
 
-# Part 0 has a quarter of the combinations, another one for each norm, residual and positions; together all of them, and
-# each two options. The other parts are slow: three and more of the same options.
+# Part 0 has a quarter of the combinations, a different quarter for each norm, residual and positions. It covers every
+# pair of options. The other parts are slow: they add combinations of three and more of the same options.
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
 @every_position
 @pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("norm", Norm)
 def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions: Positions, part: int) -> None:
-    """Every norm kind, feed-forward layer and activation too: each parameter gets a finite gradient and moves."""
+    """Each parameter gets a finite gradient and changes, for every norm kind, feed-forward layer and activation."""
     token_ids, padding_mask = random_texts([7, 7, 5, 2, 7], width=7)
     targets = torch.tensor([0, 1, 2, 3, 4])
     first = part + list(Norm).index(norm) + 2 * residual + list(Positions).index(positions)
     combinations = list(itertools.product(NormKind, FeedForwardKind, Activation))
     for norm_kind, feed_forward, activation in combinations[first % 4 :: 4]:
         if feed_forward is FeedForwardKind.linear and activation is Activation.swiglu:
-            continue  # the config refuses it
+            continue  # the config raises an error
         case = (norm_kind.name, feed_forward.name, activation.name)
         torch.manual_seed(0)
         config = ClassifierConfig(
@@ -348,7 +348,7 @@ def test_an_even_convolution_is_refused() -> None:
 
 
 def hidden_states(classifier: Classifier, token_ids: Tensor, padding_mask: Tensor) -> Tensor:
-    """What the head reads: (batch, length, dim)."""
+    """Return the input of the head, (batch, length, dim)."""
     seen: list[Tensor] = []
     handle = classifier.final_norm.register_forward_hook(lambda _, __, output: seen.append(output))
     classifier(token_ids, padding_mask)
@@ -416,7 +416,7 @@ def test_padding_never_changes_a_causal_prediction(pooling: PoolingKind, positio
 @every_position
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_padding_before_a_causal_text_is_not_seen_and_breaks_no_gradient(positions: Positions) -> None:
-    """The first queries may attend to nothing: what stands before them is padding, what follows is the future."""
+    """The first queries may attend to no key: the tokens before them are padding, and later tokens are hidden."""
     classifier = make_classifier(causal=True, pooling=PoolingKind.mean, positions=positions, dropout=0.0)
     token_ids, _ = random_texts([7, 7, 7], width=7)
     padding_mask = torch.arange(7) >= torch.tensor([[0], [3], [7]])

@@ -70,7 +70,8 @@ def test_a_gated_layer_is_narrower_so_that_its_three_matrices_are_as_large_as_tw
 
 def test_rotary_positions_with_an_odd_head_width_are_an_error_that_names_the_next_even_one() -> None:
     message = (
-        r"^model\.positions=rotary rotates pairs, but the head width is 7; set model\.head_dim=8, or other positions$"
+        r"^model\.positions=rotary requires an even head width, but it is 7; "
+        r"set model\.head_dim=8, or other positions$"
     )
     with pytest.raises(ValueError, match=message):
         TransformerConfig(dim=21, num_heads=3, positions=Positions.rotary)
@@ -81,7 +82,7 @@ def test_rotary_positions_with_an_odd_head_width_are_an_error_that_names_the_nex
 
 def test_heads_that_do_not_add_up_to_dim_need_an_output_projection() -> None:
     message = (
-        r"^model\.output_projection=false needs model\.num_heads \* model\.head_dim = model\.dim, "
+        r"^model\.output_projection=false requires model\.num_heads \* model\.head_dim = model\.dim, "
         r"not 3 \* 50 = 150 and 50$"
     )
     with pytest.raises(ValueError, match=message):
@@ -90,7 +91,7 @@ def test_heads_that_do_not_add_up_to_dim_need_an_output_projection() -> None:
 
 
 def key(name: str) -> str:
-    """What a user types, as a pattern: what every task sets stands at the top."""
+    """Return a key as the user types it, as a pattern. The keys of all tasks are at the top level."""
     return name if name in ("context_length", "dropout") else rf"model\.{name}"
 
 
@@ -152,14 +153,14 @@ def test_a_position_scale_may_be_one_or_almost_zero() -> None:
     ],
 )
 def test_starting_from_nothing_needs_a_path_around_and_a_last_layer(options: dict[str, object]) -> None:
-    message = r"^model\.zero_init=true needs model\.residual=true and model\.output_projection=true$"
+    message = r"^model\.zero_init=true requires model\.residual=true and model\.output_projection=true$"
     with pytest.raises(ValueError, match=message):
         TransformerConfig(zero_init=True, **options)
     TransformerConfig(zero_init=False, **options)
 
 
 def test_a_linear_feed_forward_layer_cannot_start_from_nothing() -> None:
-    message = r"^model\.zero_init=true would keep model\.feed_forward=linear at zero for good; use mlp$"
+    message = r"^model\.zero_init=true would keep model\.feed_forward=linear at zero forever; use mlp$"
     with pytest.raises(ValueError, match=message):
         TransformerConfig(zero_init=True, feed_forward=FeedForwardKind.linear)
     for kind in (FeedForwardKind.mlp, FeedForwardKind.none):
@@ -221,7 +222,8 @@ def test_a_gate_needs_two_layers() -> None:
 
 
 def test_a_convolution_that_shows_the_next_token_is_refused_where_it_may_not_be_seen() -> None:
-    with pytest.raises(ValueError, match=r"^model\.convolution=3 shows a token the next one, which model\.causal=true"):
+    message = r"^model\.convolution=3 lets a token see the next one, which model\.causal=true"
+    with pytest.raises(ValueError, match=message):
         ClassifierConfig(causal=True, convolution=3)
     for allowed in (None, 1):
         ClassifierConfig(causal=True, convolution=allowed)

@@ -35,13 +35,15 @@ def make_network(
 
 
 def make_random(**options: object) -> EncoderDecoder:
-    """Biases and norms are random too, so that one left out shows; nothing is dropped."""
+    """Return a network without dropout. Biases and norms are random too, so that a missing one has an effect."""
     network = make_network(**options).eval()
     for parameter in network.parameters():
         nn.init.normal_(parameter, std=0.5)
     for module in network.modules():
         if isinstance(module, nn.LayerNorm | nn.RMSNorm):
-            nn.init.normal_(module.weight, mean=1.0, std=0.5)  # about 0, a few norms would leave next to nothing
+            nn.init.normal_(
+                module.weight, mean=1.0, std=0.5
+            )  # with a mean of 0, a few norms would make the values tiny
     return network
 
 
@@ -54,7 +56,7 @@ def random_sources(*shape: int, seed: int = 2) -> Tensor:
 
 
 def real(lengths: list[int], width: int) -> Tensor:
-    """The mask of texts of these lengths, padded at the end."""
+    """Return the mask of texts of these lengths, padded at the end."""
     return torch.arange(width) < torch.tensor(lengths)[:, None]
 
 
@@ -65,7 +67,7 @@ def changed(token_ids: Tensor, places: object, vocab_size: int = VOCABULARY) -> 
 
 
 def differs_everywhere(one: Tensor, other: Tensor) -> bool:
-    """Whether no two vectors are the same."""
+    """Return whether no vector of one equals that of the other."""
     return not torch.isclose(one, other).all(dim=-1).any()
 
 
@@ -78,16 +80,16 @@ def count(module: nn.Module) -> int:
 
 
 def parameters_of(config: EncoderDecoderConfig, source_vocab_size: int, vocab_size: int) -> int:
-    """By formula, of layer norms, and of a feed-forward layer of two matrices."""
+    """Return the number of parameters by formula, for layer norms and feed-forward layers of two matrices."""
     dim, inner = config.dim, config.num_heads * config.resolved_head_dim
     attention = 4 * dim * inner + dim + (3 * inner if config.attention_bias else 0)
     hidden = config.resolved_feed_forward_dim
     feed_forward = 2 * dim * hidden + hidden + dim
     norm = 0 if config.norm is Norm.none else 2 * dim
     distances = 0 if config.positions is not Positions.relative else (2 * config.context_length - 1) * inner
-    distances //= config.num_heads  # which share them
+    distances //= config.num_heads  # the heads share them
     encoder_block = attention + distances + feed_forward + 2 * norm
-    decoder_block = encoder_block + attention + norm  # where the source stands has no distance to the target
+    decoder_block = encoder_block + attention + norm  # cross-attention has no relative positions
     places = 2 * config.context_length * dim if config.positions is Positions.learned else 0
     embeddings = dim * vocab_size if config.share_embeddings else dim * (source_vocab_size + vocab_size)
     head = (0 if config.tie_embeddings else dim * vocab_size) + (vocab_size if config.head_bias else 0)
@@ -201,7 +203,7 @@ def test_the_past_does_change_the_future(positions: Positions) -> None:
 
 @every_position
 def test_the_source_is_read_both_ways(positions: Positions) -> None:
-    """Even by a single block: each token of the source changes what is made of every other."""
+    """Even with a single block, each source token changes the vectors of all others."""
     network, sources = make_random(positions=positions, num_layers=1), random_sources(2, 11)
     for place in (0, 5, 10):
         other = changed(sources, place, SOURCE_VOCABULARY)
@@ -258,7 +260,7 @@ def test_what_stands_in_the_padding_changes_nothing(positions: Positions) -> Non
 
 
 def test_without_its_mask_padding_does_change_the_logits() -> None:
-    """What the tests above compare is not the same by chance."""
+    """This shows that the tests above do not pass by chance."""
     network = make_random()
     sources, token_ids = random_sources(3, 11), random_texts(3, 7)
     memory = network.encode(sources, real([7] * 3, 11))
@@ -301,7 +303,7 @@ def read_in_chunks(
     cache: KeyValueCache,
     source_mask: Tensor | None = None,
 ) -> Tensor:
-    """The logits of all target tokens, read a chunk at a time; the memory only the first time."""
+    """Return the logits of all target tokens, read in chunks. The memory is read only with the first chunk."""
     ends = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
     assert ends[-1] == token_ids.shape[1]
     logits = []
@@ -427,7 +429,7 @@ def test_a_cache_may_be_selected_from_again_and_again() -> None:
 
 
 def test_a_selection_among_copies_of_a_source_leaves_its_keys_and_values_where_they_are() -> None:
-    """Two sentences with three beginnings each, which change places."""
+    """Two sentences with three hypotheses each, which change places."""
     network, beam = make_random(), 3
     sources = random_sources(2, 7).repeat_interleave(beam, dim=0)
     begun, rows = random_texts(6, 4), [1, 1, 0, 5, 3, 3]
@@ -487,7 +489,7 @@ def test_a_cache_may_be_filled_to_its_last_token_and_one_more_is_an_error(positi
 def test_a_cache_and_padding_of_the_target_do_not_go_together() -> None:
     network = make_network()
     memory, mask = network.encode(random_sources(2, 5)), real([3, 2], 3)
-    with pytest.raises(AssertionError, match="padding stands at the end"):
+    with pytest.raises(AssertionError, match="a target with a cache must have no padding"):
         network.decode(random_texts(2, 3), memory, target_mask=mask, cache=network.new_cache())
 
 
@@ -586,7 +588,7 @@ def test_weights_saved_and_loaded_give_the_same_logits(positions: Positions) -> 
 
 def test_one_embedding_for_two_vocabularies_is_an_error_that_says_what_to_do() -> None:
     message = (
-        "model.share_embeddings=true needs one vocabulary, and these have 23 and 29 entries; "
+        "model.share_embeddings=true requires one vocabulary, but the two have 23 and 29 entries; "
         "set data.shared_vocabulary=true"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
@@ -608,14 +610,17 @@ def test_the_first_position_and_the_scale_reach_the_sinusoids_of_both_texts() ->
 
 
 def test_reading_both_texts_backwards_and_forwards_at_once_is_refused() -> None:
-    message = "model.causal=true is not for translation: the encoder reads both ways, the decoder back"
+    message = (
+        "model.causal=true does not apply to translation: the encoder is never causal, the decoder always; "
+        "set it to false"
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EncoderDecoderConfig(causal=True)
 
 
 def test_a_translation_needs_room_for_a_word_and_the_end() -> None:
     EncoderDecoderConfig(context_length=2)
-    with pytest.raises(ValueError, match=r"^context_length=1 must be at least 2: a word and the end$"):
+    with pytest.raises(ValueError, match=r"^context_length=1 must be at least 2, for one word and the end$"):
         EncoderDecoderConfig(context_length=1)
 
 
@@ -643,7 +648,7 @@ def test_blocks_that_start_from_nothing_leave_both_embeddings_as_they_are(positi
 
 
 def first_inputs(network: EncoderDecoder) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What the first blocks of both stacks are given, and the sums of embedding and positions."""
+    """Return the inputs of the first encoder block and decoder block, and the sums of embedding and positions."""
     sources, token_ids = random_sources(97, 11), random_texts(97, CONTEXT)
     seen: list[Tensor] = []
     for blocks in (network.encoder, network.decoder):
@@ -658,7 +663,7 @@ def test_dropout_falls_on_the_sum_of_embedding_and_positions_of_both_texts() -> 
     for given, expected in ((source, source_sum), (target, target_sum)):
         kept = given != 0
         assert kept.double().mean().item() == pytest.approx(0.3, abs=0.02)
-        assert_close(given[kept], expected[kept] / 0.3)  # what is kept is scaled up
+        assert_close(given[kept], expected[kept] / 0.3)  # the kept values are scaled up
 
 
 SUBLAYERS = [f"encoder.1.{name}" for name in ("self_attention", "feed_forward")] + [
@@ -721,7 +726,7 @@ def test_in_every_combination_gradients_reach_every_parameter(norm: Norm, positi
 
 
 def test_it_learns_to_write_the_source_backwards() -> None:
-    """Which needs the source, and its order: each target begins alike."""
+    """This requires the source and its order, because each target begins with the same token."""
     torch.manual_seed(0)
     config = EncoderDecoderConfig(
         dim=32, num_heads=4, num_layers=1, context_length=7, dropout=0.0, norm=Norm.pre, positions=Positions.learned

@@ -28,7 +28,7 @@ def classifier(num_features: int = 0, **options: object) -> Classifier:
 
 
 def batch() -> tuple[Tensor, Tensor, Tensor]:
-    """Token ids, mask and features of two texts, of 3 and of 5 tokens."""
+    """Return token ids, mask and features of two texts of 3 and 5 tokens."""
     generator = torch.Generator().manual_seed(1)
     mask = torch.arange(5) < torch.tensor([[3], [5]])
     token_ids = torch.randint(2, VOCABULARY, (2, 5), generator=generator).masked_fill(~mask, 0)
@@ -64,7 +64,8 @@ def test_features_have_weights_of_their_own() -> None:
 def test_other_features_than_the_network_reads_are_refused(expected: int, given: int | None) -> None:
     token_ids, mask, _ = batch()
     features = None if given is None else torch.zeros(2, 5, given)
-    with pytest.raises(ValueError, match=f"reads {expected} features of each token, and was given {given or 0}; pass"):
+    message = f"requires {expected} features of each token, but received {given or 0}; pass"
+    with pytest.raises(ValueError, match=message):
         classifier(num_features=expected)(token_ids, mask, features)
 
 
@@ -81,7 +82,10 @@ def test_narrow_vectors_of_few_words_save_weights_and_rare_words_are_one() -> No
     [
         ({"embedding_dim": 0}, "model.embedding_dim=0 must be at least 1"),
         ({"embedded_words": 2}, "model.embedded_words=2 must be at least 3"),
-        ({"embedding_dim": 3, "architecture": Architecture.bag_of_words}, "model.embedding_dim=3 is not of model.arch"),
+        (
+            {"embedding_dim": 3, "architecture": Architecture.bag_of_words},
+            "model.embedding_dim=3 does not apply to model.arch",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> None:
@@ -90,5 +94,6 @@ def test_what_cannot_be_is_refused(options: dict[str, object], message: str) -> 
 
 
 def test_a_baseline_reads_no_evidence() -> None:
-    with pytest.raises(ValueError, match=r"data.evidence=true is not of model.architecture=logistic; set data.evid"):
+    message = r"data.evidence=true does not apply to model.architecture=logistic; set data.evid"
+    with pytest.raises(ValueError, match=message):
         ClassifierConfig(architecture=Architecture.logistic).check_evidence()

@@ -185,7 +185,7 @@ def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() ->
 
 @every_position
 def test_the_order_of_the_past_matters_unless_there_are_no_positions(positions: Positions) -> None:
-    """To a single block: in two, the first already tells a token what stands before it."""
+    """This holds for a single block. With two blocks, the first already gives a token information about its past."""
     generator = make_generator(positions=positions, num_layers=1).eval()
     token_ids = random_texts(2, 11)
     order = [*reversed(range(10)), 10]
@@ -220,7 +220,7 @@ def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
     expected = generator.embedding(token_ids) + generator.positions.table.weight
     kept = seen[0] != 0
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
-    assert_close(seen[0][kept], 2 * expected[kept])  # what is kept is scaled up
+    assert_close(seen[0][kept], 2 * expected[kept])  # the kept values are scaled up
 
 
 def test_evaluation_is_deterministic_and_training_is_not() -> None:
@@ -295,7 +295,7 @@ def test_weights_saved_and_loaded_give_the_same_logits(positions: Positions, cau
 @pytest.mark.parametrize(
     ("options", "tolerance"),
     [
-        ({}, 0.3),  # the head's own start: logits with a variance of 1 / 3
+        ({}, 0.3),  # the head's default initialization: logits with a variance of 1 / 3
         ({"tie_embeddings": True}, 0.1),
         ({"norm": Norm.pre, "final_norm": True}, 0.3),
         ({"norm": Norm.pre, "final_norm": True, "tie_embeddings": True}, 0.1),
@@ -324,7 +324,7 @@ def test_blocks_that_start_from_nothing_leave_the_embedding_as_it_is(causal: boo
 @pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("norm", Norm)
 def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions: Positions) -> None:
-    """Each parameter gets a finite gradient and moves, tied embeddings and gates or not."""
+    """Each parameter gets a finite gradient and changes, with and without tied embeddings and gates."""
     token_ids = random_texts(3, 7)
     kinds = itertools.product(
         (True, False), ((FeedForwardKind.mlp, Activation.swiglu), (FeedForwardKind.linear, Activation.silu))
@@ -350,7 +350,7 @@ def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions
 
 
 def writes_by_heart(text: list[int], **options: object) -> bool:
-    """Train on one text, give the first 13 tokens, and let it write on, a token at a time."""
+    """Train on one text. Return whether the network continues its first 13 tokens correctly, token by token."""
     torch.manual_seed(0)
     sizes = {"dim": 32, "num_heads": 4, "num_layers": 2, "context_length": len(text), "dropout": 0.0}
     generator, token_ids = Generator(GeneratorConfig(**sizes | options), 11), torch.tensor([text])
@@ -371,7 +371,7 @@ def writes_by_heart(text: list[int], **options: object) -> bool:
 modern_or_not = pytest.mark.parametrize(
     "options",
     [
-        pytest.param({}, marks=pytest.mark.slow),  # either learns by any positions
+        pytest.param({}, marks=pytest.mark.slow),  # both networks learn with every kind of positions
         {"norm": Norm.pre, "tie_embeddings": True, "embedding_std": 0.1},
     ],
 )
@@ -380,7 +380,7 @@ modern_or_not = pytest.mark.parametrize(
 @modern_or_not
 @pytest.mark.parametrize("positions", [Positions.learned, Positions.sinusoidal, Positions.rotary, Positions.relative])
 def test_a_generator_learns_a_text_by_heart_and_writes_it_on(options: dict[str, object], positions: Positions) -> None:
-    """Every other token is the same, so that what follows it depends on what stood before."""
+    """Every second token is the same, so that the token after it depends on earlier tokens."""
     assert writes_by_heart([0, 1, 0, 2, 0, 3, 0, 4, 0, 5] * 3, positions=positions, **options)
 
 
@@ -394,7 +394,7 @@ CONVOLVED = {"causal_convolution": 5, "norm": Norm.pre}
 
 
 def make_restless(**options: object) -> Generator:
-    """One whose every parameter is random, so that a convolution is no identity."""
+    """Return a generator whose parameters are all random, so that a convolution is not the identity."""
     generator = make_generator(**options).eval()
     for parameter in generator.parameters():
         torch.nn.init.normal_(parameter, std=0.5)

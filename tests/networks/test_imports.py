@@ -1,4 +1,4 @@
-"""What the networks and the decoding need: torch, the standard library, and the names of choices."""
+"""The imports of networks/ and decoding/: torch, the standard library, and the package's module of choices."""
 
 import ast
 import sys
@@ -13,7 +13,7 @@ FILES = [path for folder in FOLDERS for path in sorted((ROOT / "src" / "firstlig
 
 
 def imported(source: str) -> set[str]:
-    """The modules that a file imports: of firstlight with the name of the package, of others the first part."""
+    """Return the modules that a file imports. Modules outside firstlight are shortened to their top-level package."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

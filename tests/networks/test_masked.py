@@ -20,7 +20,7 @@ def make_network(seed: int = 0, **options: object) -> MaskedLanguageModel:
 
 
 def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
-    """Token ids (texts, width), some of them masked, padded with 0, and the padding mask of texts of these lengths."""
+    """Return token ids (texts, width), some masked, padded with 0, and the padding mask of texts of these lengths."""
     generator = torch.Generator().manual_seed(seed)
     padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
     token_ids = torch.randint(2, VOCABULARY + 1, padding_mask.shape, generator=generator)
@@ -71,7 +71,7 @@ def test_changing_padding_leaves_the_logits_of_real_tokens_unchanged(norm: Norm,
 
 @pytest.mark.parametrize("place", [0, 6])
 def test_a_mask_is_filled_in_from_both_sides(place: int) -> None:
-    """The first word and the last change what is proposed for the mask between them."""
+    """The first and the last word change the logits of the masked word between them."""
     network = make_network()
     token_ids = torch.tensor([[4, 7, 3, VOCABULARY, 9, 3, 5]])
     other = token_ids.clone()
@@ -80,7 +80,7 @@ def test_a_mask_is_filled_in_from_both_sides(place: int) -> None:
 
 
 def test_a_masked_word_is_not_seen() -> None:
-    """The vector of [MASK] is its own: no word's vector changes what is read there."""
+    """The vector of [MASK] is a separate parameter, so no word's vector changes the embedding of a masked word."""
     network = make_network(tie_embeddings=False)
     token_ids = torch.tensor([[4, VOCABULARY, 3]])
     logits = network(token_ids)

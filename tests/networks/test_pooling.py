@@ -31,7 +31,7 @@ def pool(kind: PoolingKind, padding_mask: Tensor) -> Tensor:
 
 
 def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
-    """Hidden vectors (texts, width, dim) and the padding mask of texts of these lengths."""
+    """Return hidden vectors (texts, width, dim) and the padding mask of texts of these lengths."""
     generator = torch.Generator().manual_seed(seed)
     hidden = torch.randn(len(lengths), width, DIM, generator=generator, dtype=torch.float64)
     return hidden, torch.arange(width) < torch.tensor(lengths)[:, None]
@@ -145,7 +145,7 @@ def test_an_empty_text_is_scored_by_the_bias_alone_with_finite_gradients(kind: P
     head = make_head(kind)
     hidden, padding_mask = random_texts([7, 0], width=7)
     hidden.requires_grad_()
-    with torch.autograd.detect_anomaly():  # not even a NaN that is thrown away later
+    with torch.autograd.detect_anomaly():  # also finds a NaN that is discarded later
         logits = head(hidden, padding_mask)
         logits.square().sum().backward()
     assert_close(logits[1], head.outputs.bias.detach())

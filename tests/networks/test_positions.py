@@ -21,7 +21,7 @@ rotary_and_relative = pytest.mark.parametrize("positions", [Positions.rotary, Po
 
 
 def turned(rotary: RotaryPositions, heads: torch.Tensor, start: int = 0) -> torch.Tensor:
-    """What becomes of heads (batch, heads, length, head_dim), which lie side by side where they are turned."""
+    """Return rotated heads, (batch, heads, length, head_dim). The module receives them concatenated."""
     side_by_side = heads.transpose(1, 2).flatten(2)
     return rotary(side_by_side, start).unflatten(2, (heads.shape[1], -1)).transpose(1, 2)
 
@@ -61,7 +61,7 @@ def test_a_wave_repeats_after_two_pi_times_10000_to_the_2i_over_dim(column: int)
     assert_close(sinusoid(positions + wave_length, 7)[:, column], waves, atol=1e-4, rtol=0)
     assert (
         sinusoid(positions + wave_length / 2, 7)[:, column] + waves
-    ).abs().max() < 1e-4  # half a wave turns the sign
+    ).abs().max() < 1e-4  # half a wave changes the sign
 
 
 def test_the_product_of_two_encodings_depends_only_on_their_distance() -> None:
@@ -138,7 +138,7 @@ def test_a_rotation_leaves_position_zero_unchanged() -> None:
 
 def test_a_rotation_turns_each_pair_by_position_over_its_wave() -> None:
     heads = torch.zeros(1, 1, 5, 6)
-    heads[..., 1] = 1.0  # the first half of pair 1; its other half is coordinate 1 + 6 / 2
+    heads[..., 1] = 1.0  # the first coordinate of pair 1; the second is coordinate 1 + 6 / 2
     rotated = turned(RotaryPositions(5, 1, 6), heads)[0, 0]
     for position in range(5):
         angle = position / 10_000 ** (2 / 6)
@@ -206,7 +206,7 @@ def test_a_scale_of_a_half_puts_two_positions_in_the_place_of_one(first_position
     plain = SinusoidalPositions(11, 7, first_position).table
     squeezed = SinusoidalPositions(21, 7, 2 * first_position, scale=0.5).table
     assert torch.equal(squeezed[::2], plain)
-    assert not (squeezed[1::2, :, None] == plain.T).any(dim=2).all(dim=1).any()  # and the others stand between
+    assert not (squeezed[1::2, :, None] == plain.T).any(dim=2).all(dim=1).any()  # the other positions are in between
     heads = torch.randn(2, 3, 1, 10).expand(2, 3, 21, 10)
     squeezed_heads = turned(RotaryPositions(21, 3, 10, scale=0.5), heads)
     assert torch.equal(squeezed_heads[:, :, ::2], turned(RotaryPositions(11, 3, 10), heads[:, :, :11]))
@@ -271,7 +271,7 @@ def test_a_relative_score_is_the_query_times_the_vector_of_the_distance(
     for row in range(num_queries):
         for key in range(num_keys):
             distance = key - (start + row)
-            vector = relative.table.weight[distance + 10]  # the first is of the distance -10
+            vector = relative.table.weight[distance + 10]  # the first row belongs to the distance -10
             assert_close(scores[:, :, row, key], query[:, :, row] @ vector)
 
 
@@ -336,7 +336,7 @@ def test_a_table_stretched_to_its_own_length_is_itself() -> None:
 def test_a_stretched_table_is_linear_in_between() -> None:
     torch.manual_seed(0)
     table = torch.randn(11, 7)
-    doubled = stretch(table, 21)  # 20 steps where there were 10
+    doubled = stretch(table, 21)  # 20 steps instead of 10
     assert_close(doubled[::2], table)
     assert_close(doubled[1::2], (table[:-1] + table[1:]) / 2)
     assert_close(stretch(doubled, 11), table)

@@ -1,4 +1,4 @@
-"""Attention weights collected on the way: what is seen is what was computed, and looking changes nothing."""
+"""The attention weights that are collected are those that were used, and collecting them has no side effect."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def random_texts(*shape: int) -> Tensor:
 
 SOURCE_MASK = torch.arange(SOURCES) < torch.tensor([[SOURCES], [5]])
 TARGET_MASK = torch.arange(TARGETS) < torch.tensor([[3], [TARGETS]])
-PADDING = SOURCE_MASK[:, None, None, :]  # what the mask of a text allows: (batch, heads, queries, keys)
+PADDING = SOURCE_MASK[:, None, None, :]  # the mask of a text: (batch, heads, queries, keys)
 TARGET_PADDING = TARGET_MASK[:, None, None, :]
 BACK = torch.ones(TARGETS, TARGETS, dtype=torch.bool).tril()
 EVERYTHING = torch.ones(1, dtype=torch.bool)
@@ -70,7 +70,7 @@ def names(part: str, layers: int, kind: str = "self_attention") -> list[str]:
     return [f"{part}.{layer}.{kind}.transformation" for layer in range(layers)]
 
 
-# what each attention is called, and what it may attend to
+# the name of each attention, and its mask
 CLASSIFIER = dict.fromkeys(names("blocks", 2), (SOURCES, SOURCES, PADDING))
 GENERATOR = dict.fromkeys(names("blocks", 2), (TARGETS, TARGETS, BACK))
 READING = dict.fromkeys(names("encoder", 2), (SOURCES, SOURCES, PADDING))
@@ -131,7 +131,7 @@ def test_looking_changes_neither_the_output_nor_the_gradients(
 
 @pytest.mark.parametrize("norm", Norm)
 def test_they_are_the_weights_that_the_outputs_were_made_with(norm: Norm) -> None:
-    """Applied to the values of what was looked at, they give what the attention gave."""
+    """The weights times the values give the output of the attention."""
     network, call = translator(norm=norm)
     seen = {}
 
@@ -214,7 +214,7 @@ def test_it_works_where_no_gradients_are_kept() -> None:
 
 
 def test_a_cache_is_refused() -> None:
-    message = "with a cache, the weights of one token are all there is"
+    message = "with a cache, only the weights of the new tokens are available"
     network, _ = generator()
     with torch.no_grad(), pytest.raises(AssertionError, match=message), attention_weights(network):
         network(random_texts(BATCH, TARGETS), network.new_cache())

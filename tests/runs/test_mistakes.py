@@ -43,7 +43,7 @@ MISTAKES = {
     "task=names context_length=1": "context_length=1 must be at least 2 for a generator",
     "task=names tokenizer.unknown_symbol=xy": "tokenizer.unknown_symbol=xy must be one character, or null",
     "task=translation tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word",
-    "task=translation context_length=1": "context_length=1 must be at least 2: a word and the end",
+    "task=translation context_length=1": "context_length=1 must be at least 2, for one word and the end",
     "init_from=nowhere": "nowhere: there is no such run folder",
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "missing EQUAL",
@@ -51,7 +51,7 @@ MISTAKES = {
     "+model.evidence_pairs=3": "error: model.evidence_pairs is data.evidence_pairs now; write that instead",
     "data.evidence_pairs=0": "data.evidence_pairs=0 must be at least 1",
     "data.evidence_shrinkage=inf": "data.evidence_shrinkage=inf must be a finite number above 0",
-    "model=logistic data.evidence=true": "data.evidence=true is not of model.architecture=logistic; set data.",
+    "model=logistic data.evidence=true": "data.evidence=true does not apply to model.architecture=logistic; set data.",
     "task=review_text data.evidence=true": "data.evidence is not a key of the configuration",
 }
 

@@ -694,12 +694,12 @@ def test_columns_that_are_not_there_are_named(
 MISTAKES = {
     "tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word for translation",
     "tokenizer.max_size=259": "tokenizer.max_size=259 is too small for 256 bytes and 4 marks; set it to 260 or more",
-    "model.causal=true": "model.causal=true is not for translation",
+    "model.causal=true": "model.causal=true does not apply to translation",
     "model.share_embeddings=true data.shared_vocabulary=false": "model.share_embeddings=true needs "
     "data.shared_vocabulary=true",
     "data.batch_tokens=0": "data.batch_tokens=0 must be at least 1",
     "data.batch_size=8": "data.batch_size is not a key of the configuration; did you mean data.",
-    "context_length=1": "context_length=1 must be at least 2: a word and the end",
+    "context_length=1": "context_length=1 must be at least 2, for one word and the end",
     "data.path=no/where/at_all": "data.path=no/where/at_all: there is no such file or folder, and no "
     "no/where/at_all.en and no/where/at_all.de",
     "data.source_column=de": "data.source_column and data.target_column are both de",

@@ -78,17 +78,17 @@ class MultiHeadAttention(nn.Module):
         is_causal: bool = False,
         cache: LayerCache | MemoryCache | None = None,
     ) -> Tensor:
-        """Attend from every position of `hidden` to `memory`, or to `hidden` itself if there is no memory.
+        """Attend from every position of `hidden` to `memory`, or to `hidden` itself if `memory` is None.
 
-        A query that may attend to no key gives zeros before the output projection.
+        If the mask allows a query no key, the concatenated heads of this query are zero.
 
         Args:
             hidden: (batch, queries, dim) float.
             memory: (batch, keys, dim) float; None: self-attention.
             mask: bool, broadcastable to (batch, heads, queries, keys), True where a query may attend to a key.
             is_causal: whether a query may attend only to itself and earlier positions; not together with `mask`.
-            cache: keys and values of earlier tokens, to which those of `hidden` are appended; or the keys and values of
-                `memory`, which are computed at the first call only.
+            cache: a `LayerCache` of earlier tokens, to which the keys and values of `hidden` are appended; or a
+                `MemoryCache` of `memory`, whose keys and values are computed only at the first call.
 
         Returns:
             (batch, queries, dim) float.
@@ -98,7 +98,7 @@ class MultiHeadAttention(nn.Module):
             query, key, value = self.project_qkv(hidden, hidden if memory is None else memory)
         else:
             query, key, value = self._project_cached(hidden, memory, cache)
-        if self.relative is not None:  # a boolean mask allows or forbids; these scores are added
+        if self.relative is not None:  # the scores are added, so the boolean mask becomes -inf
             scores = self._relative_scores(query, key)  # (batch, heads, queries, keys)
             mask, is_causal = masks.added_to(scores, _explicit(mask, is_causal, query, key)), False
         attended = F.scaled_dot_product_attention(
@@ -111,7 +111,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the output of `forward` and the attention weights, (batch, heads, queries, keys).
 
-        Each row of the weights sums to 1, or to 0 where the mask allows no key. The arguments are those of `forward`.
+        Each row of the weights sums to 1, or to 0 if the mask allows no key. The arguments are those of `forward`.
         """
         query, key, value = self.project_qkv(hidden, hidden if memory is None else memory)
         scores = query @ key.transpose(-2, -1) * self.scale  # (batch, heads, queries, keys)
@@ -126,7 +126,7 @@ class MultiHeadAttention(nn.Module):
         return query, *self._project_memory(memory)
 
     def apply_rotary(self, projected: Tensor, start: int = 0) -> Tensor:
-        """Return queries or keys, (…, length, heads * head_dim), rotated by their positions, the first at `start`."""
+        """Return queries or keys, (…, length, heads * head_dim), rotated by the positions start, start + 1, …."""
         return projected if self.rotary is None else self.rotary(projected, start)
 
     def _project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -137,7 +137,7 @@ class MultiHeadAttention(nn.Module):
     def _project_cached(
         self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what `project_qkv` returns; the keys and values of earlier tokens, or of the memory, are cached."""
+        """Return the result of `project_qkv`; the keys and values of earlier tokens or of the memory are cached."""
         if isinstance(cache, MemoryCache):
             query = split_heads(self.apply_rotary(self.query(hidden)), self.num_heads)
             return query, *cache.get(lambda: self._project_memory(hidden if memory is None else memory))
@@ -148,24 +148,24 @@ class MultiHeadAttention(nn.Module):
         return query, *cache.append(key, split_heads(parts[:, 2], self.num_heads))
 
     def _relative_scores(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return what relative positions add to the scores; the last query has the position of the last key."""
+        """Return the scores that relative positions add. The last query has the position of the last key."""
         assert self.relative is not None
         num_keys = key.shape[2]
         return self.relative(query, num_keys, start=num_keys - query.shape[2]) * self.scale
 
 
 def split_heads(projected: Tensor, num_heads: int) -> Tensor:
-    """(…, length, heads * head_dim) -> (…, heads, length, head_dim)."""
+    """Return vectors of shape (…, length, heads * head_dim) as (…, heads, length, head_dim)."""
     return projected.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
 
 def merge_heads(heads: Tensor) -> Tensor:
-    """(batch, heads, length, head_dim) -> (batch, length, heads * head_dim)."""
+    """Return vectors of shape (batch, heads, length, head_dim) as (batch, length, heads * head_dim)."""
     return heads.transpose(1, 2).flatten(2)
 
 
 def _explicit(mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
-    """Return the mask that `mask` and `is_causal` stand for: the lower triangle for the latter."""
+    """Return `mask`, or the lower triangle if `is_causal` is True."""
     if not is_causal:
         return mask
     queries, keys = (torch.arange(each.shape[2], device=each.device) for each in (query, key))
@@ -173,7 +173,7 @@ def _explicit(mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor) 
 
 
 def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiHeadAttention:
-    """Return the attention that the config describes; cross-attention has no positions."""
+    """Return the attention module that the config describes. Cross-attention has no positions."""
     rotary, relative = None, None
     if config.positions is Positions.rotary and not cross:
         rotary = RotaryPositions(

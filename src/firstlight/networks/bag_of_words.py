@@ -10,13 +10,13 @@ from firstlight.networks.token_dropout import TokenDropout
 class BagOfWords(nn.Module):
     """A classifier that averages the vectors of the words and applies a linear layer.
 
-    It is a baseline: the order of the words does not matter.
+    It is a baseline that ignores the order of the words.
 
     Args:
-        config: of its fields, `dim`, `context_length`, `dropout`, `token_dropout` and `embedding_std` are used.
+        config: options; only `dim`, `context_length`, `dropout`, `token_dropout` and `embedding_std` are used.
         vocab_size: number of token ids.
         num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
-        unknown_id: the token id that `config.token_dropout` writes in place of others.
+        unknown_id: the token id that replaces the tokens that `config.token_dropout` drops.
 
     Shape:
         - token_ids: (batch, length) int
@@ -46,7 +46,7 @@ class BagOfWords(nn.Module):
 
         Args:
             token_ids: (batch, length) int.
-            padding_mask: (batch, length) bool, True where a token is real; None: all are.
+            padding_mask: (batch, length) bool, True where a token is real; None: all tokens are real.
 
         Returns:
             (batch, num_outputs) float.
@@ -60,14 +60,13 @@ class BagOfWords(nn.Module):
 class LogisticRegression(nn.Module):
     """Multinomial logistic regression on word counts: one weight for each word and class (post 5, 2022).
 
-    All weights start at zero. The arguments and the shapes are those of `BagOfWords`; of the config, only
-    `context_length` and `token_dropout` are used.
+    All weights are zero at first. The shapes are those of `BagOfWords`.
 
     Args:
-        config: options; see above.
+        config: options; only `context_length` and `token_dropout` are used.
         vocab_size: number of token ids.
         num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
-        unknown_id: the token id that `config.token_dropout` writes in place of others.
+        unknown_id: the token id that replaces the tokens that `config.token_dropout` drops.
 
     Example:
         >>> import torch
@@ -88,12 +87,15 @@ class LogisticRegression(nn.Module):
         self.bias = nn.Parameter(torch.zeros(num_outputs))
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Return the logits of each text: the sum of the weights of its words, and a bias. As `BagOfWords.forward`."""
+        """Return the logits of each text: the sum of the weights of its words plus a bias.
+
+        The arguments and the shape are those of `BagOfWords.forward`.
+        """
         mask = _real(token_ids, padding_mask)[:, :, None]
         weights = self.weights(self.token_dropout(token_ids)) * mask  # (batch, length, outputs)
         return weights.sum(dim=1) + self.bias
 
 
 def _real(token_ids: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """Return which tokens count: all, if no mask is given."""
+    """Return the padding mask, or a mask that is True everywhere if it is None."""
     return torch.ones_like(token_ids, dtype=torch.bool) if padding_mask is None else padding_mask

@@ -54,7 +54,7 @@ class FeedForward(nn.Module):
         self.contract = nn.Linear(hidden_dim, dim)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Return (batch, length, dim) for `hidden` of the same shape."""
+        """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
         return self.contract(self.activation(self.expand(hidden)))
 
 
@@ -82,7 +82,7 @@ class GatedFeedForward(nn.Module):
         self.contract = nn.Linear(hidden_dim, dim, bias=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Return (batch, length, dim) for `hidden` of the same shape."""
+        """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
         return self.contract(F.silu(self.gate(hidden)) * self.expand(hidden))
 
 
@@ -95,15 +95,15 @@ class LinearFeedForward(nn.Module):
         self.linear = nn.Linear(dim, dim)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Return (batch, length, dim) for `hidden` of the same shape."""
+        """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
         return self.activation(self.linear(hidden))
 
 
 class Sublayer(nn.Module):
-    """A transformation with dropout on its output, a residual connection, and a norm before or after it or none."""
+    """A transformation with dropout on its output, and optionally a residual connection and a norm."""
 
     def __init__(self, transformation: nn.Module, config: TransformerConfig, *, convolution: int | None = None) -> None:
-        """convolution: the width of a causal convolution between the norm and the transformation, or None."""
+        """Wrap a transformation. convolution: width of a causal convolution before the transformation; None: none."""
         super().__init__()
         self.transformation = transformation
         self.dropout = nn.Dropout(config.dropout)
@@ -113,10 +113,10 @@ class Sublayer(nn.Module):
         self.convolution = None if convolution is None else CausalConvolution(config.dim, convolution)
 
     def forward(self, hidden: Tensor, recent: RecentCache | None = None, **arguments: Any) -> Tensor:
-        """Return (batch, length, dim) for `hidden` of the same shape.
+        """Return the sublayer's output for `hidden`. Both have the shape (batch, length, dim).
 
-        recent: what the convolution has seen, if the tokens before `hidden` were read already; arguments: passed to the
-        transformation.
+        recent: the convolution's inputs for the tokens before `hidden`, if these were read already; arguments: passed
+        to the transformation.
         """
         normalised = self.norm_before(hidden)
         if self.convolution is not None:
@@ -126,9 +126,9 @@ class Sublayer(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer block: self-attention, cross-attention if asked for, and a feed-forward layer.
+    """A transformer block: self-attention, optional cross-attention, and a feed-forward layer.
 
-    Each of them has dropout, a residual connection and a norm, as the config says.
+    Each of these layers has dropout, a residual connection and a norm, according to the config.
 
     Args:
         config: options of the network.
@@ -182,7 +182,7 @@ class Block(nn.Module):
         memory_mask: Tensor | None = None,
         memory_cache: MemoryCache | None = None,
     ) -> Tensor:
-        """Apply the block.
+        """Return the output of the block.
 
         Args:
             hidden: (batch, length, dim) float.
@@ -190,7 +190,7 @@ class Block(nn.Module):
                 attend to a key.
             is_causal: whether self-attention is causal; not together with `mask`.
             cache: keys and values of the tokens before `hidden`.
-            memory: (batch, keys, dim) float, what cross-attention attends to.
+            memory: (batch, keys, dim) float, the vectors that cross-attention attends to.
             memory_mask: mask of cross-attention, broadcastable to (batch, heads, length, keys).
             memory_cache: keys and values of `memory`.
 

@@ -1,4 +1,4 @@
-"""Caches of the keys and values of earlier tokens, so that a decoder does not compute them again for each new token."""
+"""Caches of keys and values, with which a decoder does not recompute those of earlier tokens for each new token."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,13 +7,13 @@ from torch import Tensor, nn
 
 
 class RecentCache:
-    """The last few inputs of a causal convolution; zeros before the first token."""
+    """The last few inputs of a causal convolution. Before the first token they are zero."""
 
     def __init__(self) -> None:
         self.vectors: Tensor | None = None  # (batch, count, dim)
 
     def extend(self, new: Tensor, count: int) -> Tensor:
-        """Return the last `count` vectors and the new ones, (batch, count + new, dim), and keep the last `count`."""
+        """Return the last `count` vectors and the new ones, (batch, count + new, dim), and store the last `count`."""
         if self.vectors is None:
             self.vectors = new.new_zeros(new.shape[0], count, new.shape[2])
         both = torch.cat((self.vectors, new), dim=1)  # (batch, count + new, dim)
@@ -21,19 +21,19 @@ class RecentCache:
         return both
 
     def clear(self) -> None:
-        """Forget the vectors."""
+        """Delete the vectors."""
         self.vectors = None
 
     def select(self, rows: Tensor) -> None:
-        """As LayerCache.select."""
+        """Keep some rows of the batch; see `LayerCache.select`."""
         if self.vectors is not None:
             self.vectors = self.vectors[rows]
 
 
 class LayerCache:
-    """The keys and values of one self-attention, and the last inputs of the causal convolutions, if there are any.
+    """The keys and values of one self-attention, and the last inputs of the block's causal convolutions.
 
-    It is written in place, so use it under `torch.no_grad()`.
+    It is changed in place. Use it under `torch.no_grad()`.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -43,9 +43,10 @@ class LayerCache:
         self.weights: tuple[Tensor, Tensor | None] | None = None
 
     def joined(self, projections: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-        """Return the weights of several projections as one matrix, and their biases; computed at the first call only.
+        """Return the weights of several projections as one matrix, and their biases as one vector or None.
 
-        For a single token, one large product takes half of the time of three small ones.
+        They are joined only at the first call. For a single token, one large product takes half of the time of three
+        small ones.
         """
         if self.weights is None:
             biases: list[Tensor] = [each.bias for each in projections if each.bias is not None]
@@ -54,7 +55,7 @@ class LayerCache:
         return self.weights
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of new tokens, each (batch, heads, new, head_dim); returns all so far."""
+        """Append the keys and values of new tokens, each (batch, heads, new, head_dim). Return those of all tokens."""
         end = self.length + key.shape[2]
         assert end <= self.capacity, f"{end} tokens in a cache for {self.capacity}"
         shape = (*key.shape[:2], self.capacity, key.shape[3])
@@ -67,39 +68,39 @@ class LayerCache:
         return self.keys.narrow(2, 0, end), self.values.narrow(2, 0, end)
 
     def select(self, rows: Tensor) -> None:
-        """Keep some rows of the batch, in another order or repeated. rows: (new batch,) int."""
+        """Keep only the given rows of the batch, in the given order. rows: (new batch,) int; a row may be repeated."""
         self.keys, self.values = self._chosen(self.keys, rows), self._chosen(self.values, rows)
         self.before_attention.select(rows)
         self.before_feed_forward.select(rows)
 
     def clear(self) -> None:
-        """Forget the tokens; the memory for them stays allocated."""
+        """Delete the tokens. Their memory stays allocated."""
         self.length = 0
         self.before_attention.clear()
         self.before_feed_forward.clear()
 
     def _chosen(self, old: Tensor, rows: Tensor) -> Tensor:
-        """Return some rows of a buffer; only the part in use is copied."""
+        """Return some rows of a buffer. Only the part in use is copied."""
         new = old.new_empty((len(rows), *old.shape[1:]))
         new[:, :, : self.length] = old[rows, :, : self.length]
         return new
 
 
 class MemoryCache:
-    """The keys and values of a text that does not grow, such as the source of a translation."""
+    """The keys and values of a fixed text, such as the source of a translation."""
 
     def __init__(self) -> None:
         self.keys: Tensor | None = None
         self.values: Tensor | None = None
 
     def get(self, read: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Return the keys and values, each (batch, heads, keys, head_dim); `read` computes them at the first call."""
+        """Return the keys and values, each (batch, heads, keys, head_dim). `read` computes them at the first call."""
         if self.keys is None or self.values is None:
             self.keys, self.values = read()
         return self.keys, self.values
 
     def select(self, rows: Tensor) -> None:
-        """As LayerCache.select."""
+        """Keep some rows of the batch; see `LayerCache.select`."""
         if self.keys is not None and self.values is not None:
             self.keys, self.values = self.keys[rows], self.values[rows]
 
@@ -107,12 +108,12 @@ class MemoryCache:
 class KeyValueCache:
     """Keys and values of all attention layers of a decoder, for generation token by token.
 
-    Pass it to each call of the network with the new tokens only. `Generator.new_cache` and `EncoderDecoder.new_cache`
-    make one. It is written in place, so use it under `torch.no_grad()`.
+    `Generator.new_cache` and `EncoderDecoder.new_cache` return an empty cache. Pass it to each call of the network,
+    together with only the new tokens. It is changed in place. Use it under `torch.no_grad()`.
 
     Args:
         num_layers: number of blocks that a call of the network runs.
-        capacity: the largest number of tokens; the context length of the network.
+        capacity: the largest number of tokens, which is the context length of the network.
 
     Attributes:
         layers: the cache of each self-attention.
@@ -125,7 +126,7 @@ class KeyValueCache:
         >>> cache = network.new_cache()
         >>> with torch.no_grad():
         ...     _ = network(torch.tensor([[1, 2, 3]]), cache)
-        ...     logits = network(torch.tensor([[4]]), cache)  # the fourth token alone
+        ...     logits = network(torch.tensor([[4]]), cache)  # only the fourth token
         >>> cache.length, logits.shape
         (4, torch.Size([1, 1, 11]))
     """
@@ -140,14 +141,15 @@ class KeyValueCache:
         return self.layers[0].length
 
     def clear(self) -> None:
-        """Forget the tokens; the source that a decoder translates stays."""
+        """Delete the target tokens. The keys and values of the source are kept."""
         for layer in self.layers:
             layer.clear()
 
     def select(self, rows: Tensor, *, same_memory: bool = False) -> None:
-        """Keep some rows of the batch, in another order or repeated, as beam search does.
+        """Keep only the given rows of the batch, in the given order, as beam search does.
 
-        rows: (new batch,) int; same_memory: whether the sources stay as they are, because each row keeps its source.
+        rows: (new batch,) int; a row may be repeated. same_memory: whether to leave the sources unchanged, because each
+        row keeps its source.
         """
         for layer in self.layers:
             layer.select(rows)
@@ -156,6 +158,6 @@ class KeyValueCache:
                 memory.select(rows)
 
     def positions(self, num_new: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return the positions of the next tokens, (new,), and of all tokens after they are read, (length + new,)."""
+        """Return the positions of the next tokens, (new,), and of all tokens including them, (length + new,)."""
         keys = torch.arange(self.length + num_new, device=device)
         return keys[self.length :], keys

@@ -12,20 +12,20 @@ from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
 from firstlight.networks.token_dropout import TokenDropout
 
-FEATURE_STD = 0.03  # of the projection's first weights: at first the features are small beside the words' vectors
+FEATURE_STD = 0.03  # of the projection's initial weights; the features start out small compared with the word vectors
 
 
 class Classifier(nn.Module):
     """A transformer encoder that returns one logit for each class (post 1: review classification, 2022).
 
-    Embedding, positions, `config.num_layers` blocks and a pooled prediction; optionally a short convolution over the
-    embeddings, and further features of each token, which are projected and added to the embeddings.
+    It consists of an embedding, positions, `config.num_layers` blocks and a pooling head. A short convolution over the
+    embeddings is optional, and so are further features of each token, which are projected and added to the embeddings.
 
     Args:
         config: options of the network.
         vocab_size: number of token ids.
         num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
-        unknown_id: the token id that `config.token_dropout` writes in place of others.
+        unknown_id: the token id that replaces the tokens that `config.token_dropout` drops.
         num_features: number of features of each token besides its id, such as those of `ReviewData(evidence=True)`.
 
     Shape:
@@ -78,15 +78,15 @@ class Classifier(nn.Module):
 
         Args:
             token_ids: (batch, length) int.
-            padding_mask: (batch, length) bool, True where a token is real; None: all are. Padding never changes a
-                logit.
-            features: (batch, length, num_features) float, those of each token; None if the network reads none.
+            padding_mask: (batch, length) bool, True where a token is real; None: all tokens are real. Padding does not
+                change the logits.
+            features: (batch, length, num_features) float, the features of each token; None if `num_features` is 0.
 
         Returns:
             (batch, num_outputs) float.
 
         Raises:
-            ValueError: if length exceeds the context length, or the features are not those that the network reads.
+            ValueError: if length exceeds the context length, or if the number of features is not `num_features`.
         """
         length = token_ids.shape[1]
         if length > self.context_length:
@@ -114,11 +114,11 @@ class Classifier(nn.Module):
         given = 0 if features is None else features.shape[-1]
         if given != self.num_features:
             raise ValueError(
-                f"the network reads {self.num_features} features of each token, and was given {given}; "
-                "pass those of the batch, network(*batch.inputs)"
+                f"the network requires {self.num_features} features of each token, but received {given}; "
+                "pass the batch's features, as in network(*batch.inputs)"
             )
 
     def _embed(self, token_ids: Tensor) -> Tensor:
-        """(batch, length) -> (batch, length, dim); words without a vector have that of the unknown word."""
+        """Return the embeddings, (batch, length, dim). A word without a vector has the vector of the unknown word."""
         known = token_ids.masked_fill(token_ids >= self.embedding.num_embeddings, self.unknown_id)
         return self.projection(self.embedding(known))

@@ -1,6 +1,6 @@
 """The options of the networks, as typed dataclasses that check their values.
 
-This module does not import torch, so that an error in the options is reported at once.
+This module does not import torch, so that an error in the options is reported immediately.
 """
 
 import math
@@ -13,7 +13,7 @@ from firstlight.choices import accept_names
 
 
 class Positions(Enum):
-    """How a network knows the order of its tokens."""
+    """Position encoding: how a network represents the order of its tokens."""
 
     none = "none"
     learned = "learned"
@@ -23,7 +23,7 @@ class Positions(Enum):
 
 
 class Norm(Enum):
-    """Where a sublayer normalizes: after the residual sum (post), before the transformation (pre), or nowhere."""
+    """Place of the norm in a sublayer: after the residual sum (post), before the transformation (pre), or none."""
 
     post = "post"
     pre = "pre"
@@ -31,14 +31,14 @@ class Norm(Enum):
 
 
 class NormKind(Enum):
-    """LayerNorm (Ba 2016) or RMSNorm (Zhang & Sennrich 2019)."""
+    """Kind of norm: LayerNorm (Ba et al. 2016) or RMSNorm (Zhang & Sennrich 2019)."""
 
     layer = "layer"
     rms = "rms"
 
 
 class FeedForwardKind(Enum):
-    """Two linear layers with an activation between them, one linear layer with an activation, or none."""
+    """Kind of feed-forward layer: two linear layers with an activation between them, one linear layer, or none."""
 
     mlp = "mlp"
     linear = "linear"
@@ -46,7 +46,7 @@ class FeedForwardKind(Enum):
 
 
 class Activation(Enum):
-    """The activation function of the feed-forward layer; swiglu is gated (Shazeer 2020) and has a third matrix."""
+    """Activation function of the feed-forward layer. swiglu is gated and has a third matrix (Shazeer 2020)."""
 
     relu = "relu"
     gelu = "gelu"
@@ -57,7 +57,7 @@ class Activation(Enum):
 
 
 class Architecture(Enum):
-    """What a classifier consists of: transformer blocks, the mean of the word vectors, or one weight for each word."""
+    """Architecture of a classifier: transformer blocks, the mean of the word vectors, or one weight for each word."""
 
     transformer = "transformer"
     bag_of_words = "bag_of_words"
@@ -72,7 +72,7 @@ CLASSIFIERS = {
 
 
 class PoolingKind(Enum):
-    """How a classifier reduces the vectors of all tokens to one prediction."""
+    """Pooling: how a classifier reduces the vectors of all tokens to one prediction."""
 
     per_token = "per_token"
     flatten = "flatten"
@@ -85,22 +85,22 @@ class PoolingKind(Enum):
 
 @dataclass
 class TransformerConfig:
-    """Options of the transformer blocks that all networks share; the defaults are those of the 2017 paper.
+    """Options of the transformer blocks, which all networks share. The defaults are those of Vaswani et al. (2017).
 
-    A choice may be given by its name, such as `norm="pre"`. The last six, from `scale_scores` on, are for the networks
-    of the posts.
+    A choice may be given by its name, such as `norm="pre"`. The last six options, from `scale_scores` on, are for the
+    networks of the posts.
 
     Args:
         dim: size of the token vectors.
         num_heads: number of attention heads; it must divide `dim` unless `head_dim` is given.
         num_layers: number of blocks.
-        head_dim: size of one head; None: dim / num_heads.
+        head_dim: size of the queries, keys and values of one head; None: dim / num_heads.
         context_length: the largest number of tokens of a text.
         dropout: probability of dropout after the embedding and on the output of each sublayer, from 0 to below 1.
         positions: position encoding: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "rotary" (Su et al. 2021)
             or "relative" (Shaw et al. 2018).
-        position_scale: factor of sinusoidal and rotary positions, above 0 and at most 1 (Chen et al. 2023). With 0.5, a
-            text of twice the length has the positions that the network was trained on.
+        position_scale: factor of sinusoidal and rotary positions, above 0 and at most 1 (Chen et al. 2023). With 0.5,
+            the positions of a text of twice the length are in the range that the network was trained on.
         causal: whether a token attends only to itself and to earlier tokens.
         embedding_std: standard deviation of the initial embeddings, and of learned positions.
         norm: place of the norm: "post" (after the residual sum), "pre" (before the sublayer) or "none".
@@ -112,7 +112,7 @@ class TransformerConfig:
         feed_forward_dim: size of the hidden layer of "mlp"; None: 4 · dim, and 8/3 · dim for swiglu.
         activation: "relu", "gelu", "silu", "tanh", "swiglu" (Shazeer 2020) or "relu_squared" (So et al. 2021).
         scale_scores: whether attention divides its scores by √head_dim.
-        first_position: number of the first position, for sinusoidal positions; post 1 counts from 1.
+        first_position: number of the first sinusoidal position; post 1 counts from 1.
         norm_affine: whether the norms have learned weights.
         residual: whether sublayers have a residual connection.
         output_projection: whether attention projects the concatenated heads.
@@ -120,7 +120,7 @@ class TransformerConfig:
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            remedy.
+            fix.
 
     Example:
         >>> from firstlight.networks import TransformerConfig
@@ -155,7 +155,7 @@ class TransformerConfig:
     feed_forward_dim: int | None = None
     activation: Activation = Activation.relu
 
-    # The networks of the posts (conf/experiment/post, conf/ladder) differ in these; no other setting changes them.
+    # Only the networks of the posts (conf/experiment/post, conf/ladder) change these options.
     scale_scores: bool = True
     first_position: int = 0
     norm_affine: bool = True
@@ -163,8 +163,8 @@ class TransformerConfig:
     output_projection: bool = True
     feed_forward: FeedForwardKind = FeedForwardKind.mlp
 
-    _target_: str | None = None  # a class of the user's own in place of ours; see build_network in lit/networks.py
-    options: dict[str, Any] = field(default_factory=dict)  # what that class alone reads
+    _target_: str | None = None  # the user's own class of networks; see build_network in lit/networks.py
+    options: dict[str, Any] = field(default_factory=dict)  # options that only this class reads
 
     def __post_init__(self) -> None:
         accept_names(self, "model.")
@@ -186,9 +186,9 @@ class TransformerConfig:
                 f"{self.positions.value}; set it to 1"
             )
         if self.zero_init and (not self.residual or not self.output_projection):
-            raise ValueError("model.zero_init=true needs model.residual=true and model.output_projection=true")
+            raise ValueError("model.zero_init=true requires model.residual=true and model.output_projection=true")
         if self.zero_init and self.feed_forward is FeedForwardKind.linear:
-            raise ValueError("model.zero_init=true would keep model.feed_forward=linear at zero for good; use mlp")
+            raise ValueError("model.zero_init=true would keep model.feed_forward=linear at zero forever; use mlp")
         if self.feed_forward is FeedForwardKind.linear and self.activation is Activation.swiglu:
             raise ValueError("model.feed_forward=linear has no gate for model.activation=swiglu; use silu")
         if self.head_dim is None and self.dim % self.num_heads:
@@ -198,37 +198,37 @@ class TransformerConfig:
             )
         if self.positions is Positions.rotary and self.resolved_head_dim % 2:
             raise ValueError(
-                f"model.positions=rotary rotates pairs, but the head width is {self.resolved_head_dim}; "
+                f"model.positions=rotary requires an even head width, but it is {self.resolved_head_dim}; "
                 f"set model.head_dim={self.resolved_head_dim + 1}, or other positions"
             )
         inner_dim = self.num_heads * self.resolved_head_dim
         if not self.output_projection and inner_dim != self.dim:
             raise ValueError(
-                f"model.output_projection=false needs model.num_heads * model.head_dim = model.dim, not "
+                f"model.output_projection=false requires model.num_heads * model.head_dim = model.dim, not "
                 f"{self.num_heads} * {self.resolved_head_dim} = {inner_dim} and {self.dim}"
             )
 
     @property
     def resolved_head_dim(self) -> int:
-        """The size of one head."""
+        """The size of the queries, keys and values of one head."""
         return self.dim // self.num_heads if self.head_dim is None else self.head_dim
 
     @property
     def network(self) -> str:
-        """The class that these options describe, as `module:name`: this module imports no torch."""
+        """The class that these options describe, as `module:name`, because this module does not import torch."""
         raise NotImplementedError
 
     def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return what the class takes after its options.
+        """Return the arguments of the class that follow its options.
 
         sizes: `vocab_size` and, where they apply, `num_outputs`, `source_vocab_size`, `unknown_id`, `num_features`.
         """
         return (sizes["vocab_size"],)
 
     def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002  (a classifier's)
-        """Return what `forward` takes for a text, (1, length) ids, in a step of training; its cost is counted by them.
+        """Return the arguments of `forward` in a training step on one text. The step's cost is counted with them.
 
-        features: of the tokens, (1, length, num_features); None where there are none.
+        token_ids: (1, length); features: the features of the tokens, (1, length, num_features), or None.
         """
         return (token_ids,)
 
@@ -242,7 +242,7 @@ class TransformerConfig:
 
 @dataclass
 class ClassifierConfig(TransformerConfig):
-    """Options of a `Classifier`; those of `TransformerConfig` and the following.
+    """Options of a `Classifier`: those of `TransformerConfig` and the following.
 
     Args:
         architecture: "transformer", or one of the baselines "bag_of_words" and "logistic", which use few of the
@@ -252,12 +252,12 @@ class ClassifierConfig(TransformerConfig):
             "mean", "first", "last", "max", or "attention" (a mean with learned weights).
         token_dropout: probability of replacing a token by [UNK] in training, from 0 to below 1.
         convolution: width of a convolution over the embeddings, an odd number; None: no convolution.
-        embedding_dim: size of the word vectors, which are then projected to `dim`; None: `dim`.
-        embedded_words: number of words with a vector of their own, the first of the vocabulary; None: all.
+        embedding_dim: size of the word vectors, which are then projected to `dim`; None: `dim`, without projection.
+        embedded_words: number of words that have their own vector, from the start of the vocabulary; None: all.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            remedy.
+            fix.
 
     Example:
         >>> from firstlight.networks import ClassifierConfig
@@ -283,7 +283,7 @@ class ClassifierConfig(TransformerConfig):
         check_convolution(self.convolution)
         if self.causal and self.convolution not in (None, 1):
             raise ValueError(
-                f"model.convolution={self.convolution} shows a token the next one, which model.causal=true forbids; "
+                f"model.convolution={self.convolution} lets a token see the next one, which model.causal=true forbids; "
                 "set model.convolution=null"
             )
 
@@ -315,25 +315,25 @@ class ClassifierConfig(TransformerConfig):
 
     def _refuse_baseline(self, setting: str, remedy: str) -> None:
         if self.architecture is not Architecture.transformer:
-            raise ValueError(f"{setting} is not of model.architecture={self.architecture.value}; set {remedy}")
+            raise ValueError(f"{setting} does not apply to model.architecture={self.architecture.value}; set {remedy}")
 
 
 @dataclass
 class GeneratorConfig(TransformerConfig):
-    """Options of a `Generator`; those of `TransformerConfig` and the following.
+    """Options of a `Generator`: those of `TransformerConfig` and the following.
 
     Args:
         causal: whether a token attends only to itself and to earlier tokens. With False, each token also sees the token
             that it has to predict, as in an experiment of post 2.
         tie_embeddings: whether the embedding and the output layer share one matrix.
         head_bias: whether the output layer has a bias.
-        num_loops: how many times the blocks are applied, one pass after the other, with the same weights.
-        causal_convolution: width of a causal convolution before each sublayer, at least 2: a token and those before it;
+        num_loops: number of times that all blocks are applied in sequence with the same weights.
+        causal_convolution: width of a causal convolution before each sublayer, at least 2, the token itself included;
             None: no convolution.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            remedy.
+            fix.
 
     Example:
         >>> from firstlight.networks import GeneratorConfig
@@ -363,17 +363,19 @@ class GeneratorConfig(TransformerConfig):
 
 @dataclass
 class EncoderDecoderConfig(TransformerConfig):
-    """Options of an `EncoderDecoder`; those of `TransformerConfig` and the following. `num_layers` is the encoder's.
+    """Options of an `EncoderDecoder`: those of `TransformerConfig` and the following.
+
+    `num_layers` is the number of blocks of the encoder.
 
     Args:
         num_decoder_layers: number of blocks of the decoder; None: `num_layers`.
         tie_embeddings: whether the embedding of the target and the output layer share one matrix.
-        share_embeddings: whether source and target share one embedding, which requires one vocabulary for both.
+        share_embeddings: whether source and target share one embedding; this requires one vocabulary for both.
         head_bias: whether the output layer has a bias.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            remedy.
+            fix.
 
     Example:
         >>> from firstlight.networks import EncoderDecoderConfig
@@ -391,9 +393,12 @@ class EncoderDecoderConfig(TransformerConfig):
         if self.num_decoder_layers is not None:
             _check_at_least("model.num_decoder_layers", self.num_decoder_layers, 1)
         if self.context_length < 2:
-            raise ValueError(f"context_length={self.context_length} must be at least 2: a word and the end")
+            raise ValueError(f"context_length={self.context_length} must be at least 2, for one word and the end")
         if self.causal:
-            raise ValueError("model.causal=true is not for translation: the encoder reads both ways, the decoder back")
+            raise ValueError(
+                "model.causal=true does not apply to translation: the encoder is never causal, the decoder always; "
+                "set it to false"
+            )
 
     @property
     def network(self) -> str:
@@ -423,13 +428,13 @@ def check_share(name: str, value: float) -> None:
 
 
 def check_convolution(width: int | None) -> None:
-    """Raise ValueError unless a convolution has as many tokens before its own as after it; None: there is none."""
+    """Raise ValueError unless the width of a convolution is odd and positive, or None for no convolution."""
     if width is not None and (width < 1 or width % 2 == 0):
-        raise ValueError(f"model.convolution={width} must be odd, such as 3: a word and its neighbours")
+        raise ValueError(f"model.convolution={width} must be odd, such as 3 for a word and its two neighbors")
 
 
 def _nearest_divisors(dim: int, num_heads: int) -> str:
-    """The divisors of dim on either side of num_heads, in words: '2 or 5'."""
+    """Return the nearest divisors of dim below and above num_heads, as a text such as '2 or 5'."""
     below = max(heads for heads in range(1, num_heads) if dim % heads == 0)
     above = next((heads for heads in range(num_heads + 1, dim + 1) if dim % heads == 0), None)
     return f"{below} or {above}" if above else f"{below}"

@@ -13,8 +13,8 @@ from firstlight.networks.positions import build_positions
 class EncoderDecoder(nn.Module):
     """A transformer that reads one text and scores the tokens of another (Vaswani et al. 2017; post 5, 2022).
 
-    The blocks of the encoder attend to the whole source. Those of the decoder attend to earlier target tokens, and to
-    the output of the encoder by cross-attention.
+    The blocks of the encoder attend to the complete source. The blocks of the decoder attend to earlier target tokens
+    and, by cross-attention, to the output of the encoder.
 
     Args:
         config: options of the network.
@@ -42,7 +42,7 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         if config.share_embeddings and source_vocab_size != vocab_size:
             raise ValueError(
-                f"model.share_embeddings=true needs one vocabulary, and these have {source_vocab_size} and "
+                f"model.share_embeddings=true requires one vocabulary, but the two have {source_vocab_size} and "
                 f"{vocab_size} entries; set data.shared_vocabulary=true"
             )
         self.context_length, self.vocab_size = config.context_length, vocab_size
@@ -76,8 +76,8 @@ class EncoderDecoder(nn.Module):
         Args:
             source_ids: (batch, sources) int.
             token_ids: (batch, targets) int; the first token is [BEGIN].
-            source_mask: (batch, sources) bool, True where a token is real; None: all are.
-            target_mask: (batch, targets) bool, likewise.
+            source_mask: (batch, sources) bool, True where a token is real; None: all tokens are real.
+            target_mask: (batch, targets) bool, the same for the target.
 
         Returns:
             (batch, targets, vocab_size) float.
@@ -92,7 +92,7 @@ class EncoderDecoder(nn.Module):
 
         Args:
             source_ids: (batch, sources) int.
-            source_mask: (batch, sources) bool, True where a token is real; None: all are.
+            source_mask: (batch, sources) bool, True where a token is real; None: all tokens are real.
 
         Returns:
             (batch, sources, dim) float.
@@ -120,8 +120,8 @@ class EncoderDecoder(nn.Module):
         Args:
             token_ids: (batch, new) int, the tokens that follow those in the cache.
             memory: (batch, sources, dim) float, the output of `encode`.
-            source_mask: (batch, sources) bool, True where a token is real; None: all are.
-            target_mask: (batch, new) bool, likewise; not together with a cache.
+            source_mask: (batch, sources) bool, True where a token is real; None: all tokens are real.
+            target_mask: (batch, new) bool, the same for the target; not together with a cache.
             cache: keys and values of earlier target tokens and of `memory`; see `new_cache`.
 
         Returns:
@@ -155,16 +155,16 @@ class EncoderDecoder(nn.Module):
     def _look_ahead_mask(
         self, token_ids: Tensor, target_mask: Tensor | None, cache: KeyValueCache | None
     ) -> tuple[Tensor | None, bool]:
-        """Return the mask of the decoder's self-attention, or None, and whether it is the lower triangle instead."""
+        """Return the mask of the decoder's self-attention or None, and whether self-attention is causal instead."""
         length = token_ids.shape[1]
         if target_mask is not None:
-            assert cache is None, "padding stands at the end, and a text that grows has none"
+            assert cache is None, "a target with a cache must have no padding"
             places = torch.arange(length, device=token_ids.device)
             return masks.both(masks.causal(places, places), masks.padding(target_mask)), False
         if cache is None or cache.length == 0:
             return None, True
         if length == 1:
-            return None, False  # the last token sees all that is there
+            return None, False  # the last token may attend to all tokens
         return masks.causal(*cache.positions(length, token_ids.device)), False
 
     def _check_length(self, length: int, side: str) -> None:

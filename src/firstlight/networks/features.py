@@ -1,11 +1,11 @@
-"""What a classifier makes of the features of its tokens, which the data computes."""
+"""The layer that maps the features of a classifier's tokens to logits. The data module computes the features."""
 
 import torch
 from torch import Tensor, nn
 
 
 class FeatureHead(nn.Module):
-    """Maps the features of all tokens to logits, from their sum, their mean, and their sum weighted by magnitude."""
+    """A linear layer over the sum, the mean, and the sum weighted by magnitude of all tokens' features."""
 
     def __init__(self, num_features: int, num_outputs: int) -> None:
         super().__init__()
@@ -13,7 +13,7 @@ class FeatureHead(nn.Module):
         nn.init.normal_(self.score.weight, std=0.02)
 
     def forward(self, features: Tensor, padding_mask: Tensor) -> Tensor:
-        """features: (batch, length, features); padding_mask: (batch, length). Returns logits (batch, outputs)."""
+        """Return logits, (batch, outputs). features: (batch, length, features); padding_mask: (batch, length)."""
         real = padding_mask[..., None]
         length = real.sum(dim=1).clamp(min=1)  # (batch, 1)
         total = (features * real).sum(dim=1)

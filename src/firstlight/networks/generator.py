@@ -12,7 +12,7 @@ from firstlight.networks.positions import build_positions
 class Generator(nn.Module):
     """A causal transformer that scores the next token at every position (post 2, 2024; GPT, Radford et al. 2018).
 
-    With `config.num_loops` above 1, the blocks are applied several times with the same weights (Universal Transformer,
+    If `config.num_loops` is above 1, the blocks are applied several times with the same weights (Universal Transformer,
     Dehghani et al. 2018; ALBERT, Lan et al. 2019).
 
     Args:
@@ -56,14 +56,13 @@ class Generator(nn.Module):
 
         Args:
             token_ids: (batch, length) int.
-            cache: keys and values of the tokens before them, to which those of `token_ids` are appended; see
-                `new_cache`.
+            cache: keys and values of earlier tokens, to which those of `token_ids` are appended; see `new_cache`.
 
         Returns:
             (batch, length, vocab_size) float.
 
         Raises:
-            ValueError: if all tokens together exceed the context length.
+            ValueError: if the cached and the new tokens together exceed the context length.
         """
         start = 0 if cache is None else cache.length
         length = token_ids.shape[1]
@@ -73,7 +72,7 @@ class Generator(nn.Module):
             )
         mask, is_causal = None, self.is_causal
         if cache is not None and start and is_causal:
-            is_causal = False  # which torch understands of equally many queries and keys alone
+            is_causal = False  # torch's causal mask requires equally many queries and keys
             mask = masks.causal(*cache.positions(length, token_ids.device)) if length > 1 else None
         hidden = self.dropout(self.positions(self.embedding(token_ids), start))  # (batch, length, dim)
         for i, block in enumerate([*self.blocks] * self.num_loops):
@@ -84,9 +83,8 @@ class Generator(nn.Module):
         """Return an empty `KeyValueCache` for up to `context_length` tokens.
 
         Raises:
-            ValueError: if the network is not causal, since later tokens then change the keys and values of earlier
-                ones.
+            ValueError: if the network is not causal, because later tokens change the keys and values of earlier ones.
         """
         if not self.is_causal:
-            raise ValueError("a network that sees what follows (model.causal=false) reads everything anew each time")
+            raise ValueError("model.causal=false: a network that is not causal has no cache; call it without one")
         return KeyValueCache(len(self.blocks) * self.num_loops, self.context_length)

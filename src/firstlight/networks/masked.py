@@ -11,12 +11,12 @@ from firstlight.networks.positions import build_positions
 
 
 class MaskedLanguageModel(nn.Module):
-    """A transformer encoder that scores the whole vocabulary at each place of a text (BERT, Devlin et al. 2018).
+    """A transformer encoder that scores all words of the vocabulary at each position (BERT, Devlin et al. 2018).
 
-    A masked word has the id `mask_id`, which follows those of the vocabulary. It has a vector of its own outside the
-    embedding, so that the embedding, the convolution, the blocks and the last norm have the names and shapes that they
-    have in a `Classifier`. [MASK] itself is never predicted. The layer that BERT has before the output layer is left
-    out, since it makes the loss of networks of this size worse.
+    A masked word has the id `mask_id`, which follows those of the vocabulary. Its vector is a separate parameter, so
+    that the embedding, the convolution, the blocks and the last norm have the same names and shapes as in a
+    `Classifier`. [MASK] itself is never predicted. BERT's additional layer before the output layer is left out, because
+    it increases the loss of networks of this size.
 
     Args:
         config: options of the network.
@@ -59,17 +59,17 @@ class MaskedLanguageModel(nn.Module):
             self.head.weight = self.embedding.weight
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
-        """Return the logits of the word at each place.
+        """Return the logits of the word at each position.
 
         Args:
             token_ids: (batch, length) int, `mask_id` where a word is masked.
-            padding_mask: (batch, length) bool, True where a token is real; None: all are. Padding never changes a
-                logit of a real token.
-            places: (places,) int, the places to score, counted through all rows: row · length + column. None: all.
-                The output layer is most of the arithmetic of a small network, and a training needs few places.
+            padding_mask: (batch, length) bool, True where a token is real; None: all tokens are real. Padding does not
+                change the logits of a real token.
+            places: (places,) int, the positions to score, as row · length + column; None: all. The output layer does
+                most of the arithmetic of a small network, and training needs only a few positions.
 
         Returns:
-            (batch, length, vocab_size) float, or (places, vocab_size).
+            (batch, length, vocab_size) float, or (places, vocab_size) if `places` is given.
 
         Raises:
             ValueError: if length exceeds the context length.
@@ -91,7 +91,7 @@ class MaskedLanguageModel(nn.Module):
         return self.head(self.final_norm(hidden))
 
     def _embed(self, token_ids: Tensor) -> Tensor:
-        """(batch, length) -> (batch, length, dim)."""
+        """Return the embeddings of (batch, length) ids: (batch, length, dim)."""
         is_masked = token_ids == self.mask_id
         vectors = self.embedding(token_ids.masked_fill(is_masked, 0))
         return torch.where(is_masked[..., None], self.mask_vector, vectors)

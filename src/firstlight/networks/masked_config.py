@@ -5,12 +5,12 @@ from typing import Any
 
 from firstlight.networks.config import TransformerConfig, check_convolution
 
-SHARE_OF_PLACES = 15  # per cent of the tokens: those that the output layer reads in a training
+SHARE_OF_PLACES = 15  # percentage of the tokens that the output layer scores in training
 
 
 @dataclass
 class MaskedConfig(TransformerConfig):
-    """Options of a `MaskedLanguageModel`; those of `TransformerConfig` and the following.
+    """Options of a `MaskedLanguageModel`: those of `TransformerConfig` and the following.
 
     Args:
         convolution: width of a convolution over the embeddings, an odd number; None: no convolution.
@@ -19,7 +19,7 @@ class MaskedConfig(TransformerConfig):
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            remedy.
+            fix.
 
     Example:
         >>> from firstlight.networks.masked_config import MaskedConfig
@@ -37,7 +37,7 @@ class MaskedConfig(TransformerConfig):
         check_convolution(self.convolution)
         if self.causal:
             raise ValueError(
-                "model.causal=true hides the words after a [MASK], from which it is filled in too; set "
+                "model.causal=true hides the words after a [MASK], which the network needs to fill it in; set "
                 "model.causal=false, or use a generator"
             )
 

@@ -1,4 +1,4 @@
-"""Attention masks, which are made and applied here only.
+"""Attention masks. No other module makes or applies masks.
 
 A mask is boolean, broadcastable to (batch, heads, queries, keys), and True where a query may attend to a key.
 """
@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 def padding(padding_mask: Tensor) -> Tensor:
-    """Return the mask that allows real tokens only: (batch, keys) -> (batch, 1, 1, keys)."""
+    """Return the mask that allows only real tokens: (batch, keys) -> (batch, 1, 1, keys)."""
     return padding_mask[:, None, None, :]
 
 
 def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """Return the mask that allows a query the keys at its own and at earlier absolute positions.
+    """Return the mask that allows a query to attend to the keys at its own and at earlier absolute positions.
 
     query_positions: (queries,) int; key_positions: (keys,) int. Returns (1, 1, queries, keys).
     """
@@ -23,12 +23,12 @@ def causal(query_positions: Tensor, key_positions: Tensor) -> Tensor:
 
 
 def both(first: Tensor, second: Tensor) -> Tensor:
-    """Return what both masks allow."""
+    """Return the mask that is True where both masks are True."""
     return torch.logical_and(first, second)
 
 
 def added_to(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the scores with -inf where the mask forbids a key, as `scaled_dot_product_attention` adds them.
+    """Return the scores with -inf where the mask is False, in the form that `scaled_dot_product_attention` adds.
 
     scores: (batch, heads, queries, keys) float; mask: broadcastable to the same shape, or None.
     """
@@ -36,7 +36,7 @@ def added_to(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the softmax over the last axis of what the mask allows; a row with nothing allowed is all zeros."""
+    """Return the softmax over the allowed entries of the last axis. A row without allowed entries is all zeros."""
     if mask is None:
         return scores.softmax(dim=-1)
     lowest = torch.finfo(scores.dtype).min  # with -inf, the gradient of an empty row would be NaN

@@ -1,4 +1,4 @@
-"""The heads of a classifier: from one vector for each token to one prediction. Padding never changes a prediction."""
+"""The heads of a classifier, which map the vectors of all tokens to logits. Padding does not change the logits."""
 
 import math
 
@@ -19,7 +19,7 @@ class PerToken(nn.Module):
         self.outputs = nn.Linear(context_length, num_outputs)
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """hidden: (batch, length, dim); padding_mask: (batch, length). Returns (batch, outputs)."""
+        """Return logits, (batch, outputs). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         scores = self.score(hidden).squeeze(-1) * padding_mask  # (batch, length)
         return F.linear(scores, self.outputs.weight[:, : hidden.shape[1]], self.outputs.bias)
 
@@ -32,13 +32,13 @@ class Flatten(nn.Module):
         self.outputs = nn.Linear(context_length * dim, num_outputs)
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """hidden: (batch, length, dim); padding_mask: (batch, length). Returns (batch, outputs)."""
+        """Return logits, (batch, outputs). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         flat = (hidden * padding_mask[..., None]).flatten(1)  # (batch, length * dim)
         return F.linear(flat, self.outputs.weight[:, : flat.shape[1]], self.outputs.bias)
 
 
 class Pooled(nn.Module):
-    """Reduces the tokens to one vector, then applies a linear layer."""
+    """A pooling layer that reduces the tokens to one vector, followed by a linear layer."""
 
     def __init__(self, pool: nn.Module, dim: int, num_outputs: int) -> None:
         super().__init__()
@@ -46,33 +46,33 @@ class Pooled(nn.Module):
         self.outputs = nn.Linear(dim, num_outputs)
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """hidden: (batch, length, dim); padding_mask: (batch, length). Returns (batch, outputs)."""
+        """Return logits, (batch, outputs). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         pooled = self.pool(hidden, padding_mask) if hidden.shape[1] else hidden.sum(dim=1)  # no tokens: zeros
         return self.outputs(pooled)
 
 
 class Mean(nn.Module):
-    """The mean over the real tokens; zeros if there are none."""
+    """The mean over the real tokens, or zeros if there are none."""
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """(batch, length, dim) -> (batch, dim)."""
+        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         weights = padding_mask[..., None].to(hidden.dtype)
         return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
 class First(nn.Module):
-    """The first token; zeros where it is padding."""
+    """The first token, or zeros if it is padding."""
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """(batch, length, dim) -> (batch, dim)."""
+        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         return hidden[:, 0] * padding_mask[:, :1]
 
 
 class Last(nn.Module):
-    """The last real token; zeros if there is none."""
+    """The last real token, or zeros if there is none."""
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """(batch, length, dim) -> (batch, dim)."""
+        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         places = torch.arange(1, hidden.shape[1] + 1, device=hidden.device)  # (length,), from 1 so that padding is 0
         last = (places * padding_mask).argmax(dim=1)  # (batch,)
         chosen = hidden.gather(1, last[:, None, None].expand(-1, 1, hidden.shape[2])).squeeze(1)
@@ -80,10 +80,10 @@ class Last(nn.Module):
 
 
 class Max(nn.Module):
-    """The largest value of each coordinate over the real tokens; zeros if there are none."""
+    """The largest value of each coordinate over the real tokens, or zeros if there are none."""
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """(batch, length, dim) -> (batch, dim)."""
+        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         largest = hidden.masked_fill(~padding_mask[..., None], -math.inf).amax(dim=1)
         return largest.masked_fill(~padding_mask.any(dim=1, keepdim=True), 0.0)
 
@@ -96,7 +96,7 @@ class AttentionPool(nn.Module):
         self.score = nn.Linear(dim, 1)
 
     def forward(self, hidden: Tensor, padding_mask: Tensor) -> Tensor:
-        """(batch, length, dim) -> (batch, dim)."""
+        """Return the pooled vectors, (batch, dim). hidden: (batch, length, dim); padding_mask: (batch, length)."""
         weights = masks.masked_softmax(self.score(hidden).squeeze(-1), padding_mask)  # (batch, length)
         return (weights[:, None, :] @ hidden).squeeze(1)
 

@@ -1,6 +1,6 @@
-"""Position encodings: how a network knows the order of its tokens.
+"""Position encodings: how a network represents the order of its tokens.
 
-`start` is the position of the first token that is given; it is above 0 if earlier tokens are in a cache.
+`start` is the position of the first token of the input. It is above 0 if earlier tokens are in a cache.
 """
 
 import torch
@@ -37,7 +37,7 @@ def sinusoid(positions: Tensor, dim: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """Add the sinusoidal position encoding to the embeddings; see `sinusoid`. It has no parameters.
+    """Sinusoidal position encoding, which is added to the embeddings; see `sinusoid`. It has no parameters.
 
     Args:
         context_length: number of positions.
@@ -68,7 +68,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Add one learned vector for each position to the embeddings.
+    """Learned positions: one vector for each position, which is added to the embeddings.
 
     Args:
         context_length: number of positions.
@@ -97,10 +97,10 @@ class LearnedPositions(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """Rotate pairs of coordinates of queries and keys by an angle that grows with the position (Su et al. 2021).
+    """Rotary positions: queries and keys are rotated by angles that grow with the position (RoFormer, Su et al. 2021).
 
-    This is RoFormer's encoding. The product of a query and a key then depends on the distance between them, not on
-    their absolute positions. A pair consists of the coordinates i and i + head_dim / 2. There are no parameters.
+    The product of a query and a key then depends on the distance between them, not on their absolute positions. The
+    coordinates i and i + head_dim / 2 form a pair, which is rotated. The module has no parameters.
 
     Args:
         context_length: number of positions.
@@ -133,9 +133,10 @@ class RotaryPositions(nn.Module):
         self.register_buffer("sin", torch.cat((-sin, sin), dim=1).repeat(1, num_heads), persistent=False)
 
     def forward(self, projected: Tensor, start: int = 0) -> Tensor:
-        """Rotate all heads at once, which takes half of the time of one after the other.
+        """Return rotated queries or keys. All heads are rotated together, which takes half of the time.
 
-        projected: (…, length, heads * head_dim), the first token at position start. Returns the same shape.
+        projected: (…, length, heads * head_dim), whose first token is at position `start`. The output has the same
+        shape.
         """
         end = start + projected.shape[-2]
         heads = projected.unflatten(-1, (self.num_heads, -1))  # (…, length, heads, head_dim)
@@ -144,10 +145,10 @@ class RotaryPositions(nn.Module):
 
 
 class RelativePositions(nn.Module):
-    """Add to each score a learned vector of the distance, multiplied with the query (Shaw et al. 2018).
+    """Relative positions: each attention score gains the product of the query and a vector of the distance.
 
-    All heads share the vectors. Memory grows linearly with the context length, not with its square (Music Transformer,
-    Huang et al. 2018).
+    The vectors are learned (Shaw et al. 2018) and shared by all heads. Memory grows linearly with the context length,
+    not with its square (Music Transformer, Huang et al. 2018).
 
     Args:
         context_length: number of positions; there are 2 · context_length - 1 distances.
@@ -172,9 +173,10 @@ class RelativePositions(nn.Module):
         nn.init.normal_(self.table.weight, std=head_dim**-0.5)
 
     def forward(self, query: Tensor, num_keys: int, start: int = 0) -> Tensor:
-        """Return what is added to the scores of the keys 0, 1, …, num_keys - 1, before they are divided by √head_dim.
+        """Return the terms that are added to the scores before these are divided by √head_dim.
 
-        query: (batch, heads, queries, head_dim), the first at position start. Returns (batch, heads, queries, keys).
+        query: (batch, heads, queries, head_dim), whose first token is at position `start`; num_keys: the keys are
+        at the positions 0, 1, …, num_keys - 1. Returns (batch, heads, queries, keys).
         """
         num_queries = query.shape[2]
         lowest = self.context_length - (start + num_queries)  # row of the last query's distance to key 0
@@ -183,9 +185,9 @@ class RelativePositions(nn.Module):
 
 
 def skew(scores: Tensor, num_keys: int) -> Tensor:
-    """Move row i of (…, queries, queries + keys - 1) left by queries - 1 - i: from distances to keys.
+    """Return scores by distance, (…, queries, queries + keys - 1), as scores by key, (…, queries, keys).
 
-    Returns (…, queries, keys). Only shapes change, nothing is gathered.
+    Row i moves left by queries - 1 - i. Padding and reshaping do this without a gather.
     """
     num_queries, width = scores.shape[-2:]
     padded = nn.functional.pad(scores, (0, 1)).flatten(-2)  # rows of width + 1
@@ -194,15 +196,15 @@ def skew(scores: Tensor, num_keys: int) -> Tensor:
 
 
 class NoPositions(nn.Module):
-    """Return the embeddings unchanged."""
+    """The module that adds no positions."""
 
     def forward(self, hidden: Tensor, start: int = 0) -> Tensor:  # noqa: ARG002  (the interface of all positions)
-        """hidden: (batch, length, dim), unchanged."""
+        """Return `hidden`, (batch, length, dim), unchanged."""
         return hidden
 
 
 def build_positions(config: TransformerConfig) -> nn.Module:
-    """Return the module that adds positions to the embeddings; rotary and relative positions act in attention."""
+    """Return the module that adds positions to the embeddings. Rotary and relative positions are part of attention."""
     match config.positions:
         case Positions.sinusoidal:
             return SinusoidalPositions(config.context_length, config.dim, config.first_position, config.position_scale)
@@ -215,7 +217,7 @@ def build_positions(config: TransformerConfig) -> nn.Module:
 def stretch(table: Tensor, length: int) -> Tensor:
     """Return a table of learned positions for a longer context, by linear interpolation (post 2).
 
-    table: (positions, dim). Returns (length, dim); the first and the last row stay the same.
+    table: (positions, dim). Returns (length, dim). The first and the last row are unchanged.
     """
     columns = table.T[None]  # (1, dim, positions)
     return nn.functional.interpolate(columns, size=length, mode="linear", align_corners=True)[0].T.contiguous()

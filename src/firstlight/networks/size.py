@@ -8,7 +8,7 @@ def num_parameters(network: nn.Module, *, trained_only: bool = False) -> int:
 
     Args:
         network: any module.
-        trained_only: whether parameters that do not require a gradient are left out.
+        trained_only: whether to count only parameters that require a gradient.
 
     Example:
         >>> from torch import nn

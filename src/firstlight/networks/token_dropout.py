@@ -1,18 +1,18 @@
-"""Dropout of whole tokens, so that no single word decides."""
+"""Dropout of complete tokens, so that a prediction does not depend on a single word."""
 
 import torch
 from torch import Tensor, nn
 
 
 class TokenDropout(nn.Module):
-    """Replaces a share of the tokens by the unknown token in training."""
+    """Dropout that replaces a share of the tokens by the unknown token in training."""
 
     def __init__(self, share: float, unknown_id: int) -> None:
         super().__init__()
         self.share, self.unknown_id = share, unknown_id
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        """token_ids: int of any shape; returns the same shape."""
+        """Return the token ids, some of them replaced. token_ids: int of any shape; the output has the same shape."""
         if not self.training or self.share == 0:
             return token_ids
         dropped = torch.rand(token_ids.shape, device=token_ids.device) < self.share

@@ -20,8 +20,8 @@ def attention_weights(network: nn.Module) -> Iterator[dict[str, Tensor]]:
         network: a network with `MultiHeadAttention` modules.
 
     Yields:
-        name of the module -> its weights at its last call, (batch, heads, queries, keys) float; each row sums to 1, or
-        to 0 where the mask allows no key.
+        A dict from the name of each module to its weights at its last call, (batch, heads, queries, keys) float. Each
+        row sums to 1, or to 0 if the mask allows no key.
 
     Example:
         >>> import torch
@@ -37,7 +37,7 @@ def attention_weights(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     def keep(name: str) -> Any:
         def hook(attention: Any, arguments: tuple[Any, ...], options: dict[str, Any], _: Tensor) -> None:
             options = dict(options)
-            assert options.pop("cache", None) is None, "with a cache, the weights of one token are all there is"
+            assert options.pop("cache", None) is None, "with a cache, only the weights of the new tokens are available"
             with torch.no_grad():
                 weights[name] = attention.forward_with_weights(*arguments, **options)[1]
 
