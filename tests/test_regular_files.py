@@ -1,4 +1,4 @@
-"""A pipe, a socket or a device where a file should be is refused before it is opened, wherever a file is read."""
+"""Every reader of files raises an error for a pipe, a socket or a device before it opens it."""
 
 import os
 import socket
@@ -23,20 +23,20 @@ from firstlight.text.vectors import read_vectors
 from firstlight.training import resume
 from run_folders import make_run
 
-pytestmark = pytest.mark.timeout(60)  # a reader that opens a pipe waits for ever
+pytestmark = pytest.mark.timeout(60)  # a reader that opens a pipe waits forever
 
 KINDS = {"pipe": "a named pipe", "socket": "a socket", "device": "a device"}
 
 
 def make_special(path: Path, kind: str) -> Path:
-    """A pipe, a socket, or a link to a device that never ends."""
+    """Make a pipe, a socket, or a link to an endless device, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "socket":
         with socket.socket(socket.AF_UNIX) as end:
-            os.chdir(path.parent)  # the path of a socket may be no longer than 107 bytes
+            os.chdir(path.parent)  # the path of a socket may have at most 107 bytes
             end.bind(path.name)
     else:
         path.symlink_to("/dev/zero")
@@ -45,7 +45,7 @@ def make_special(path: Path, kind: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go back to where the tests were started from."""
+    """Change to the temporary folder, and back after the test."""
     monkeypatch.chdir(tmp_path)
 
 

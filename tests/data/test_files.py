@@ -122,29 +122,37 @@ def test_rows_are_streamed(make):
         ("r.txt", b"one\ntwo\ncaf\xe9\n", r"r.txt:3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("r.csv", b'text,label\n"a\nb\xff",1\n', r"r.csv:3: byte 0xff is not UTF-8"),
         ("r.jsonl", b'{"text": "a"}\n{"text": "\xc3"}\n', r"r.jsonl:2: byte 0xc3 is not UTF-8"),
-        ("r.txt", "\ufeffhi".encode("utf-16"), r"r.txt:1: a NUL byte; save the file as UTF-8"),
-        ("r.csv", "text\na\nb\0c\n", r"r.csv:3: a NUL byte"),
+        ("r.txt", "\ufeffhi".encode("utf-16"), r"r.txt:1: the line contains a NUL byte; save the file as UTF-8"),
+        ("r.csv", "text\na\nb\0c\n", r"r.csv:3: the line contains a NUL byte"),
         (
             "r.jsonl",
             '{"a": 1}\n{"a": 2\n',
-            r"r.jsonl:2: not a JSON object \(.* at column .*\); write one object a line",
+            r"r.jsonl:2: the line is not a JSON object \(.* at column .*\); write one object per line",
         ),
-        ("r.jsonl", '{"a": 1}\n[2]\n', r"r.jsonl:2: not a JSON object \(it is a list\)"),
-        ("r.json", '[\n{"a": 1},\n{"a": 2}]\n', r"r.json:1: not a JSON object .* write one object a line"),
-        ("r.jsonl", "[" * 100_003, r"r.jsonl:1: not a JSON object"),
-        ("r.jsonl", '{"a": ' + "9" * 5003 + "}", r"r.jsonl:1: not a JSON object"),
+        ("r.jsonl", '{"a": 1}\n[2]\n', r"r.jsonl:2: the line is not a JSON object \(it is a list\)"),
+        (
+            "r.json",
+            '[\n{"a": 1},\n{"a": 2}]\n',
+            r"r.json:1: the line is not a JSON object .* write one object per line",
+        ),
+        ("r.jsonl", "[" * 100_003, r"r.jsonl:1: the line is not a JSON object"),
+        ("r.jsonl", '{"a": ' + "9" * 5003 + "}", r"r.jsonl:1: the line is not a JSON object"),
         (
             "r.csv",
             "text,label\na,1\nb,c,2\n",
-            r"r.csv:3: the row has 3 fields and the header 2; quote a field with ',' in it",
+            r"r.csv:3: the row has 3 fields, but the header has 2; quote fields that contain ','",
         ),
-        ("r.csv", "text,label\na,1\nb\n", r"r.csv:3: the row has 1 field and the header 2"),
+        ("r.csv", "text,label\na,1\nb\n", r"r.csv:3: the row has 1 field, but the header has 2"),
         ("r.csv", 'text,label\na,1\n"b,2\nc,3\n', r"r.csv:3: unexpected end of data; close every quote"),
         ("r.csv", 'text,label\n"a" b,1\n', r"r.csv:2: .* expected after '\"'; close every quote"),
         ("r.csv", "text,text\na,b\n", r"r.csv:1: two columns are named 'text'; rename one of them"),
         ("r.csv", "text;label\na;b\n", r"r.csv:1: the columns are separated by ';'; save the file with commas"),
-        ("r.parquet", b"PAR1 not really PAR1", r"r.parquet: broken Parquet \(.*\); write or download the file again"),
-        ("r.parquet", b"", r"r.parquet: broken Parquet"),
+        (
+            "r.parquet",
+            b"PAR1 not really PAR1",
+            r"r.parquet: the Parquet file is broken \(.*\); write or download the file again",
+        ),
+        ("r.parquet", b"", r"r.parquet: the Parquet file is broken"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, message):
@@ -161,7 +169,7 @@ def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, m
     ],
 )
 def test_a_missing_column_is_named_with_those_there_are(make, name, content, line):
-    message = f"{name}:{line}: no column 'lable'; the columns are id, text, label; did you mean 'label'"
+    message = f"{name}:{line}: there is no column 'lable'; the columns are id, text, label; did you mean 'label'"
     with pytest.raises(UserError, match=message):
         values(make(name, content), "lable")
 
@@ -175,7 +183,7 @@ def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line
     with pytest.raises(UserError) as error:
         values(path, "body")
     assert str(error.value) == (
-        f"{path}:1: no column 'body'; the columns are text, {some} and 99,984 more; check the name"
+        f"{path}:1: there is no column 'body'; the columns are text, {some} and 99,984 more; check the name"
     )
     path.write_text(f"text,{','.join(names)},c1009\n")
     with pytest.raises(UserError, match=r"wide.csv:1: two columns are named 'c1009'; rename one of them"):
@@ -185,12 +193,12 @@ def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line
 def test_a_missing_column_of_parquet_is_named(tmp_path):
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
-    with pytest.raises(UserError, match="no column 'body'; the columns are id, text, label; check the name"):
+    with pytest.raises(UserError, match="there is no column 'body'; the columns are id, text, label; check the name"):
         values(path, "body")
 
 
 def test_plain_text_has_one_column(make):
-    with pytest.raises(UserError, match=r"novel.txt:1: no column 'body'; the columns are text"):
+    with pytest.raises(UserError, match=r"novel.txt:1: there is no column 'body'; the columns are text"):
         values(make("novel.txt", "one\n"), "body")
 
 
@@ -198,7 +206,7 @@ def test_parquet_with_a_text_that_is_no_utf_8_is_refused(tmp_path):
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.table({"text": pa.array(["plain words"])}), path, compression="none")
     path.write_bytes(path.read_bytes().replace(b"plain words", b"plain\xffwords"))
-    with pytest.raises(UserError, match=r"broken Parquet .*can't decode byte 0xff"):
+    with pytest.raises(UserError, match=r"the Parquet file is broken .*can't decode byte 0xff"):
         values(path, "text")
 
 
@@ -206,7 +214,7 @@ def test_parquet_cut_short_is_refused(tmp_path):
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
     path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(UserError, match="broken Parquet"):
+    with pytest.raises(UserError, match="the Parquet file is broken"):
         values(path)
 
 
@@ -312,7 +320,7 @@ def test_parquet_without_rows_keeps_its_columns(tmp_path):
 
 def test_a_column_of_two_types_is_refused_by_parquet(tmp_path):
     with (
-        pytest.raises(UserError, match=r"one type a column .* write .jsonl instead"),
+        pytest.raises(UserError, match=r"one type per column .* write .jsonl instead"),
         RowWriter(tmp_path / "out.parquet", ["a"]) as writer,
     ):
         writer.write({"a": 1})
@@ -342,9 +350,9 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("out.xlsx", "no way to write '.xlsx'; end it in .csv, .tsv, .jsonl, .ndjson or .parquet"),
-        ("out", "no way to write 'no ending'"),
-        ("nowhere/out.csv", "there is no folder .*nowhere; make it"),
+        ("out.xlsx", "the ending '.xlsx' is not supported; use .csv, .tsv, .jsonl, .ndjson or .parquet"),
+        ("out", "the ending '' is not supported"),
+        ("nowhere/out.csv", "the folder .*nowhere does not exist; create it"),
         ("folder.csv", "is a folder; name a file"),
     ],
 )
@@ -387,7 +395,7 @@ def test_two_files_for_one_split_are_refused(make, tmp_path):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"is not a folder; name one with files such as train.jsonl"):
+    with pytest.raises(UserError, match=r"is not a folder; name a folder with files such as train.jsonl"):
         dataset_files(tmp_path / "nowhere")
 
 
@@ -424,8 +432,8 @@ def test_a_text_may_have_any_ending(make):
         (b"", r":1: the file is empty; name a file with text"),
         (b"one\ntw\xf6\n", r":2: byte 0xf6 is not UTF-8; save the file as UTF-8 text"),
         (b"one\ntwo\nth\xe2\x82", r":3: byte 0xe2 is not UTF-8; save the file as UTF-8 text"),
-        (b"\x7fELF\x02\x01\x01\x00", r":1: a NUL byte; save the file as UTF-8 text"),
-        ("one\n".encode("utf-16"), r":1: a NUL byte; save the file as UTF-8 text"),
+        (b"\x7fELF\x02\x01\x01\x00", r":1: the line contains a NUL byte; save the file as UTF-8 text"),
+        ("one\n".encode("utf-16"), r":1: the line contains a NUL byte; save the file as UTF-8 text"),
     ],
     ids=["empty", "Latin-1", "cut off", "binary", "UTF-16"],
 )
@@ -461,8 +469,8 @@ def test_lines_may_end_with_a_carriage_return_alone(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("r.csv.zip", "r.csv.zip: the file is compressed; unpack it, and name what was in it, such as r.csv"),
-        ("r.jsonl.gz", "r.jsonl.gz: the file is compressed; unpack it, and name what was in it, such as r.jsonl"),
+        ("r.csv.zip", "r.csv.zip: the file is compressed; unpack it, and name the unpacked file, such as r.csv"),
+        ("r.jsonl.gz", "r.jsonl.gz: the file is compressed; unpack it, and name the unpacked file, such as r.jsonl"),
         ("r.xlsx", "r.xlsx: the file is a spreadsheet; save it as CSV, and name r.csv"),
     ],
 )

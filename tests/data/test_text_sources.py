@@ -265,7 +265,7 @@ def test_an_empty_download_is_not_kept(web, working_folder):
 
 def test_what_is_downloaded_and_no_text_is_refused_when_it_is_read(web):
     web.content = b"one\n\x89PNG\0"
-    with pytest.raises(UserError, match="txt:2: a NUL byte; save the file as UTF-8 text"):
+    with pytest.raises(UserError, match="txt:2: the line contains a NUL byte; save the file as UTF-8 text"):
         text_of(find(url=web.url))
 
 

@@ -1,4 +1,4 @@
-"""The search for a translation: what is found is the best there is, and the cache and the batch change nothing."""
+"""Beam search finds the best translations, and neither the cache nor the batch changes the result."""
 
 import itertools
 import math
@@ -21,14 +21,14 @@ LENGTHS = [7, 3, 5, 1, 6]  # of five sources, of which all but one are padded
 
 
 class Scrambled:
-    """An encoder-decoder whose logits are so scrambled that the least change of what is seen changes what is written.
+    """An encoder-decoder with scrambled logits: the smallest change of its input changes the tokens that it writes.
 
-    By its own, an untrained network repeats one token for ever.
+    With its own logits, an untrained network repeats one token forever.
     """
 
     def __init__(self, network: EncoderDecoder) -> None:
         self.network, self.context_length = network, network.context_length
-        self.rows: list[int] = []  # of each call of decode
+        self.rows: list[int] = []  # the number of rows of each call of decode
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
         return self.network.encode(source_ids, source_mask)
@@ -49,7 +49,7 @@ class Scrambled:
 
 
 class WrittenTokens:
-    """The cache of a network that reads everything anew: the tokens themselves."""
+    """The cache of a network that reads all tokens again at each call: the tokens themselves."""
 
     def __init__(self) -> None:
         self.token_ids = torch.empty(0, dtype=torch.long)
@@ -63,7 +63,7 @@ class WrittenTokens:
 
 
 class Rereading(Scrambled):
-    """The same network, which is given one token and reads all of them anew."""
+    """The same network without keys and values in its cache. At each new token it reads all tokens again."""
 
     def decode(
         self,
@@ -91,7 +91,7 @@ def make_network(kind: type[Scrambled] = Scrambled, vocab_size: int = 11, **opti
 
 
 def random_sources() -> tuple[Tensor, Tensor]:
-    """Five sources, with anything in the padding, and their mask."""
+    """Return five sources, with random ids in the padding, and their mask."""
     source_ids = torch.randint(0, 23, (len(LENGTHS), SOURCES), generator=torch.Generator().manual_seed(1))
     return source_ids, torch.arange(SOURCES) < torch.tensor(LENGTHS)[:, None]
 
@@ -103,10 +103,10 @@ def each_alone() -> Iterator[Tensor]:
 
 
 class Table:
-    """A network made by hand: what comes next, by the last token; its source is one id, that of the table."""
+    """A hand-made network: tables of the next token for each last token. A source is one id, the number of a table."""
 
     def __init__(self, *tables: dict[int, dict[int, float]], context_length: int = CONTEXT) -> None:
-        """tables: for each last token the probabilities of the next."""
+        """Make a network. tables: for each last token, the probabilities of the next token."""
         self.context_length = context_length
         self.probabilities = torch.full((len(tables), 6, 6), 1e-30)
         for number, table in enumerate(tables):
@@ -136,7 +136,7 @@ class Table:
 
 
 class Finding(list[list[Translation]]):
-    """The translations of each source, for comparing: ids exactly, scores nearly."""
+    """The translations of each source, for comparing: ids exactly, scores with a tolerance."""
 
     @property
     def ids(self) -> list[list[list[int]]]:
@@ -160,7 +160,7 @@ def assert_same(one: Finding, other: Finding) -> None:
 
 @torch.no_grad()
 def log_probability(network: Scrambled, source_ids: Tensor, token_ids: list[int]) -> float:
-    """Of all ids of a translation and its end, given one source, read at once and without a cache."""
+    """Return the log probability of a translation and its [END], given one source, without a cache."""
     logits = network.decode(torch.tensor([[BEGIN, *token_ids]]), network.encode(source_ids))
     return logits.log_softmax(dim=2)[0, range(len(token_ids) + 1), [*token_ids, END]].sum().item()
 
@@ -171,7 +171,7 @@ def penalised(log_probability: float, length: int, alpha: float) -> float:
 
 @torch.no_grad()
 def greedy(network: Scrambled, source_ids: Tensor, limit: int) -> list[int]:
-    """The likeliest token each time, everything read anew."""
+    """Return the greedy translation, with all tokens read again at each step."""
     written = [BEGIN]
     while len(written) < limit:
         newest = network.decode(torch.tensor([written]), network.encode(source_ids))[0, -1].argmax().item()
@@ -191,7 +191,7 @@ def test_a_beam_of_one_is_greedy(positions: Positions, limit: int) -> None:
 
 
 def test_what_the_tests_compare_is_long_and_ends_here_and_there() -> None:
-    """And is not the same by chance."""
+    """It also shows that the results of the tests do not agree by chance."""
     network = make_network()
     for beam_size in (1, 3):
         best = [ids[0] for ids in find(network, *random_sources(), beam_size=beam_size).ids]
@@ -235,7 +235,7 @@ def test_a_mask_that_hides_nothing_is_as_good_as_none(beam_size: int) -> None:
 def test_a_beam_with_room_for_all_finds_the_best_of_all_translations_and_all_others_in_their_order(
     length_penalty: float,
 ) -> None:
-    """Three words and at most four tokens: 1 + 3 + 9 + 27 translations, and no others where the beam has more room."""
+    """Three words and at most four tokens give 1 + 3 + 9 + 27 translations, and a wider beam finds no others."""
     network = make_network(vocab_size=5)
     found = find(network, *random_sources(), beam_size=47, max_tokens=4, never=(BEGIN,), length_penalty=length_penalty)
     for translations, source_ids in zip(found, each_alone(), strict=True):
@@ -298,7 +298,7 @@ def test_a_beam_of_two_finds_it_in_a_batch_whose_other_sentences_go_other_ways()
 
 
 def test_the_length_penalty_prefers_longer_translations() -> None:
-    """Alone, [2] is likelier than [3, 4, 5]; for its length, the other is."""
+    """Without the penalty [2] has the better score, and with it [3, 4, 5]."""
     fork = {BEGIN: {2: 0.5, 3: 0.5}, 2: {END: 0.9, 5: 0.1}, 3: {4: 0.9, END: 0.1}, 4: {5: 0.9, END: 0.1}}
     fork[5] = {END: 1.0}
     short, long = math.log(0.5 * 0.9), math.log(0.5 * 0.9 * 0.9)
@@ -325,7 +325,7 @@ AGAIN = {BEGIN: {2: 0.5, 3: 0.4, END: 0.1}, 2: {2: 0.9, END: 0.1}, 3: {END: 0.9,
 
 
 def test_a_search_goes_on_while_something_unfinished_is_still_better_than_the_best_that_ended() -> None:
-    """[3] has 0.36, and of [2, 2, …] that goes on 0.45, 0.405, 0.3645 and, after the fifth token, 0.328."""
+    """[3] has the probability 0.36. The unfinished [2, 2, …] has 0.45, 0.405, 0.3645 and, after five tokens, 0.328."""
     network = Table(AGAIN)
     (found,) = find(network, [0], beam_size=2, length_penalty=0.0)
     assert network.rows == [2] * 5
@@ -333,7 +333,7 @@ def test_a_search_goes_on_while_something_unfinished_is_still_better_than_the_be
 
 
 def test_what_goes_on_is_compared_by_its_score_too() -> None:
-    """For their lengths the many words are the better ones for ever, so that only the limit ends them."""
+    """With the penalty, the unfinished translation always has the better score, so only the limit ends it."""
     network = Table(AGAIN)
     (found,) = find(network, [0], beam_size=2, length_penalty=1.0, max_tokens=11)
     assert network.rows == [2] * 11
@@ -350,14 +350,14 @@ def test_a_search_goes_on_until_as_many_have_ended_as_there_are_beams() -> None:
 
 
 def test_an_end_that_is_not_among_the_best_does_not_count() -> None:
-    """With two beams, of [2, 2], [3, 2], [2] and [3] only the first two are kept, though [2] and [3] end."""
+    """With two beams, only [2, 2] and [3, 2] are kept. [2] and [3], which end, have lower probabilities."""
     network = Table({BEGIN: {2: 0.6, 3: 0.4}, 2: {2: 0.9, END: 0.1}, 3: {2: 0.9, END: 0.1}})
     (found,) = find(network, [0], beam_size=2, length_penalty=0.0, max_tokens=3)
     assert [translation.token_ids for translation in found] == [[2, 2], [3, 2]]
 
 
 def test_what_has_ended_is_replaced_by_the_next_best_that_goes_on() -> None:
-    """So that both beams are still at work: [4, 5] comes of the third best beginning."""
+    """Both beams stay in use: [4, 5] extends the third best hypothesis."""
     network = Table(
         {BEGIN: {END: 0.4, 2: 0.35, 4: 0.25}, 2: {3: 0.6, END: 0.4}, 3: {END: 0.1, 2: 0.9}, 4: {5: 1.0}, 5: {END: 1.0}}
     )
@@ -403,7 +403,7 @@ ENDLESS = {last: {2: 0.4, 3: 0.3, 4: 0.2, 5: 0.1} for last in (BEGIN, 2, 3, 4, 5
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
 @pytest.mark.parametrize(("max_tokens", "tokens"), [(None, 7), (3, 3), (7, 7), (31, 7)])
 def test_a_sentence_that_never_ends_is_ended_at_the_limit(max_tokens: int | None, tokens: int, beam_size: int) -> None:
-    """That of the search or that of the context; and its end has the probability it has."""
+    """The limit is `max_tokens` or the context length. The score includes the probability of [END]."""
     network = Table(ENDLESS, context_length=7)
     (found,) = find(network, [0], beam_size=beam_size, max_tokens=max_tokens, length_penalty=0.0)
     words = tokens - 1
@@ -422,7 +422,7 @@ def test_a_network_is_asked_for_no_more_than_its_context() -> None:
 
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_a_sentence_that_is_done_leaves_the_batch(beam_size: int) -> None:
-    """The first is written after two tokens, the second after four, the third at the limit."""
+    """The first sentence ends after two tokens, the second after four, the third at the limit."""
     short = {BEGIN: {2: 0.9, 3: 0.1}, 2: {END: 1.0}, 3: {END: 1.0}}
     longer = {BEGIN: {2: 0.9, 3: 0.1}, 2: {4: 1.0}, 3: {4: 1.0}, 4: {5: 1.0}, 5: {END: 1.0}}
     endless = {BEGIN: {2: 0.9, 3: 0.1}, 2: {2: 1.0}, 3: {3: 1.0}}
@@ -434,7 +434,7 @@ def test_a_sentence_that_is_done_leaves_the_batch(beam_size: int) -> None:
 
 
 def test_sentences_leave_a_batch_of_a_real_network_at_different_times() -> None:
-    """What is compared above with each alone has been through that."""
+    """So the tests above, which compare a batch with single sentences, cover this case."""
     for beam_size in (1, 2, 5):
         network = make_network()
         find(network, *random_sources(), beam_size=beam_size)
@@ -454,7 +454,7 @@ def test_nothing_is_kept_for_gradients_and_gradients_stay_on_elsewhere() -> None
     assert torch.is_grad_enabled()
     assert not torch.is_inference_mode_enabled()
     sources = random_sources()[0]
-    network.network(sources, sources % 11).sum().backward()  # what translating left behind does not hinder training
+    network.network(sources, sources % 11).sum().backward()  # translating does not prevent training
 
 
 def test_the_sources_are_left_as_they_are() -> None:
@@ -498,13 +498,13 @@ def test_scores_that_are_no_numbers_are_an_error_and_not_an_empty_translation() 
         def new_cache(self):
             return SimpleNamespace(select=lambda rows, *, same_memory=False: None)
 
-    with pytest.raises(ValueError, match="the network's scores are no numbers"):
+    with pytest.raises(ValueError, match="the network's scores are NaN"):
         translate(Broken(), torch.zeros(2, 3, dtype=torch.long), None, Search(2, 3, beam_size=2))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"beam_size": 101}, "beam_size=101 must be at most 100"), ({"never": (3,)}, "end_id=3 is among never")],
+    [({"beam_size": 101}, "beam_size=101 must be at most 100"), ({"never": (3,)}, "end_id=3 is in never")],
 )
 def test_a_search_that_would_find_nothing_or_take_forever_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""Writing token after token: the cache changes nothing but the time."""
+"""Generation token by token: the cache does not change the tokens."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,22 +15,22 @@ from firstlight.networks.generator import Generator
 VOCABULARY, CONTEXT, BATCH = 29, 13, 3
 every_position = pytest.mark.parametrize("positions", Positions)
 every_window = pytest.mark.parametrize("window", Window)
-# 7 is between 1 and the context, and with 31 the window has moved already, as it has after some tokens from the others.
+# 7 is between 1 and the context length. A prompt of 31 tokens is longer than the context, so the window has moved.
 from_short_and_long = pytest.mark.parametrize(
     "prompt_length", [1, CONTEXT, *(pytest.param(length, marks=pytest.mark.slow) for length in (7, 31))]
 )
 
 
 def greedy(logits: Tensor) -> Tensor:
-    """The likeliest token by logits so scrambled that the least change of what is seen changes what is written.
+    """Return the most likely token by scrambled logits. The smallest change of the input changes this token.
 
-    By the logits themselves, an untrained network repeats one token for ever.
+    With the logits themselves, an untrained network repeats one token forever.
     """
     return Sampling(greedy=True).choose((1000 * logits).sin())
 
 
 def make_network(**options: Any) -> Generator:
-    """Biases and norms are random too, so that one left out shows."""
+    """Return a generator. Biases and norms are random too, so that a missing one changes the result."""
     torch.manual_seed(0)
     sizes = {"dim": 12, "num_heads": 3, "head_dim": 6, "num_layers": 2, "context_length": CONTEXT, "norm": Norm.pre}
     network = Generator(GeneratorConfig(**(sizes | options)), VOCABULARY).double().eval()
@@ -44,13 +44,13 @@ def random_prompt(length: int, batch: int = BATCH) -> Tensor:
 
 
 def written(network: Any, prompt: Tensor, num_tokens: int, choose: Any = greedy, **options: Any) -> Tensor:
-    """All new ids: (batch, num_tokens)."""
+    """Return all new ids, (batch, num_tokens)."""
     return torch.stack(list(generate(network, prompt, num_tokens, choose, **options)), dim=1)
 
 
 @torch.no_grad()
 def naive(network: Any, prompt: Tensor, num_tokens: int, length: int, choose: Any = greedy) -> Tensor:
-    """The same, with the last `length` tokens read anew each time."""
+    """Return the same as `written`, with the last `length` tokens read again at each step."""
     text = prompt
     for _ in range(num_tokens):
         text = torch.cat((text, choose(network(text[:, -length:])[:, -1])[:, None]), dim=1)
@@ -59,7 +59,7 @@ def naive(network: Any, prompt: Tensor, num_tokens: int, length: int, choose: An
 
 @torch.no_grad()
 def naive_half(network: Any, prompt: Tensor, num_tokens: int, length: int) -> Tensor:
-    """The same, where a context that is full is cut to its last half, which then grows again."""
+    """Return the same as `naive`, but with a full context cut to its last half, which then grows again."""
     text, seen = prompt, prompt[:, -length:]
     for _ in range(num_tokens):
         new = greedy(network(seen)[:, -1])[:, None]
@@ -71,7 +71,7 @@ def naive_half(network: Any, prompt: Tensor, num_tokens: int, length: int) -> Te
 
 
 class Watched:
-    """A network that notes what it is given."""
+    """A network that records its inputs."""
 
     def __init__(self, network: Generator) -> None:
         self.network = network
@@ -97,7 +97,7 @@ class Watched:
 def test_until_the_context_is_full_it_is_the_naive_loop(
     positions: Positions, window: Window, prompt_length: int
 ) -> None:
-    """The token that no longer fits is still chosen by all that fit."""
+    """The first token beyond the context is chosen from all tokens of the full context."""
     network, prompt = make_network(positions=positions), random_prompt(prompt_length)
     count = CONTEXT - prompt_length + 1
     assert torch.equal(written(network, prompt, count, window=window), naive(network, prompt, count, CONTEXT))
@@ -119,7 +119,7 @@ def test_a_half_window_reads_the_kept_half_anew(positions: Positions, prompt_len
 
 @every_position
 def test_the_two_windows_write_differently_beyond_the_context(positions: Positions) -> None:
-    """What the tests above compare is not the same by chance."""
+    """This shows that the tests above do not pass by chance."""
     network, prompt = make_network(positions=positions), random_prompt(5)
     half, slide = (written(network, prompt, 53, window=window) for window in Window)
     assert torch.equal(half[:, :9], slide[:, :9])
@@ -180,7 +180,7 @@ def test_there_are_exactly_as_many_tokens_as_were_asked_for(num_tokens: int, win
     network = Watched(make_network())
     tokens = list(generate(network, random_prompt(5), num_tokens, greedy, window=window))
     assert [tuple(ids.shape) for ids in tokens] == [(BATCH,)] * num_tokens
-    assert len(network.lengths) == num_tokens  # none is computed in vain
+    assert len(network.lengths) == num_tokens  # no call is superfluous
 
 
 def test_no_tokens_are_none() -> None:
@@ -241,5 +241,5 @@ def test_two_texts_written_by_turns_do_not_disturb_each_other() -> None:
 
 
 def test_an_empty_prompt_is_our_own_mistake() -> None:
-    with pytest.raises(AssertionError, match="a prompt needs a token to begin from"):
+    with pytest.raises(AssertionError, match="a prompt must have at least one token"):
         next(generate(make_network(), random_prompt(0), 1, greedy))

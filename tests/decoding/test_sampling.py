@@ -1,4 +1,4 @@
-"""What is drawn from the scores of the next token."""
+"""Sampling of the next token from its scores."""
 
 import math
 from collections import Counter
@@ -20,17 +20,17 @@ def random_logits(seed: int = 0, batch: int = BATCH, vocab_size: int = VOCABULAR
 
 
 def logits_of(*shares: float) -> Tensor:
-    """One row whose probabilities are these, as precisely as they can be."""
+    """Return one row of logits with the given probabilities, as precisely as possible."""
     return torch.tensor([shares], dtype=torch.float64).log()
 
 
 def kept(sampling: Sampling, logits: Tensor) -> list[list[int]]:
-    """The ids of each row that can be drawn at all."""
+    """Return the ids of each row that have a probability above 0."""
     return [row.nonzero().flatten().tolist() for row in sampling.probabilities(logits)]
 
 
 def draws(sampling: Sampling, logits: Tensor, count: int, seed: int = 1) -> Tensor:
-    """Many draws from one row: (count,)."""
+    """Return ids drawn from one row, (count,)."""
     random = torch.Generator().manual_seed(seed)
     return sampling.choose(logits.expand(count, -1), random)
 
@@ -227,7 +227,7 @@ def test_greedy_takes_the_likeliest_of_those_that_may_be_written() -> None:
     ids=repr,
 )
 def test_tokens_are_drawn_as_often_as_their_probability_says(sampling: Sampling) -> None:
-    """Pearson's chi-square, below its 99.9% quantile for ten degrees of freedom."""
+    """Pearson's chi-square statistic is below its 99.9% quantile for ten degrees of freedom."""
     logits, count = random_logits(seed=7, batch=1, vocab_size=11) / 2, 10_007
     expected = sampling.probabilities(logits)[0].double() * count
     found = torch.bincount(draws(sampling, logits, count), minlength=11)
@@ -257,7 +257,7 @@ def test_the_same_seed_draws_the_same_and_the_global_state_stays() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": 0.0}, "^temperature=0 must be above 0; for the likeliest token, use greedy$"),
+        ({"temperature": 0.0}, "^temperature=0 must be above 0; for the most likely token, use greedy$"),
         ({"temperature": -0.5}, "^temperature=-0.5 must be above 0"),
         ({"temperature": math.nan}, "^temperature=nan must be"),
         ({"temperature": math.inf}, "^temperature=inf must be"),

@@ -363,7 +363,7 @@ def test_a_prompt_that_is_no_text_is_no_crash(kind: str, runs: Runs, scripts: Sc
 # --- mistakes ---
 
 MISTAKES = {
-    "--temperature 0": "temperature=0 must be above 0; for the likeliest token, use greedy",
+    "--temperature 0": "temperature=0 must be above 0; for the most likely token, use greedy",
     "--temperature -1": "temperature=-1 must be above 0",
     "--top-p 0": "top_p=0 must be above 0 and at most 1",
     "--top-p 1.5": "top_p=1.5 must be above 0 and at most 1",

@@ -1,4 +1,4 @@
-"""YAML of a run's folder is data: it neither grows, nor crashes the parser, nor is interpolated."""
+"""The YAML of a run folder is read as data: it cannot expand, crash the parser, or be interpolated."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
         ("a: [", "did not find expected node content"),
         ("x: !!python/object/apply:os.system [touch canary]", "could not determine a constructor"),
         ("x: " + "1" * 5_000, "Exceeds the limit"),
-        ("a" * 101, "it is larger than the 100 bytes of any configuration"),
+        ("a" * 101, "it is larger than 100 bytes, the limit of a configuration"),
     ],
 )
 def test_what_is_no_configuration_is_one_line(

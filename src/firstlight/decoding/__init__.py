@@ -1,1 +1,1 @@
-"""From logits to new tokens: ids in, ids out. Knows torch and the networks' interface, nothing of text."""
+"""Decoding: sampling, generation with a cache, and beam search. Token ids in, token ids out; no text and no files."""

@@ -1,4 +1,4 @@
-"""Writing a translation: the likeliest token each time, or the best of several beginnings kept side by side."""
+"""Greedy decoding and beam search for translations."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -12,7 +12,7 @@ WIDEST_BEAM = 100
 
 
 class Network(Protocol):
-    """What is needed of an encoder-decoder."""
+    """The interface of an encoder-decoder that `translate` requires."""
 
     context_length: int
 
@@ -32,12 +32,12 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class Search:
-    """How a translation is looked for.
+    """Options of the search for a translation.
 
-    begin_id, end_id: the marks of a target; beam_size: how many beginnings are kept, 1 being greedy; length_penalty:
-    alpha of ((5 + length) / 6)^alpha, which a translation's log probability is divided by (Wu et al. 2016), 0 prefers
-    short ones; never: ids that are not written; max_tokens: where a translation ends at the latest, None: where the
-    context does.
+    begin_id, end_id: the ids of [BEGIN] and [END]; beam_size: number of hypotheses, 1 for greedy decoding;
+    length_penalty: alpha of ((5 + length) / 6)^alpha, by which a translation's log probability is divided (Wu et al.
+    2016), 0 prefers short translations; never: ids that are never generated; max_tokens: the largest number of tokens,
+    [END] included; None: the context length.
     """
 
     begin_id: int
@@ -48,25 +48,25 @@ class Search:
     max_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a number that finds nothing."""
+        """Raise ValueError if a value is out of range or if `end_id` is in `never`."""
         if self.beam_size < 1:
             raise ValueError(f"beam_size={self.beam_size} must be at least 1")
         if self.beam_size > WIDEST_BEAM:
-            raise ValueError(f"beam_size={self.beam_size} must be at most {WIDEST_BEAM}; more than 10 are of no use")
+            raise ValueError(f"beam_size={self.beam_size} must be at most {WIDEST_BEAM}; more than 10 rarely help")
         if not 0 <= self.length_penalty < 10:
             raise ValueError(f"length_penalty={self.length_penalty:g} must be at least 0 and below 10")
         if self.end_id in self.never:
-            raise ValueError(f"end_id={self.end_id} is among never, so that no translation could end")
+            raise ValueError(f"end_id={self.end_id} is in never, so no translation could end; remove it from never")
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError(f"max_tokens={self.max_tokens} must be at least 1")
 
     def score(self, log_probability: float, length: int) -> float:
-        """What translations of different lengths are compared by; the end counts as a token."""
+        """Return the score by which translations are compared. length: number of tokens, [END] included."""
         return log_probability / ((5 + length) / 6) ** self.length_penalty
 
 
 class Translation(NamedTuple):
-    """The ids of a translation, without marks, and its score."""
+    """The token ids of a translation, without [BEGIN] and [END], and its score."""
 
     token_ids: list[int]
     score: float
@@ -74,7 +74,7 @@ class Translation(NamedTuple):
 
 @dataclass
 class _Sentence:
-    """A source whose translation is being written: which one it is, and the translations that have come to an end."""
+    """A source whose search is not finished: its number in the batch, and its complete translations."""
 
     number: int
     finished: list[Translation] = field(default_factory=list)
@@ -84,11 +84,11 @@ class _Sentence:
 def translate(
     network: Network, source_ids: Tensor, source_mask: Tensor | None, search: Search
 ) -> list[list[Translation]]:
-    """The best translations of each source, the best first: at least one, at most beam_size.
+    """Return the best translations of each source, the best first: at least one, at most beam_size.
 
-    source_ids: (batch, sources) int; source_mask: bool of that shape, True where a token is real. A sentence is done
-    when beam_size translations of it have ended and the best of them beats every one that goes on, as it is. Raises
-    ValueError for a network whose scores are no numbers.
+    source_ids: (batch, sources) int; source_mask: bool of that shape, True where a token is real. The search for a
+    source ends when beam_size translations are complete and the best of them has at least the score of every
+    hypothesis. Raises ValueError if the network's scores are NaN.
     """
     if isinstance(network, nn.Module):
         network = bare(network)
@@ -101,15 +101,15 @@ def translate(
     open_ones = [_Sentence(number) for number in range(len(source_ids))]
     written = torch.full((len(source_ids) * beam, 1), search.begin_id, device=device)
     scores = torch.full((len(source_ids), beam), -torch.inf, device=device)
-    scores[:, 0] = 0.0  # all beginnings are the same at first: only one of them counts
+    scores[:, 0] = 0.0  # all hypotheses are equal at first, so only one is used
     for length in range(1, limit + 1):
         logits = network.decode(written[:, -1:], memory, mask, cache=cache)[:, -1]  # (batch * beam, vocab_size)
         log_probabilities = logits.float().log_softmax(dim=1)
         log_probabilities[:, list(search.never)] = -torch.inf
-        if length == limit:  # what has no end yet is ended here
+        if length == limit:  # at the limit, every hypothesis gets [END]
             log_probabilities[:, torch.arange(logits.shape[1], device=device) != search.end_id] = -torch.inf
         rows, token_ids, scores = _best_beginnings(log_probabilities, scores, written, open_ones, search, length)
-        going_on = scores.max(dim=1).values.tolist()  # all at once: each look at a device takes its time
+        going_on = scores.max(dim=1).values.tolist()  # all at once, because each transfer from a device is slow
         is_done = [_is_done(each, best, search, length) for each, best in zip(open_ones, going_on, strict=True)]
         for sentence, done in zip(open_ones, is_done, strict=True):
             if done or length == limit:
@@ -137,20 +137,20 @@ def _best_beginnings(
     search: Search,
     length: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Move what ends now to the sentences' finished translations, and choose what goes on.
+    """Choose the next hypotheses, and add those that end with this token to the sentences' finished translations.
 
-    log_probabilities: (batch * beam, vocab_size); scores: (batch, beam). Returns for each of the beams that go on the
-    row that it continues, the new token and the score: (batch, beam) each; -inf where nothing goes on.
+    log_probabilities: (batch * beam, vocab_size); scores: (batch, beam). Returns, for each new hypothesis, the row that
+    it extends, its new token and its score: (batch, beam) each. The score is -inf if there is no such hypothesis.
     """
     num_sentences, beam = scores.shape
     vocab_size = log_probabilities.shape[1]
     totals = (scores.flatten()[:, None] + log_probabilities).view(num_sentences, beam * vocab_size)
-    # twice as many candidates as beams: even if each beam ends once among them, enough go on
+    # twice as many candidates as beams: at most one candidate per beam ends, so at least `beam` of them do not end
     best, places = totals.topk(2 * beam, dim=1)
     first_rows = torch.arange(num_sentences, device=scores.device)[:, None] * beam
     rows, token_ids = first_rows + places // vocab_size, places % vocab_size  # (batch, candidates)
     ends = token_ids == search.end_id
-    for i, rank in ((ends & (best > -torch.inf))[:, :beam]).nonzero().tolist():  # an end counts among the best only
+    for i, rank in ((ends & (best > -torch.inf))[:, :beam]).nonzero().tolist():  # an end counts only among the best
         ids = written[rows[i, rank], 1:].tolist()
         score = search.score(float(best[i, rank]), length)
         sentences[i].finished.append(Translation(ids, score))
@@ -160,7 +160,7 @@ def _best_beginnings(
 
 
 def _is_done(sentence: _Sentence, best_going_on: float, search: Search, length: int) -> bool:
-    """Whether the best that has ended beats the best that goes on, with as many ended as there are beams."""
+    """Return whether beam_size translations are complete and the best of them beats the best hypothesis."""
     if best_going_on == -torch.inf:
         return True
     if len(sentence.finished) < search.beam_size:
@@ -169,7 +169,7 @@ def _is_done(sentence: _Sentence, best_going_on: float, search: Search, length: 
 
 
 def _ranked(sentence: _Sentence, beam_size: int) -> list[Translation]:
-    """The translations of a sentence, the best first. Raises ValueError if there is none."""
+    """Return the translations of a sentence, the best first. Raises ValueError if there is none."""
     if not sentence.finished:
-        raise ValueError("the network's scores are no numbers, so that it writes nothing")
+        raise ValueError("the network's scores are NaN, so it cannot generate a translation; use another checkpoint")
     return sorted(sentence.finished, key=lambda translation: -translation.score)[:beam_size]

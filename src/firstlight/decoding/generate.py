@@ -1,4 +1,4 @@
-"""Writing token after token, with what was read before kept in a cache."""
+"""Generation token by token, with a cache of the keys and values of earlier tokens."""
 
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -11,11 +11,12 @@ from firstlight.decoding.bare import bare
 
 
 class Window(Enum):
-    """What a generator sees once a text is longer than its context.
+    """The tokens that a generator reads when a text is longer than its context.
 
-    half: it forgets the first half of its context, reads the other half anew, and goes on with the cache: between
-    context_length / 2 and context_length tokens are seen. slide: always the last context_length tokens, all read anew
-    for each new one (post 2): the better view, at many times the cost, since every position moves.
+    half: the generator drops the first half of its context, reads the second half again, and continues with the cache.
+    It always reads between context_length / 2 and context_length tokens. slide: the generator reads the last
+    context_length tokens again for each new token (post 2). It has more context, but takes many times longer, because
+    the position of every token changes.
     """
 
     half = "half"
@@ -23,7 +24,7 @@ class Window(Enum):
 
 
 class Network(Protocol):
-    """What is needed of a generator."""
+    """The interface of a generator that `generate` requires."""
 
     context_length: int
     is_causal: bool
@@ -43,20 +44,19 @@ def generate(
     window: Window = Window.half,
     context_length: int | None = None,
 ) -> Iterator[Tensor]:
-    """Continue a batch of prompts.
+    """Yield the next tokens of a batch of prompts, (batch,) ids, num_tokens times.
 
-    prompt: (batch, length) int, at least one token each, of which the last context_length are read; choose: from logits
-    (batch, vocab_size) to ids (batch,); context_length: the network's own, or a shorter view. Yields the new ids,
-    (batch,), num_tokens times.
+    prompt: (batch, length) int, at least one token each; only the last context_length tokens are read; choose: returns
+    ids, (batch,), for logits, (batch, vocab_size); context_length: None for that of the network, or a smaller number.
     """
-    assert prompt.shape[1] > 0, "a prompt needs a token to begin from"
+    assert prompt.shape[1] > 0, "a prompt must have at least one token"
     length = context_length or network.context_length
     if isinstance(network, nn.Module):
         network = bare(network)
-    text = [prompt[:, -length:]]  # in pieces, which are joined only where they are read anew
+    text = [prompt[:, -length:]]  # in pieces, which are joined only when they are read again
 
     def last(count: int) -> Tensor:
-        """The end of the text, in one piece."""
+        """Return the last `count` tokens of the text."""
         text[:] = [torch.cat(text, dim=1)[:, -length:]]
         return text[0][:, -count:]
 

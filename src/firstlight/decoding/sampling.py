@@ -1,4 +1,4 @@
-"""Choosing the next token."""
+"""Sampling of the next token."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is drawn from its scores.
+    """Options for choosing the next token.
 
-    temperature: below 1 sharpens the distribution, above 1 flattens it; top_k: only the k likeliest; top_p: only the
-    likeliest that together reach p ("nucleus", Holtzman et al. 2020); greedy: always the likeliest; never: these not.
+    temperature: a value below 1 sharpens the distribution, a value above 1 flattens it; top_k: draw from the k most
+    likely tokens; top_p: draw from the most likely tokens whose probabilities together reach p ("nucleus", Holtzman et
+    al. 2020); greedy: always choose the most likely token; never: ids that are never chosen.
     """
 
     temperature: float = 1.0
@@ -23,26 +24,26 @@ class Sampling:
     never: Sequence[int] = ()
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a number that leaves no distribution."""
+        """Raise ValueError if a value is out of range."""
         if not 0 < self.temperature < math.inf:
-            raise ValueError(f"temperature={self.temperature:g} must be above 0; for the likeliest token, use greedy")
+            raise ValueError(f"temperature={self.temperature:g} must be above 0; for the most likely token, use greedy")
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top_k={self.top_k} must be at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ValueError(f"top_p={self.top_p:g} must be above 0 and at most 1")
 
     def choose(self, logits: Tensor, random: torch.Generator | None = None) -> Tensor:
-        """(batch, vocab_size) logits -> (batch,) ids."""
+        """Return the chosen ids, (batch,), for logits, (batch, vocab_size)."""
         if self.greedy:
             return self._possible(logits).argmax(dim=1)
         return torch.multinomial(self.probabilities(logits), 1, generator=random).squeeze(1)
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """What is drawn from: (batch, vocab_size), rows summing to 1."""
+        """Return the probabilities from which the next token is drawn: (batch, vocab_size). Each row sums to 1."""
         scores = self._possible(logits).double()
-        scores = (scores - scores.amax(dim=1, keepdim=True)) / self.temperature  # the likeliest has 0: none overflows
+        scores = (scores - scores.amax(dim=1, keepdim=True)) / self.temperature  # at most 0: no overflow
         if self.top_k is not None and self.top_k < scores.shape[1]:
-            order = scores.argsort(dim=1, descending=True, stable=True)  # of equal ones the first, as argmax has it
+            order = scores.argsort(dim=1, descending=True, stable=True)  # of equal scores the first, as in argmax
             scores = scores.scatter(1, order[:, self.top_k :], -math.inf)
         if self.top_p is not None and self.top_p < 1:
             scores = nucleus(scores, self.top_p)
@@ -56,8 +57,8 @@ class Sampling:
 
 
 def nucleus(scores: Tensor, top_p: float) -> Tensor:
-    """-inf for all but the fewest, likeliest tokens whose probabilities reach top_p. (batch, vocab_size)."""
+    """Return the scores with -inf for all but the most likely tokens that together reach top_p: (batch, vocab_size)."""
     ordered, order = scores.sort(dim=1, descending=True, stable=True)
     shares = ordered.softmax(dim=1)
-    before = shares.cumsum(dim=1) - shares  # the likeliest token has 0, and is always kept
+    before = shares.cumsum(dim=1) - shares  # it is 0 for the most likely token, which is always kept
     return scores.masked_fill((before >= top_p).scatter(1, order, before >= top_p), -math.inf)

@@ -1,1 +1,1 @@
-"""Files: rows of tables, plain YAML, locks, and whether a path is a regular file."""
+"""Files: rows of tables, plain YAML, locks, and a check for regular files."""

@@ -1,4 +1,4 @@
-"""Locks on files, which processes hold against each other until they end. Imports nothing heavy."""
+"""Exclusive locks on files. A process keeps a lock until it releases it or ends. This module imports nothing heavy."""
 
 import fcntl
 from pathlib import Path
@@ -8,10 +8,10 @@ _held: set[TextIO] = set()
 
 
 def take(path: Path) -> TextIO | None:
-    """Return the open file whose lock this process now has, or None if another process has it.
+    """Lock a file and return it open, or return None if another process has the lock.
 
-    A forked process inherits the lock and keeps it as long as it lives, unless it calls `give_up_inherited`. Raises
-    OSError if the file cannot be opened, or if its file system has no locks.
+    A forked process inherits the lock and keeps it until it ends or calls `give_up_inherited`. Raises OSError if the
+    file cannot be opened, or if its file system has no locks.
     """
     file = path.open("w")
     try:
@@ -27,7 +27,7 @@ def take(path: Path) -> TextIO | None:
 
 
 def release(file: TextIO) -> None:
-    """Give a lock back."""
+    """Release a lock."""
     _held.discard(file)
     file.close()
 
@@ -45,7 +45,7 @@ def is_taken(path: Path) -> bool:
 
 
 def give_up_inherited() -> None:
-    """Close the copies of locks that a forked process has inherited. The process that took them keeps them."""
+    """Close the inherited copies of locks in a forked process. The parent process keeps its locks."""
     for file in _held:
         file.close()
     _held.clear()

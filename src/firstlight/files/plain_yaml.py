@@ -1,4 +1,4 @@
-"""YAML files of a run's folder, which may be a stranger's, read as data and nothing else."""
+"""YAML files of a run folder, read as plain data, because the folder may come from an untrusted source."""
 
 from pathlib import Path
 from typing import Any
@@ -8,16 +8,17 @@ from firstlight.errors import UserError
 from firstlight.files.regular import regular
 
 MOST_BYTES = 2**24
-DEEPEST = 100  # lists and mappings in each other; our files have 6, and the C parser's stack ends below 100,000
+DEEPEST = 100  # levels of nesting; the package's files have 6, and the C parser's stack overflows below 100,000
 
 
 def read_yaml(path: Path) -> Any:
     """Return the content of a YAML file as dicts, lists, strings, numbers, booleans and None.
 
-    `${…}` stays text. Raises FileNotFoundError where there is no file, and UserError for one that is too large, nested
-    too deeply, no valid YAML, or has aliases, by which a small file can stand for terabytes; no file of ours has any.
+    `${…}` stays text. Raises FileNotFoundError if the file does not exist. Raises UserError if it is not valid YAML,
+    too large, nested too deeply, or has aliases. With aliases, a small file can expand to terabytes. The package
+    writes none.
     """
-    import yaml  # takes 30 ms, and a report that needs none of these files goes without
+    import yaml  # takes 30 ms, which a report without such files need not spend
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -32,15 +33,15 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the resolved configuration that a run has saved, with the names of this version.
+    """Return the resolved configuration that a run has saved, with the option names of the current version.
 
-    Raises UserError where it is missing or broken.
+    Raises UserError if the file is missing or broken.
     """
-    reason = "no mapping"
+    reason = "it is not a mapping"
     try:
         config = read_yaml(path)
     except FileNotFoundError:
-        config, reason = None, "there is no such file"
+        config, reason = None, "the file does not exist"
     except UserError as error:
         config, reason = None, str(error)
     if not isinstance(config, dict):
@@ -49,9 +50,9 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _check_structure(yaml: Any, text: str, loader: Any) -> None:
-    """Raise ValueError for size, for aliases and for deep nesting, before anything is built."""
+    """Raise ValueError if a text is too large, has aliases or is nested too deeply, before anything is built."""
     if len(text) > MOST_BYTES:
-        raise ValueError(f"it is larger than the {MOST_BYTES:,} bytes of any configuration")
+        raise ValueError(f"it is larger than {MOST_BYTES:,} bytes, the limit of a configuration")
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.AliasEvent):

@@ -1,4 +1,4 @@
-"""Refuses pipes, sockets and devices where a file is to be read: they may never answer, or never end."""
+"""A check for regular files. Reading a pipe, a socket or a device could block or never end."""
 
 import errno
 import stat
@@ -15,19 +15,19 @@ KINDS = {
 
 
 class SpecialFileError(OSError, UserError):
-    """A pipe, a socket or a device stands where a file should be. strerror: "is a named pipe, not a regular file"."""
+    """Error if a path is a pipe, a socket or a device. strerror: "is a named pipe, not a regular file"."""
 
     def __str__(self) -> str:
         return f"{self.filename} {self.strerror}; write its content to a file, and name that file"
 
 
 def regular(path: Path) -> Path:
-    """Return the path of a file that is about to be opened.
+    """Return the path if it is a regular file or a folder.
 
-    Raises SpecialFileError for a pipe, a socket or a device, and FileNotFoundError or PermissionError as opening does.
-    A folder passes, since opening it says by itself that it is one.
+    Raises SpecialFileError for a pipe, a socket or a device, and FileNotFoundError or PermissionError like `open`. A
+    folder is returned, because opening it raises a clear error.
     """
     kind = stat.S_IFMT(path.stat().st_mode)
     if kind in (stat.S_IFREG, stat.S_IFDIR):
         return path
-    raise SpecialFileError(errno.EINVAL, f"is {KINDS.get(kind, 'of a special kind')}, not a regular file", str(path))
+    raise SpecialFileError(errno.EINVAL, f"is {KINDS.get(kind, 'a special file')}, not a regular file", str(path))

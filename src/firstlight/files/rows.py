@@ -1,4 +1,4 @@
-"""The one reader and the one writer of local files: rows of CSV, TSV, JSONL, Parquet and plain text."""
+"""The reader and the writer of local files: rows of CSV, TSV, JSONL, Parquet and plain text."""
 
 import csv
 import json
@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, Self
 from firstlight.errors import UserError
 from firstlight.files.regular import SpecialFileError, regular
 
-TEXT_COLUMN = "text"  # the one column of a plain text file
-LONGEST_FIELD = 2**26  # characters of a CSV field; an open quote would otherwise read the whole file into memory
-ROWS_AT_ONCE = 1024  # of Parquet
-MOST_NAMED = 20  # columns in a message
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines cuts at other marks too
+TEXT_COLUMN = "text"  # the only column of a plain text file
+LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
+ROWS_AT_ONCE = 1024  # rows of Parquet that are read or written together
+MOST_NAMED = 20  # the largest number of columns in a message
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines also splits at other characters
 
 COMPRESSED = (".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
@@ -37,9 +37,9 @@ SPLITS = {
 
 
 class MissingColumnError(UserError):
-    """A file does not have a column that is wanted.
+    """Error if a file does not have a required column.
 
-    problem: the message without a remedy; column: the one that is wanted; present: the columns that the file has.
+    problem: the message without a fix; column: the required column; present: the columns of the file.
     """
 
     def __init__(self, message: str, problem: str = "", column: str = "", present: Sequence[str] = ()) -> None:
@@ -48,16 +48,17 @@ class MissingColumnError(UserError):
 
 
 class Row(NamedTuple):
-    """A row and where it begins: a line of the file, or the number of the row in Parquet, both from 1."""
+    """A row and its position: the line on which it begins, or in Parquet the number of the row, both from 1."""
 
     line: int
     values: dict[str, Any]
 
 
 def read_rows(path: Path, columns: Sequence[str] = ()) -> Iterator[Row]:
-    """Stream the rows of a file, whose ending says its format; no columns named means all of them.
+    """Return an iterator over the rows of a file. The ending of its name determines the format.
 
-    Raises UserError, naming file and line, for whatever cannot be read: before the first row where that is possible.
+    columns: the columns to read; empty: all. Raises UserError with file and line for content that cannot be read. The
+    error is raised before the first row if possible.
     """
     _check_file(path)
     _check_packing(path)
@@ -79,10 +80,10 @@ def _check_file(path: Path) -> None:
 
 
 def _check_packing(path: Path) -> None:
-    """Raise UserError for a file that another program must open first."""
+    """Raise UserError for a file that must be unpacked or converted first."""
     ending = path.suffix.lower()
     if ending in COMPRESSED:
-        raise UserError(f"{path}: the file is compressed; unpack it, and name what was in it, such as {path.stem}")
+        raise UserError(f"{path}: the file is compressed; unpack it, and name the unpacked file, such as {path.stem}")
     if ending in SPREADSHEETS:
         raise UserError(f"{path}: the file is a spreadsheet; save it as CSV, and name {path.stem}.csv")
 
@@ -98,7 +99,7 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
-    """Pass the rows on. Raises UserError if there are none."""
+    """Yield the rows. Raises UserError if there are none."""
     row = None
     for row in rows:
         yield row
@@ -108,15 +109,15 @@ def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def _check_columns(wanted: Sequence[str], present: Collection[str], place: str) -> None:
-    """Raise MissingColumnError if a wanted column is missing."""
+    """Raise MissingColumnError if a required column is missing."""
     for column in wanted:
         if column not in present:
-            problem = f"{place}: no column {column!r}; the columns are {listed(present)}"
+            problem = f"{place}: there is no column {column!r}; the columns are {listed(present)}"
             raise MissingColumnError(problem + _did_you_mean(column, present), problem, column, list(present))
 
 
 def listed(names: Collection[str]) -> str:
-    """Return the names in one line, of many the first ones and how many more there are."""
+    """Return the names in one line. If there are many, only the first names and the number of the others."""
     shown = ", ".join(islice(names, MOST_NAMED))
     return f"{shown} and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else shown
 
@@ -125,9 +126,9 @@ def listed(names: Collection[str]) -> str:
 
 
 def read_text(path: Path) -> Iterator[str]:
-    """Stream the lines of a UTF-8 file, each with "\n" at its end, whatever ended it; the last may have none.
+    """Yield the lines of a UTF-8 file. Every line ending becomes a line feed; the last line may have none.
 
-    Raises UserError, naming file and line, for what is empty or no text.
+    Raises UserError with file and line if the file is empty or not text.
     """
     _check_file(path)
     _check_packing(path)
@@ -138,14 +139,14 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers and ends, but without a byte-order mark.
+    """Yield the numbers and the lines of a UTF-8 file, with their line endings and without a byte-order mark.
 
-    Where no line ends with a line feed, a carriage return ends a line, as in files of old Macs.
+    If the file has no line feed, a carriage return ends a line, as in files from old Macs.
     """
     with regular(path).open("rb") as file:
         lines: Iterator[bytes] = file
         first = next(file, b"")
-        if b"\r" in first and not first.endswith(b"\n"):  # the first line is the whole file
+        if b"\r" in first and not first.endswith(b"\n"):  # the first line is the complete file
             lines = iter(first.replace(b"\r", b"\n").splitlines(keepends=True))
         elif first:
             lines = chain([first], file)
@@ -155,9 +156,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _decode(raw: bytes, place: str) -> str:
-    """Raise UserError for broken UTF-8 and for NUL."""
+    """Return the text of bytes. Raises UserError for a NUL byte and for bytes that are not UTF-8."""
     if b"\0" in raw:
-        raise UserError(f"{place}: a NUL byte; save the file as UTF-8 text")
+        raise UserError(f"{place}: the line contains a NUL byte; save the file as UTF-8 text")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -170,7 +171,7 @@ def _read_text(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         yield Row(line, {TEXT_COLUMN: text.removesuffix("\n").removesuffix("\r")})
 
 
-# --- JSON, one object a line ---
+# --- JSON, one object per line ---
 
 
 def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
@@ -182,18 +183,18 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _parse_object(text: str, place: str) -> dict[str, Any]:
-    """Raise UserError unless the text is one JSON object."""
+    """Return the JSON object of a text. Raises UserError if the text is not a JSON object."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"{error.msg} at column {error.colno}"
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 5,000 brackets
+    except (ValueError, RecursionError) as error:  # such as a number of 5,000 digits, or 5,000 brackets
         problem = str(error)
     else:
         if isinstance(value, dict):
             return value
         problem = f"it is a {type(value).__name__}"
-    raise UserError(f"{place}: not a JSON object ({problem}); write one object a line")
+    raise UserError(f"{place}: the line is not a JSON object ({problem}); write one object per line")
 
 
 # --- CSV and TSV ---
@@ -208,8 +209,8 @@ def _read_delimited(path: Path, columns: Sequence[str], delimiter: str) -> Itera
             _check_header(header, columns, place)
         elif len(fields) != len(header):
             raise UserError(
-                f"{place}: the row has {len(fields)} field{'s' * (len(fields) > 1)} and the header {len(header)}; "
-                f"quote a field with {delimiter!r} in it, or fill in what is missing"
+                f"{place}: the row has {len(fields)} field{'s' * (len(fields) > 1)}, but the header has {len(header)}; "
+                f"quote fields that contain {delimiter!r}, or add the missing fields"
             )
         else:
             values = dict(zip(header, fields, strict=True))
@@ -226,7 +227,7 @@ def _check_header(header: list[str], columns: Sequence[str], place: str) -> None
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records, blank lines left out, each with the line on which it begins."""
+    """Yield the line on which each record begins, and its fields. Blank lines are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader((text for _, text in read_lines(path)), delimiter=delimiter, strict=True)
     while True:
@@ -237,7 +238,7 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             problem = str(error).partition(" - ")[0]
-            raise UserError(f"{path}:{line}: {problem}; close every quote, and double a quote within quotes") from None
+            raise UserError(f"{path}:{line}: {problem}; close every quote, and double quotes inside a field") from None
         if fields:
             yield line, fields
 
@@ -257,9 +258,9 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(columns) or None):
                 for values in batch.to_pylist():
                     yield Row(next(number), {column: values[column] for column in columns or present})
-    except (ArrowException, OSError, UnicodeDecodeError) as error:  # a text in it may be no UTF-8
+    except (ArrowException, OSError, UnicodeDecodeError) as error:  # a text may not be UTF-8
         problem = str(error).partition("\n")[0]
-        raise UserError(f"{path}: broken Parquet ({problem}); write or download the file again") from None
+        raise UserError(f"{path}: the Parquet file is broken ({problem}); write or download the file again") from None
 
 
 _Reader = Callable[[Path, Sequence[str]], Iterator[Row]]
@@ -277,10 +278,10 @@ READERS: dict[str, _Reader] = {
 def dataset_files(folder: Path) -> dict[str, Path]:
     """Return the files of a folder by split (train, validation, test), such as train.jsonl, dev.csv, test.parquet.
 
-    Raises UserError if there are none, or two for one split.
+    Raises UserError if there is no such file, or if there are two for one split.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder} is not a folder; name one with files such as train.jsonl")
+        raise UserError(f"{folder} is not a folder; name a folder with files such as train.jsonl")
     files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         split = SPLITS.get(path.stem.lower())
@@ -303,21 +304,21 @@ def _either(names: Iterable[str]) -> str:
 
 
 class RowWriter:
-    """Write rows to CSV, TSV, JSONL or Parquet, by the ending: the whole file or, if anything fails, none of it.
+    """Writer of rows to CSV, TSV, JSONL or Parquet, depending on the file's ending. After an error, no file is left.
 
         with RowWriter(Path("scored.csv"), ["text", "stars"]) as writer:
             writer.write({"text": "Good.", "stars": 4})
 
-    Raises UserError if the ending is of none of these formats, or if the file has no folder to be written to.
+    Raises UserError if the ending is not supported, or if the folder does not exist or is not writable.
     """
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         if path.suffix.lower() not in _WRITERS:
-            raise UserError(f"{path}: no way to write {path.suffix or 'no ending'!r}; end it in {_either(_WRITERS)}")
+            raise UserError(f"{path}: the ending {path.suffix!r} is not supported; use {_either(_WRITERS)}")
         if path.is_dir():
             raise UserError(f"{path} is a folder; name a file")
         if not path.parent.is_dir():
-            raise UserError(f"{path}: there is no folder {path.parent}; make it, or name another")
+            raise UserError(f"{path}: the folder {path.parent} does not exist; create it, or name another")
         if not os.access(path.parent, os.W_OK):
             raise UserError(f"{path}: no permission to write to {path.parent}; name another folder")
         self._path, self._columns = path, columns
@@ -329,7 +330,7 @@ class RowWriter:
         return self
 
     def write(self, values: Mapping[str, Any]) -> None:
-        """Add a row, which has a value for each column."""
+        """Write a row, which must have a value for each column."""
         assert values.keys() == set(self._columns), f"{list(values)} for the columns {self._columns}"
         self._write({column: values[column] for column in self._columns})
 
@@ -345,7 +346,7 @@ class RowWriter:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write equal rows, at least one, as RowWriter does."""
+    """Write at least one row with RowWriter. All rows must have the same columns."""
     with RowWriter(path, list(rows[0])) as file:
         for row in rows:
             file.write(row)
@@ -356,7 +357,7 @@ _Write = Callable[[dict[str, Any]], object]
 
 @contextmanager
 def _write_delimited(path: Path, columns: Sequence[str], delimiter: str) -> Iterator[_Write]:
-    """Quote all that is not a number: Python 3.11 would leave a carriage return bare."""
+    """Yield a function that writes a row. Python 3.11 does not quote carriage returns, so all texts are quoted."""
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.DictWriter(file, columns, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
         writer.writeheader()
@@ -370,7 +371,7 @@ def _write_json_lines(path: Path, _columns: Sequence[str]) -> Iterator[_Write]:
 
 
 class _ParquetRows(AbstractContextManager[_Write]):
-    """Writes in groups of ROWS_AT_ONCE, of which the first decides the columns' types."""
+    """Writer of Parquet in groups of ROWS_AT_ONCE rows. The first group determines the types of the columns."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         self._path, self._columns = path, columns
@@ -394,11 +395,11 @@ class _ParquetRows(AbstractContextManager[_Write]):
                 self._writer = ParquetWriter(self._path, self._first_schema())
             self._writer.write_table(Table.from_pylist(self._rows, schema=self._writer.schema))
         except ArrowException as error:
-            raise UserError(f"Parquet wants one type a column ({error}); write .jsonl instead") from None
+            raise UserError(f"Parquet requires one type per column ({error}); write .jsonl instead") from None
         self._rows = []
 
     def _first_schema(self) -> Any:
-        """The types of the first rows; a column without values is taken to be text."""
+        """Return the types of the first rows. A column without values gets the type of texts."""
         import pyarrow as pa
 
         inferred = pa.Table.from_pydict({name: [row[name] for row in self._rows] for name in self._columns}).schema
@@ -418,7 +419,7 @@ class _ParquetRows(AbstractContextManager[_Write]):
 
 
 def _encodable(value: Any) -> Any:
-    """Spell out the lone surrogates of a text, as the other formats do."""
+    """Return a value. In a text, lone surrogates are written as escape sequences, as in the other formats."""
     return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
 
 
