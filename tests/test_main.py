@@ -99,6 +99,7 @@ def test_an_unknown_command_is_one_line_and_exit_code_2(
         (("trian",), HEAVY),
         (("--version",), HEAVY),
         (("report", "--help"), {"torch", "lightning", "hydra"}),
+        (("runs", "nowhere"), {"torch", "lightning", "hydra", "rich.table"}),
         (("train", "--help"), OF_A_TRAINING),
         (("train", "dropuot=1"), OF_A_TRAINING),
     ],

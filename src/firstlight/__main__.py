@@ -15,6 +15,7 @@ COMMANDS = {
     "predict": "predict with a trained classifier or translator",
     "generate": "write text with a trained generator",
     "explore": "draw what a run has learned",
+    "runs": "list runs, the newest first",
     "report": "compare runs and sweeps",
     "playground": "try trained runs in the browser",
     "baseline": "measure what counting achieves on the data of a task",

@@ -14,9 +14,9 @@ from faults.trials import Trials
 from firstlight.commands.report import ReportOptions, report
 from firstlight.files.plain_yaml import read_config
 from firstlight.kinds.load import load
-from firstlight.runs.folder import find_run
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.list_runs import list_runs
+from firstlight.runs.named import find_run
 from run_folders import CLASSES, make_run, write_confusion
 from tests_support import Scripts, contents
 

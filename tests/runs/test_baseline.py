@@ -21,7 +21,7 @@ from firstlight.errors import UserError
 from firstlight.kinds.baseline import best_of
 from firstlight.kinds.classifier import baseline as baseline_classifier
 from firstlight.kinds.data_nodes import CharacterDataNode
-from firstlight.runs.folder import find_run
+from firstlight.runs.named import find_run
 from firstlight.text import ngrams
 from firstlight.text.normalize import words
 from tests_support import ROOT, Scripts
@@ -233,7 +233,7 @@ def test_the_end_shows_both_splits_and_calls_a_sample_a_sample(names: tuple[Path
 def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> None:
     folder, _ = stars
     for name in ("latest", "best:val/accuracy"):
-        with pytest.raises(UserError, match="there is no"):
+        with pytest.raises(UserError, match=r"no trained run (below|has)"):
             find_run(name, folder.parents[2])
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from firstlight.errors import UserError
-from firstlight.runs.folder import RunFolder, all_runs, find_run, lower_is_better, write_atomically
+from firstlight.runs.folder import RunFolder, all_runs, lower_is_better, write_atomically
 from firstlight.runs.history import HistoryLogger, read_history
+from firstlight.runs.named import find_run
 
 
 def make_run(log_dir: Path, name: str, metrics: dict[str, float], age: int) -> Path:
@@ -39,7 +40,8 @@ def test_best_knows_which_way_is_better(tmp_path: Path) -> None:
 
 def test_an_unknown_metric_lists_those_there_are(tmp_path: Path) -> None:
     make_run(tmp_path, "a", {"val/loss": 0.3}, age=1)
-    with pytest.raises(UserError, match="best:val/acc: no run has this metric; there are val/loss"):
+    message = f"best:val/acc: no trained run below {tmp_path} has this metric; there are val/loss"
+    with pytest.raises(UserError, match=message):
         find_run("best:val/acc", tmp_path)
 
 
@@ -51,7 +53,7 @@ def test_a_metric_that_is_no_number_is_passed_over_with_a_warning(
     good = make_run(tmp_path, "b", {"val/loss": 0.5}, age=2)
     (make_run(tmp_path, "c", {}, age=3) / "metrics.json").write_text('{"metrics": [1]}')
     assert find_run("best:val/loss", tmp_path).path == good
-    assert f"best:val/loss passes over {odd}: it is {value!r} there, which is no number" in caplog.messages
+    assert f"best:val/loss ignores {odd}: the value {value!r} is not a finite number" in caplog.messages
     assert any("metrics is not an object" in message for message in caplog.messages)
 
 

@@ -165,7 +165,7 @@ def test_the_unknown_symbol_is_never_written(write: Callable[..., str]) -> None:
 def test_best_and_last_checkpoints_and_latest_can_be_named(runs: Runs, scripts: Scripts) -> None:
     for which in ("best", "last"):
         assert scripts.run("generate", str(runs.text), "--checkpoint", which, "--tokens", "7").returncode == 0
-    for name in ("latest", "best:val/loss", "best:val/bits_per_character"):
+    for name in ("latest", "latest:text", "best:val/loss:text", "best:val/bits_per_character:text"):
         done = scripts.run("generate", name, "--log-dir", str(runs.folder), "--tokens", "7")
         assert done.returncode == 0, done.stderr
 
@@ -410,8 +410,8 @@ def test_a_mistake_in_python_is_a_user_error(writing: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere", "nowhere: there is no such run folder"),
-        ("latest", "latest: there is no trained run below logs"),
+        ("nowhere", "nowhere: the run folder does not exist"),
+        ("latest", "latest: no trained run of a generator below logs"),
         ("https://example.org/run", "is a URL"),
     ],
 )

@@ -88,9 +88,9 @@ def test_a_key_with_words_and_numbers_keeps_both(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_runs_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"{tmp_path}: there is no run below this folder; train one"):
+    with pytest.raises(UserError, match=f"{tmp_path}: the folder has no runs; train a run first"):
         firstlight.list_runs(tmp_path)
-    with pytest.raises(UserError, match=r"nowhere: there is no such folder"):
+    with pytest.raises(UserError, match=r"nowhere: the folder does not exist"):
         firstlight.list_runs(tmp_path / "nowhere")
 
 

@@ -44,7 +44,7 @@ MISTAKES = {
     "task=names tokenizer.unknown_symbol=xy": "tokenizer.unknown_symbol=xy must be one character, or null",
     "task=translation tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word",
     "task=translation context_length=1": "context_length=1 must be at least 2, for one word and the end",
-    "init_from=nowhere": "nowhere: there is no such run folder",
+    "init_from=nowhere": "nowhere: the run folder does not exist",
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "missing EQUAL",
     "model.evidence=true": "error: model.evidence is data.evidence now; write that instead",

@@ -819,9 +819,9 @@ def refused(done: Done, message: str) -> None:
 
 
 def test_a_run_must_be_named_and_exist(scripts: Scripts) -> None:
-    refused(scripts.run("playground"), "name a run: its folder, `latest` or `best:<metric>`; several .*")
-    refused(scripts.run("playground", "nowhere"), "nowhere: there is no such run folder; name one, .*")
-    refused(scripts.run("playground", "latest"), "latest: there is no trained run below logs; .*")
+    refused(scripts.run("playground"), "name a run: its folder, `latest` or `best:<metric>`; several runs .*")
+    refused(scripts.run("playground", "nowhere"), "nowhere: the run folder does not exist; name an existing one, .*")
+    refused(scripts.run("playground", "latest"), "latest: no trained run below logs; .*")
 
 
 def test_a_damaged_checkpoint_is_one_line(scripts: Scripts, trained: Callable[[str], Path], tmp_path: Path) -> None:

@@ -263,16 +263,16 @@ def test_latest_and_best_name_a_run(trained: Trained, scripts: Scripts) -> None:
         assert done.returncode == 0, done.stderr
     done = scripts.run("predict", "best:val/acuracy", "--log-dir", log_dir, "--text", "good")
     assert done.returncode == 2
-    assert "no run has this metric; there are test/accuracy" in done.stderr
+    assert f"masked language model below {log_dir} has this metric; there are test/accuracy" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("https://example.org/run", "is a URL"),
-        ("nowhere", "there is no such run folder"),
+        ("nowhere", "nowhere: the run folder does not exist; name an existing one"),
         ("empty", "is not a run folder: it has no metrics.json"),
-        ("latest", "there is no trained run below"),
+        ("latest", "latest: no trained run of a classifier, translator or masked language model below logs"),
     ],
 )
 def test_what_is_no_run_is_said_in_one_line(name: str, message: str, scripts: Scripts) -> None:

@@ -159,9 +159,9 @@ MISTAKES = {
     "logs --metric train/loss": "--metric train/loss: no run that counts has this",
     "logs --group-by model droput": "--group-by droput: no run has this key; there are context_length, dropout,",
     "logs --group-by": "--group-by names no key; there are",
-    "nowhere": "nowhere: there is no such folder",
+    "nowhere": "nowhere: the folder does not exist",
     "a_file": "a_file is a file; name the folder",
-    "empty": "empty: there is no run below this folder",
+    "empty": "empty: the folder has no runs; train a run first",
 }
 
 

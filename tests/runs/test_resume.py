@@ -335,6 +335,24 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
     assert json.loads((run / "metrics.json").read_text())["steps"] == 8
 
 
+def test_latest_resumes_the_newest_run_also_of_a_task(scripts: Scripts, training: list[str]) -> None:
+    quick = ["data.max_train_rows=40", "trainer.val_check_interval=1.0", "logger=none"]
+    run = scripts.train(*training, *quick, "trainer.max_epochs=1")
+    task = json.loads((run / "metrics.json").read_text())["task"]
+    where = run.relative_to(scripts.folder)
+    for number, typed in enumerate(("resume=latest", f"resume=latest:{task}"), start=2):
+        done = scripts.run("train", typed, f"trainer.max_epochs={number}")
+        assert done.returncode == 0, done.stderr
+        assert f"{typed}: {where} (task={task})" in done.stdout.splitlines()
+    assert json.loads((run / "metrics.json").read_text())["steps"] == 12
+    for typed in (["resume=latest:names"], ["task=names", "resume=latest"]):
+        done = scripts.run("train", *typed)
+        assert done.returncode == 2
+        assert done.stderr == (
+            f"error: latest:names: no trained run below logs has task=names; there are runs of {task}\n"
+        )
+
+
 def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path) -> None:
     before = contents(begun)
     for change in ("model.dim=64", "data.batch_size=7", "trainer.accumulate_grad_batches=3", "seed=2"):

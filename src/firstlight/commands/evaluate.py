@@ -6,6 +6,7 @@ from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.invocation import parse
 from firstlight.kinds.evaluation import OF_SOME_KINDS, EvaluateOptions
+from firstlight.kinds.found import located
 from firstlight.kinds.kind import get
 from firstlight.kinds.registry import KINDS, kinds_with
 
@@ -17,9 +18,10 @@ def main() -> None:
 
 def evaluate(options: EvaluateOptions) -> Path:
     """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
+    path = located("evaluate", options.run, options.log_dir)
     from firstlight.kinds.load import load
 
-    run = load(options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    run = load(path, checkpoint=options.checkpoint)
     kind = KINDS[run.kind]
     for name in OF_SOME_KINDS:
         if getattr(options, name) is not None and name not in kind.evaluation_options:

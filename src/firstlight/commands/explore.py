@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from firstlight import config_files
+from firstlight import browser, config_files
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.explore.catalog import NAMES, check_names, choose, traits_of
@@ -14,9 +14,10 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation, parse
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.drawn import Drawn, NothingToDrawError
+from firstlight.kinds.found import run_for
 from firstlight.kinds.kind import Drawing, get
 from firstlight.kinds.registry import KINDS, kind_of_saved
-from firstlight.runs.folder import RunFolder, find_run, refuse_links
+from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import note, say
 
@@ -35,7 +36,8 @@ class ExploreOptions:
     """
 
     run: Annotated[str | None, tyro.conf.Positional] = None
-    """The run's folder, `latest`, or `best:<metric>`."""
+    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
+    latest:names or best:val/loss:names."""
     figures: Annotated[list[str], tyro.conf.arg(help=FIGURES)] = field(default_factory=list)
     text: str | None = None
     """What is attended to, attributed, continued or coloured; one of the validation split by default."""
@@ -48,19 +50,24 @@ class ExploreOptions:
     head: int | None = None
     """Which of its heads, counted from 1."""
     data: DataChanges = field(default_factory=DataChanges)
+    open: bool = False
+    """Open figures.html in the browser."""
     log: bool = False
     """Send the figures to the run's own loggers too: TensorBoard, or W&B as a run of the same group."""
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
-    """Where `latest` and `best:<metric>` are looked for, and where the figures of a task go."""
+    """The folder below which `latest` and `best` search runs, and in which the figures of a task are written."""
     config_dir: Path | None = None
     """With --task: a folder with settings of your own, which come before those of ./conf."""
 
 
 def main() -> None:
     """Parse the command line and draw."""
-    explore(parse(ExploreOptions, "explore"))
+    options = parse(ExploreOptions, "explore")
+    page = explore(options)
+    if options.open:
+        browser.show(page)
 
 
 def explore(options: ExploreOptions) -> Path:
@@ -73,7 +80,7 @@ def explore(options: ExploreOptions) -> Path:
     if options.task is not None:
         return _explore_task(options)
     assert options.run is not None
-    return _explore_run(options, find_run(options.run, options.log_dir))
+    return _explore_run(options, run_for("explore", options.run, options.log_dir))
 
 
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
@@ -83,7 +90,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         traits = traits_of(config, is_run=True)
     except (KeyError, TypeError) as error:
         raise UserError(f"{folder.config_file} is missing or broken ({error}); train the run again") from error
-    other = None if options.compare is None else find_run(options.compare, options.log_dir)
+    other = None if options.compare is None else run_for("explore", options.compare, options.log_dir)
     if other is not None:
         if other.path.resolve() == folder.path.resolve():
             raise UserError(f"--compare {options.compare} is the run itself; name another")

@@ -12,6 +12,7 @@ from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.invocation import parse
 from firstlight.kinds.chunks import chunks
+from firstlight.kinds.found import located
 from firstlight.terminal_text import note, say, write_out
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class GenerateOptions:
     """Let a trained run write. A run of names writes one a line, and marks with * those it has not read."""
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run's folder, `latest`, or `best:<metric>`."""
+    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
+    latest:names or best:val/loss:names."""
     prompt: str = ""
     """What the text begins with; of a prompt longer than the context, the network sees the end."""
     tokens: int = 500
@@ -54,7 +56,7 @@ class GenerateOptions:
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = field(default_factory=lambda: Path("logs"))
-    """Where `latest` and `best:<metric>` are looked for."""
+    """The folder below which `latest` and `best` search runs."""
 
 
 def main() -> None:
@@ -67,12 +69,11 @@ def main() -> None:
             f"num_samples={options.num_samples} must be at most {MOST_SAMPLES:,}; write the rest by another call, with "
             "another --seed"
         )
+    run = located("generate", options.run, options.log_dir)
     from firstlight.kinds.load import load_for
     from firstlight.lit.writing import Writing
 
-    generator: LoadedGenerator = load_for(
-        "generate", options.run, checkpoint=options.checkpoint, log_dir=options.log_dir
-    )
+    generator: LoadedGenerator = load_for("generate", run, checkpoint=options.checkpoint)
     writing = Writing(**{each.name: getattr(options, each.name) for each in fields(Writing)})
     prompt = generator.read(options.prompt, writing)
     notes = list(prompt.notes)

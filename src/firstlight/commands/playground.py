@@ -2,7 +2,6 @@
 
 import errno
 import socket
-import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from firstlight import browser
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.invocation import install_command, parse
-from firstlight.runs.folder import find_run
+from firstlight.kinds.found import run_for
 from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
@@ -32,31 +32,31 @@ class PlaygroundOptions:
     """Try trained runs in the browser, several side by side; nothing leaves this machine. Ctrl-C ends it."""
 
     runs: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
-    """The runs' folders, `latest`, or `best:<metric>`; one or more."""
+    """The runs: folders, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`; one or more."""
     port: int | None = None
     """Of the page's address; by default 7860, or the next one that is free. 0: any that is free."""
-    browser: bool = False
+    open: Annotated[bool, tyro.conf.arg(aliases=["--browser"])] = False
     """Open the page in the browser."""
     checkpoint: Literal["best", "last"] = "best"
     """Which of the runs' checkpoints."""
     log_dir: Path = Path("logs")
-    """Where `latest` and `best:<metric>` are looked for."""
+    """The folder below which `latest` and `best` search runs."""
 
 
 def main() -> None:
     """Parse the command line and serve the page until Ctrl-C."""
     options = parse(PlaygroundOptions, "playground")
     if not options.runs:
-        raise UserError("name a run: its folder, `latest` or `best:<metric>`; several are shown side by side")
+        raise UserError("name a run: its folder, `latest` or `best:<metric>`; several runs are shown side by side")
     if any(find_spec(name) is None for name in NEEDED):
         raise UserError(f"the playground needs its extra: {install_command('playground')}")
-    folders = [str(find_run(run, options.log_dir).path) for run in options.runs]
+    folders = [str(run_for("playground", run, options.log_dir).path) for run in options.runs]
     with listen(options.port) as listening:
         playground = load_all(folders, options.checkpoint)
         address = f"http://{HOST}:{listening.getsockname()[1]}"
         say(f"{address} shows {', '.join(folders)}; Ctrl-C ends it", flush=True)
-        if options.browser:
-            webbrowser.open(address)
+        if options.open:
+            browser.show(address)
         serve(server_of(playground), listening)
 
 

@@ -17,6 +17,7 @@ from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, listed, read_rows
 from firstlight.invocation import parse
+from firstlight.kinds.found import located
 from firstlight.kinds.kind import get
 from firstlight.kinds.predictor import Predictor
 from firstlight.kinds.registry import KINDS, kinds_with
@@ -34,7 +35,8 @@ class PredictOptions:
     """
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run's folder, `latest`, or `best:<metric>`."""
+    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
+    latest:names or best:val/loss:names."""
     text: list[str] = field(default_factory=list)
     """One text or several."""
     input: Path | None = None
@@ -52,7 +54,7 @@ class PredictOptions:
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
-    """Where `latest` and `best:<metric>` are looked for."""
+    """The folder below which `latest` and `best` search runs."""
 
 
 def main() -> None:
@@ -100,9 +102,10 @@ def text_column_of(predictor: Predictor, row: Row) -> str:
 
 def load_predictor(options: PredictOptions) -> Predictor:
     """Load the run, with a note where it was trained on the sample. Raises UserError for options of other kinds."""
+    path = located("predict", options.run, options.log_dir)
     from firstlight.kinds.load import load_for
 
-    run = load_for("predict", options.run, checkpoint=options.checkpoint, log_dir=options.log_dir)
+    run = load_for("predict", path, checkpoint=options.checkpoint)
     kind = KINDS[run.kind]
     given = {name: value for name in OF_SOME_KINDS if (value := getattr(options, name)) is not None}
     for name in given:

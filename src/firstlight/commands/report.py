@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from firstlight import browser
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.invocation import parse
@@ -26,18 +27,23 @@ GROUPS_ON_TERMINAL = 20
 class ReportOptions:
     """Compare every run and sweep below a folder; writes report.html, report.md and report.csv there."""
 
-    folder: Annotated[Path, tyro.conf.Positional]
-    """The folder of the runs, such as logs, or that of one sweep."""
+    folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
+    """The folder of the runs, such as logs, or the folder of one sweep."""
     group_by: list[str] | None = None
     """The keys that tell groups apart, such as `model dropout`; tasks are always apart. Default: every key but the
     seed, so that a group is one setting with several seeds."""
+    open: bool = False
+    """Open report.html in the browser."""
     metric: str | None = None
     """The validation metric that ranks, such as val/accuracy. Default: what the runs of a task were optimized for."""
 
 
 def main() -> None:
     """Parse the command line and report."""
-    report(parse(ReportOptions, "report"))
+    options = parse(ReportOptions, "report")
+    page = report(options)
+    if options.open:
+        browser.show(page)
 
 
 def report(options: ReportOptions) -> Path:

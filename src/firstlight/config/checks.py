@@ -12,7 +12,7 @@ from firstlight.config.metric_names import check_metric
 from firstlight.config.trainer_checks import check_trainer
 from firstlight.errors import UserError
 from firstlight.networks.config import Architecture
-from firstlight.runs.folder import find_run
+from firstlight.runs.named import find_run
 from firstlight.runs.targets import check_targets
 from firstlight.text.options import TokenizerKind, VectorsKind
 

@@ -47,7 +47,7 @@ class RootConfig:
 
     seed: int = 1
     tags: list[str] = field(default_factory=list)
-    resume: str | None = None  # auto: continue the newest unfinished run of this configuration; or a run folder
+    resume: str | None = None  # auto: the newest unfinished run of this configuration; latest; or a run folder
     init_from: str | None = None  # a run whose weights the network starts from
     compile: bool = False  # whether torch.compile compiles the network; requires a compiler and, at first, a minute
     compile_mode: str | None = None  # of torch.compile, such as reduce-overhead (CUDA graphs) or max-autotune

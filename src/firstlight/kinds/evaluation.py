@@ -27,7 +27,8 @@ class EvaluateOptions:
     """Evaluate a trained run; what it finds goes into the run's folder, below evaluate/."""
 
     run: Annotated[str, tyro.conf.Positional]
-    """The run's folder, `latest`, or `best:<metric>`."""
+    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
+    latest:names or best:val/loss:names."""
     split: Literal["train", "validation", "test"] | None = None
     """Which rows: test by default, or validation where there is no test split. A single file given by --data.path is
     the test split; a generator reads all of it."""
@@ -41,7 +42,7 @@ class EvaluateOptions:
     checkpoint: Literal["best", "last"] = "best"
     """Which of the run's checkpoints."""
     log_dir: Path = Path("logs")
-    """Where `latest` and `best:<metric>` are looked for."""
+    """The folder below which `latest` and `best` search runs."""
 
 
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE and is measured on real data here."

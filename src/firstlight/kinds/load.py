@@ -11,7 +11,8 @@ from firstlight.kinds.registry import KINDS
 from firstlight.lit.cards import TRAIN_AGAIN, check_content, kind_of
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.lit.networks import network_of_checkpoint
-from firstlight.runs.folder import RunFolder, find_run
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.named import find_run
 from firstlight.spelling import option
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
@@ -36,9 +37,9 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     return loaded
 
 
-def load_for(command: str, run: str, *, checkpoint: str, log_dir: Path) -> Any:
-    """Load a run for `predict` or `generate`. Raises UserError if its kind is for the other command."""
-    loaded = load(run, checkpoint=checkpoint, log_dir=log_dir)
+def load_for(command: str, run: str, *, checkpoint: str) -> Any:
+    """Load a run for `predict` or `generate`. Raises UserError if its kind requires the other command."""
+    loaded = load(run, checkpoint=checkpoint)
     kind = KINDS[loaded.kind]
     if kind.command != command:
         other = invocation(kind.command)

@@ -207,27 +207,6 @@ def all_runs(log_dir: Path) -> list[RunFolder]:
     return [RunFolder(file.parent) for file in files if (file.parent / ".hydra").is_dir()]
 
 
-def find_run(name: str, log_dir: Path) -> RunFolder:
-    """The run that a name means: its folder, `latest`, or `best:<metric>`. Raises UserError."""
-    if "://" in name:
-        raise UserError(f"{name} is a URL; download the run folder first, and only from people you trust")
-    if name == "latest":
-        runs = [run for run in all_runs(log_dir) if run.checkpoints()]
-        if not runs:
-            raise UserError(f"latest: there is no trained run below {log_dir}; train one, or set paths.log_dir")
-        return runs[0]
-    if name.startswith("best:"):
-        return _best_run(name.removeprefix("best:"), log_dir)
-    folder = Path(name)
-    if not folder.exists():
-        raise UserError(f"{name}: there is no such run folder; name one, or `latest`, or `best:<metric>`")
-    if not folder.is_dir():
-        raise UserError(f"{name} is a file; name the run's folder, which holds metrics.json and checkpoints/")
-    run = RunFolder(folder)
-    run.read()
-    return run
-
-
 def metrics_in(run: RunFolder) -> dict[str, Any]:
     """The metrics of a run's record by name. Raises UserError where there is no record, or a broken one."""
     metrics = run.read().get("metrics") or {}
@@ -239,24 +218,3 @@ def metrics_in(run: RunFolder) -> dict[str, Any]:
 def is_finite(value: Any) -> TypeGuard[float]:
     """Whether a value of a record is a number that can be compared: neither a text nor infinite nor NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
-
-
-def _best_run(metric: str, log_dir: Path) -> RunFolder:
-    scored, known = [], set[str]()
-    for run in all_runs(log_dir):
-        try:
-            metrics = metrics_in(run)
-        except UserError as error:  # one damaged folder does not hide the others
-            log.warning("best:%s passes over %s", metric, error)
-            continue
-        known.update(metrics)
-        value = metrics.get(metric)
-        if is_finite(value):
-            scored.append((value, run))
-        elif value is not None:
-            log.warning("best:%s passes over %s: it is %.40r there, which is no number", metric, run.path, value)
-    if not scored:
-        there_are = f"there are {', '.join(sorted(known))}" if known else f"there is no finished run below {log_dir}"
-        raise UserError(f"best:{metric}: no run has this metric; {there_are}")
-    choose = min if lower_is_better(metric) else max
-    return choose(scored, key=lambda pair: pair[0])[1]

@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,20 +38,27 @@ class Damaged(Exception):  # noqa: N818 (of the run, not of the report)
 
 
 def found_runs(folder: Path) -> list[Run]:
-    """The runs below a folder. Raises UserError where there is no folder or no run."""
+    """Return the runs below a folder. Raises UserError if the folder is missing or has no runs."""
+    return _read_runs(folder, existing_run_folders(folder))
+
+
+def existing_run_folders(folder: Path) -> list[Path]:
+    """Return the sorted folders of the runs below a folder. Raises UserError if it is missing or has no runs."""
     if not folder.exists():
-        raise UserError(f"{folder}: there is no such folder; name the one below which runs are, such as logs")
+        raise UserError(f"{folder}: the folder does not exist; train a run first, or name the folder of your runs")
     if not folder.is_dir():
-        raise UserError(f"{folder} is a file; name the folder below which runs are, such as logs")
-    runs = gather(folder)
-    if not runs:
-        raise UserError(f"{folder}: there is no run below this folder; train one, or name another")
-    return runs
+        raise UserError(f"{folder} is a file; name the folder of your runs, such as logs")
+    if not (found := sorted(run_folders(folder))):
+        raise UserError(f"{folder}: the folder has no runs; train a run first, or name the folder of your runs")
+    return found
 
 
 def gather(folder: Path) -> list[Run]:
-    """Every run below a folder, single or of a sweep, and the baselines; in the order of their folders' names."""
-    folders = sorted(run_folders(folder))
+    """Return the runs below a folder, single or of a sweep, and the baselines; in the order of their folders' names."""
+    return _read_runs(folder, sorted(run_folders(folder)))
+
+
+def _read_runs(folder: Path, folders: Sequence[Path]) -> list[Run]:
     most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
     runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
     return with_defaults(folder, runs)

@@ -13,7 +13,7 @@ from firstlight.errors import UserError
 from firstlight.lit.cards import open_weights, refuse_non_finite
 from firstlight.lit.checkpoint import CARD
 from firstlight.networks.positions import stretch
-from firstlight.runs.folder import find_run
+from firstlight.runs.named import find_run
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
 log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.runs import foreign
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import is_of_run, refuse_other_config
+from firstlight.runs.named import LATEST, find_run, is_searched, task_of
 from firstlight.runs.overrides import key_of, merged, options_and_overrides, quoted, value_of
 from firstlight.terminal_text import say
 
@@ -43,6 +44,11 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
         if folder is None:
             say("resume=auto: there is no unfinished run of this configuration, so a new one starts")
             return
+    elif is_searched(wish):
+        task = value_of("task", typed)
+        searched = f"{wish}:{task}" if wish == LATEST and task else wish
+        folder = find_run(searched, _log_dir(typed, config_dir, config_name), _is_any)
+        say(f"resume={wish}: {folder.path} (task={task_of(folder)})")
     else:
         folder = RunFolder(Path(wish))
         folder.read()
@@ -90,8 +96,7 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
     if given := value_of("hydra.run.dir", typed):
         folder = RunFolder(Path(given))
         return folder if folder.is_run() else None
-    with hydra.initialize_config_dir(str(config_dir), version_base="1.3"):
-        config = hydra.compose(config_name, overrides=typed)
+    config = _composed(typed, config_dir, config_name)
     for metrics_file in sorted(
         Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
     ):
@@ -104,6 +109,21 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
         if record.get("status") in UNFINISHED and is_of_run(record, config):
             return folder
     return None
+
+
+def _composed(typed: list[str], config_dir: Path, config_name: str) -> DictConfig:
+    with hydra.initialize_config_dir(str(config_dir), version_base="1.3"):
+        return hydra.compose(config_name, overrides=typed)
+
+
+def _log_dir(typed: list[str], config_dir: Path, config_name: str) -> Path:
+    """Return paths.log_dir of a command line. Its other keys are ignored, since they may fit only the resumed run."""
+    of_paths = [argument for argument in typed if key_of(argument).partition(".")[0] in ("paths", "local")]
+    return Path(_composed(of_paths, config_dir, config_name).paths.log_dir)
+
+
+def _is_any(_: RunFolder) -> bool:
+    return True  # a run without a checkpoint starts again from its first step
 
 
 def _folder_name(metrics_file: Path) -> str:

@@ -1,0 +1,123 @@
+"""A list of runs on the terminal, the newest first."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from firstlight.commands.frame import run_module
+from firstlight.errors import UserError
+from firstlight.invocation import parse
+from firstlight.reports.rows import Run, shown
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.gather import existing_run_folders, read_run
+from firstlight.terminal_text import note, say
+
+MOST = 20  # runs without --all
+HEADERS = ("when", "task", "model", "score", "status", "folder")
+Row = tuple[str, ...]
+
+
+@dataclass
+class RunsOptions:
+    """List runs and baselines, the newest first, with the metric that each was optimized for."""
+
+    folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
+    """The folder of the runs, such as logs, or the folder of one sweep."""
+    task: str | None = None
+    """Only runs of this task, such as names."""
+    status: Literal["finished", "running", "interrupted", "failed", "incomplete", "unreadable"] | None = None
+    """Only runs with this status. incomplete: killed, or a file is damaged; unreadable: metrics.json is damaged."""
+    all: bool = False
+    """List all runs instead of the newest 20."""
+
+
+def main() -> None:
+    """Parse the command line and print the list."""
+    options = parse(RunsOptions, "runs")
+    folders = newest_first(options.folder)
+    most = None if options.all else MOST
+    found = matching(options, folders)
+    rows = list(islice(found, most))
+    if not rows:
+        refuse_task(options, folders)
+        say(f"no run below {options.folder} has status={options.status}")
+        return
+    for line in lines(rows, shutil.get_terminal_size().columns if sys.stdout.isatty() else None):
+        say(line)
+    if next(found, None) is not None:
+        note(
+            f"the newest {len(rows)} of {len(folders)} runs; --all lists all"
+            if is_unfiltered(options)
+            else f"the newest {len(rows)} of these runs; --all lists all"
+        )
+
+
+def is_unfiltered(options: RunsOptions) -> bool:
+    """Return whether all runs are listed, of any task and status."""
+    return options.task is None and options.status is None
+
+
+def newest_first(folder: Path) -> list[tuple[float, Path]]:
+    """Return the folders of runs with the time at which each was written last. Raises UserError if there are none."""
+    found = [(written_at(path), path) for path in existing_run_folders(folder)]
+    return sorted(found, key=lambda pair: (-pair[0], pair[1]))
+
+
+def written_at(folder: Path) -> float:
+    """Return the time at which a run's record was written last, as seconds since 1970."""
+    record = RunFolder(folder).metrics_file
+    return (record if record.is_file() else folder).stat().st_mtime
+
+
+def matching(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> Iterator[Row]:
+    """Yield the row of each run that the options choose."""
+    for when, path in folders:
+        run = read_run(RunFolder(path), str(path))
+        if options.task in (None, run.task) and options.status in (None, run.status):
+            yield row_of(run, when)
+
+
+def row_of(run: Run, when: float) -> Row:
+    """Return the cells of a run, in the order of the headers."""
+    metric = run.optimized_metric
+    value = run.metrics.get(metric) if metric else None
+    score = "–" if value is None else f"{metric} {value:.4f}"
+    model = shown(run.keys.get("model"))
+    written = datetime.fromtimestamp(when).strftime("%Y-%m-%d %H:%M")
+    return (written, shown(run.task), model, score, run.status, run.folder)
+
+
+def lines(rows: Sequence[Row], width: int | None) -> Iterator[str]:
+    """Yield the lines of the list: a line for each run, or where the width is too small its folder on a second line.
+
+    width: of the terminal; None where the output goes into a file or a pipe.
+    """
+    table = [HEADERS, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(HEADERS))]
+    one_line = width is None or sum(widths) + 2 * (len(HEADERS) - 1) <= width
+    for row in table:
+        *cells, folder = (cell.ljust(length) for cell, length in zip(row, widths, strict=True))
+        if one_line:
+            yield "  ".join((*cells, folder)).rstrip()
+        else:
+            yield "  ".join(cells).rstrip()
+            yield f"  {folder}".rstrip()
+
+
+def refuse_task(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> None:
+    """Raise UserError if no run belongs to the task of the options."""
+    tasks = {read_run(RunFolder(path), str(path)).task for _, path in folders} - {None}
+    if options.task is not None and options.task not in tasks:
+        there_are = f"there are runs of {', '.join(sorted(map(str, tasks)))}" if tasks else "no run can be read"
+        raise UserError(f"--task {options.task}: no run below {options.folder} has this task; {there_are}")
+
+
+if __name__ == "__main__":
+    run_module(__spec__.name)

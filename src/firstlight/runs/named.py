@@ -1,0 +1,121 @@
+"""The run that a name means, such as `latest` or `best:val/loss`. Imports nothing heavy."""
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from firstlight.errors import UserError
+from firstlight.runs.folder import RunFolder, all_runs, is_finite, lower_is_better, metrics_in
+
+log = logging.getLogger(__name__)
+
+LATEST, BEST = "latest", "best"
+TRAINED = "trained run"
+NAMES = "`latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`"
+
+CanUse = Callable[[RunFolder], bool]
+
+
+def has_checkpoint(run: RunFolder) -> bool:
+    """Return whether a run has a checkpoint, complete or damaged."""
+    return bool(run.checkpoints())
+
+
+def is_searched(name: str) -> bool:
+    """Return whether a name is looked for below the folder of all runs; any other name is the path of a run."""
+    return name == LATEST or name.startswith((f"{LATEST}:", f"{BEST}:"))
+
+
+def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted: str = TRAINED) -> RunFolder:
+    """Return the run that a name means.
+
+    Args:
+        name: `latest`: the run that was written last. `latest:<task>`: the same among the runs of a task.
+            `best:<metric>`: the run with the best value of a metric, such as `best:val/loss`, where the runs that have
+            the metric belong to one task. `best:<metric>:<task>`: the same among the runs of a task. Anything else: a
+            run's folder.
+        log_dir: The folder below which `latest` and `best` search.
+        can_use: Returns whether the caller can use a run; `latest` and `best` ignore all others.
+        wanted: The words for a run that can be used, for messages.
+
+    Raises:
+        UserError: If no run has this name, or if `best:<metric>` finds runs of several tasks.
+    """
+    if "://" in name:
+        raise UserError(f"{name} is a URL; download the run folder first, and only from people you trust")
+    if is_searched(name):
+        find = _latest_run if name.startswith(LATEST) else _best_run
+        return find(name, filter(can_use, all_runs(log_dir)), f"{wanted} below {log_dir}")
+    folder = Path(name)
+    if not folder.exists():
+        raise UserError(f"{name}: the run folder does not exist; name an existing one, {NAMES}")
+    if not folder.is_dir():
+        raise UserError(f"{name} is a file; name the run's folder, which holds metrics.json and checkpoints/")
+    run = RunFolder(folder)
+    run.read()
+    return run
+
+
+def task_of(run: RunFolder) -> str | None:
+    """Return the task in a run's record; None where the record has no task. Raises UserError for a broken record."""
+    task = run.read().get("task")
+    return None if task is None else str(task)
+
+
+def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
+    _, separator, task = name.partition(":")
+    if not separator:
+        if (run := next(runs, None)) is None:
+            raise UserError(f"{name}: no {wanted}; train one, or set paths.log_dir")
+        return run
+    if not task:
+        raise UserError(f"{name}: the task is missing; write latest:<task>, such as latest:names")
+    others = set[str]()
+    for run in runs:
+        try:
+            found = task_of(run)
+        except UserError as error:  # a damaged folder must not hide the others
+            log.warning("%s ignores %s", name, error)
+            continue
+        if found == task:
+            return run
+        others.add(str(found))
+    raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(others)}")
+
+
+def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
+    metric, separator, task = name.removeprefix(f"{BEST}:").partition(":")
+    if separator and not task:
+        raise UserError(f"{name}: the task is missing; write best:{metric}:<task>, such as best:{metric}:names")
+    scored: dict[str, list[tuple[float, RunFolder]]] = {}
+    known, tasks = set[str](), set[str]()
+    for run in runs:
+        try:
+            metrics, task_of_run = metrics_in(run), str(task_of(run))
+        except UserError as error:  # a damaged folder must not hide the others
+            log.warning("%s ignores %s", name, error)
+            continue
+        tasks.add(task_of_run)
+        if task and task_of_run != task:
+            continue
+        known.update(metrics)
+        value = metrics.get(metric)
+        if is_finite(value):
+            scored.setdefault(task_of_run, []).append((value, run))
+        elif value is not None:
+            log.warning("%s ignores %s: the value %.40r is not a finite number", name, run.path, value)
+    if not scored and task and task not in tasks:
+        raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(tasks)}")
+    if not scored:
+        existing = f"there are {', '.join(sorted(known))}" if known else "train one, or set paths.log_dir"
+        raise UserError(f"{name}: no {wanted} has this metric; {existing}")
+    if len(scored) > 1:
+        choices = " or ".join(f"{name}:{each}" for each in sorted(scored))
+        raise UserError(f"{name}: runs of {len(scored)} tasks have this metric; write {choices}")
+    choose = min if lower_is_better(metric) else max
+    [pairs] = scored.values()
+    return choose(pairs, key=lambda pair: pair[0])[1]
+
+
+def _tasks(tasks: set[str]) -> str:
+    return f"there are runs of {', '.join(sorted(tasks))}" if tasks else "train one, or set paths.log_dir"

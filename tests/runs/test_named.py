@@ -1,0 +1,92 @@
+"""Which run `latest` and `best` name, for each command."""
+
+import os
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+
+from firstlight.errors import UserError
+from firstlight.kinds.found import run_for
+from firstlight.kinds.registry import KINDS
+from firstlight.runs.named import find_run
+from run_folders import make_run
+
+KIND_OF = {"stars": "classifier", "names": "generator", "shakespeare": "generator", "translation": "translator"}
+
+
+def add(log_dir: Path, name: str, task: str, *, age: int, loss: float = 1.0) -> Path:
+    """Make a run of a task with a checkpoint and a configuration; age: in seconds."""
+    run = make_run(log_dir, f"{task}/runs/{name}", task=task, metrics={"val/loss": loss})
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints" / "last.ckpt").touch()
+    model = {field.name: None for field in fields(KINDS[KIND_OF[task]].model)}
+    (run / "config.yaml").write_text(yaml.dump({"model": model}))
+    os.utime(run / "metrics.json", (1_000_000 - age, 1_000_000 - age))
+    return run
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Runs of four tasks; the classifier's is the newest."""
+    for age, (name, task, loss) in enumerate(
+        [
+            *(("now", "stars", 0.9), ("new", "shakespeare", 1.75), ("two", "names", 2.25), ("one", "names", 2.125)),
+            ("old", "translation", 3.5),
+        ]
+    ):
+        add(tmp_path / "logs", name, task, age=age, loss=loss)
+    return tmp_path / "logs"
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "run"),
+    [
+        ("evaluate", "latest", "stars/runs/now"),
+        ("generate", "latest", "shakespeare/runs/new"),
+        ("predict", "latest", "stars/runs/now"),
+        ("evaluate", "latest:names", "names/runs/two"),
+        ("generate", "best:val/loss:names", "names/runs/one"),
+        ("predict", "latest:translation", "translation/runs/old"),
+    ],
+)
+def test_a_command_finds_the_run_that_it_can_use(
+    command: str, name: str, run: str, logs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_for(command, name, logs).path == logs / run
+    task = run.partition("/")[0]
+    assert capsys.readouterr().err == f"note: {name} is {logs / run} (task={task})\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "message"),
+    [
+        ("generate", "latest:stars", "no trained run of a generator {below} has task=stars; there are runs of names"),
+        ("evaluate", "latest:stras", "no trained run {below} has task=stras; there are runs of names, shakespeare, "),
+        ("generate", "best:val/loss", "runs of 2 tasks have this metric; write best:val/loss:names or "),
+        ("evaluate", "best:val/loss:stras", "no trained run {below} has task=stras; there are runs of names, "),
+        ("generate", "best:val/los:names", "no trained run of a generator {below} has this metric; there are val/"),
+        ("evaluate", "latest:", "the task is missing; write latest:<task>, such as latest:names"),
+        ("evaluate", "best:val/loss:", "the task is missing; write best:val/loss:<task>, such as best:val/loss:names"),
+    ],
+)
+def test_a_name_without_a_run_says_what_to_write(command: str, name: str, message: str, logs: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        run_for(command, name, logs)
+    assert str(caught.value).startswith(f"{name}: {message.format(below=f'below {logs}')}")
+
+
+def test_a_task_of_one_run_needs_no_name_for_the_best(logs: Path) -> None:
+    add(logs, "good", "translation", age=9, loss=0.25)
+    assert run_for("predict", "best:val/loss:translation", logs).path.name == "good"
+    for run in (logs / "stars", logs / "shakespeare", logs / "names"):
+        run.rename(logs.parent / run.name)
+    assert find_run("best:val/loss", logs).path.name == "good"
+
+
+def test_a_damaged_run_hides_no_other(logs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    broken = add(logs, "broken", "names", age=-5)
+    (broken / "metrics.json").write_text("{")
+    assert find_run("latest:names", logs).path == logs / "names/runs/two"
+    assert f"latest:names ignores {broken / 'metrics.json'} is broken" in caplog.text

@@ -1,0 +1,119 @@
+"""`firstlight runs`: the list of runs on a terminal and in a pipe."""
+
+import os
+import re
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from firstlight import browser
+from firstlight.commands.runs import lines
+from run_folders import make_baseline, make_run
+from tests_support import Done, Scripts
+
+ROW = ("2026-11-22 08:14", "names", "tiny", "val/loss 2.1250", "finished", "logs/names/runs/2026-11-22_08-14-34-123456")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """25 runs, each a minute older than the one before: of names, the others of stars, one failed, a baseline."""
+    home = tmp_path_factory.mktemp("home")
+    for number in range(23):
+        changes = {"status": "failed", "reason": "RunError: the loss is nan", "metrics": {}} if number == 22 else {}
+        task = {"task": "names"} if number < 4 else {}
+        run = make_run(home / "logs", f"runs/run-{number:02d}", lines=[], steps=None, **task, **changes)
+        os.utime(run / "metrics.json", (1e9 - 60 * number, 1e9 - 60 * number))
+    baseline = make_baseline(home / "logs", "stars/baseline/then")
+    os.utime(baseline / "metrics.json", (1e9 + 60, 1e9 + 60))
+    unreadable = make_run(home / "logs", "stars/runs/broken")
+    (unreadable / "metrics.json").write_text("{")
+    os.utime(unreadable / "metrics.json", (1e9 - 7000, 1e9 - 7000))
+    return home
+
+
+def listed(home: Path, *arguments: str) -> Done:
+    return Scripts(home).run("runs", *arguments)
+
+
+def test_the_newest_twenty_come_first_and_a_note_says_how_to_see_the_rest(home: Path) -> None:
+    done = listed(home)
+    header, *rows = done.stdout.splitlines()
+    assert header.split() == ["when", "task", "model", "score", "status", "folder"]
+    assert rows[0].split()[2:] == ["stars", "tfidf", "val/accuracy", "0.5000", "finished", "logs/stars/baseline/then"]
+    assert [row.split()[-1] for row in rows[1:]] == [f"logs/runs/run-{number:02d}" for number in range(19)]
+    assert re.match(r"2001-09-\d\d \d\d:\d\d  ", rows[0])
+    assert done.stderr == "note: the newest 20 of 25 runs; --all lists all\n"
+    done = listed(home, "logs", "--all")
+    assert (len(done.stdout.splitlines()), done.stderr) == (26, "")
+    assert [row.split()[2:] for row in done.stdout.splitlines()[-2:]] == [
+        ["stars", "tiny", "–", "failed", "logs/runs/run-22"],
+        ["–", "–", "–", "unreadable", "logs/stars/runs/broken"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("--task", "names"), [f"run-{number:02d}" for number in range(4)]),
+        (("--status", "failed"), ["run-22"]),
+        (("logs/stars", "--status", "finished"), ["then"]),
+    ],
+)
+def test_runs_are_chosen_by_task_and_status(arguments: tuple[str, ...], names: list[str], home: Path) -> None:
+    done = listed(home, *arguments)
+    assert [Path(row.split()[-1]).name for row in done.stdout.splitlines()[1:]] == names
+    assert done.stderr == ""
+
+
+def test_a_list_without_a_run_is_one_line(home: Path) -> None:
+    done = listed(home, "--task", "nams")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: --task nams: no run below logs has this task; there are runs of names, stars\n"
+    done = listed(home, "--status", "interrupted")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no run below logs has status=interrupted\n", "")
+    done = listed(home, "nowhere")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: nowhere: the folder does not exist; train a run first")
+
+
+@pytest.mark.parametrize("command", ["runs", "report"])
+def test_without_logs_the_answer_is_one_line(command: str, scripts: Scripts) -> None:
+    missing = scripts.run(command)
+    (scripts.folder / "logs").mkdir()
+    empty = scripts.run(command)
+    for done, reason in ((missing, "does not exist"), (empty, "has no runs")):
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            f"error: logs: the folder {reason}; train a run first, or name the folder of your runs\n"
+        )
+
+
+def test_the_list_fits_a_narrow_terminal_and_cuts_no_folder() -> None:
+    narrow = list(lines([ROW], 80))
+    assert max(map(len, narrow)) <= 80
+    assert narrow[-1].strip() == ROW[-1]
+    wide = list(lines([ROW], 120))
+    assert len(wide) == 2
+    assert wide == list(lines([ROW], None))
+    assert wide[1].split()[-1] == ROW[-1]
+
+
+@pytest.mark.parametrize("has_browser", [True, False])
+def test_open_shows_the_report_or_says_that_no_browser_was_found(
+    has_browser: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: (opened.append(address), has_browser)[1])
+    done = Scripts(home).run("report", "--open")
+    assert done.returncode == 0
+    assert opened == [(home / "logs" / "report.html").as_uri()]
+    note = "note: --open: no browser found; open logs/report.html yourself"
+    assert (note in done.stderr.splitlines()) is not has_browser
+
+
+def test_an_address_is_opened_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: not opened.append(address))
+    browser.show("http://127.0.0.1:7860")
+    assert opened == ["http://127.0.0.1:7860"]
