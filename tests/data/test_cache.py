@@ -180,7 +180,7 @@ def test_damage_in_any_file_is_noted_once_and_mended(
         assert_same(use(tmp_path), first)
         [warning] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
         assert warning.startswith(f"{folder} is damaged (")
-        assert warning.endswith("); it is made again")
+        assert warning.endswith("); it is written again")
         assert cache.damage(folder) is None
         assert list(folder.parent.iterdir()) == [folder]  # and nothing beside it
 
@@ -225,9 +225,7 @@ def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(
     monkeypatch.setattr(hub, "_newest_revision", unreachable)
     flip_a_bit(older.with_name("6eed") / "train.parquet")
     assert_same(copy_of_the_hub(tmp_path), expected)
-    assert "6eed is damaged ('train.parquet' has another checksum than when it was written), so it is not used" in (
-        caplog.text
-    )
+    assert "6eed is damaged ('train.parquet' has changed since it was written); it is not used" in (caplog.text)
     (older / "test.parquet").unlink()
     with pytest.raises(UserError, match=r"data\.source=hub: the Hub does not answer \(no network\)"):
         copy_of_the_hub(tmp_path)

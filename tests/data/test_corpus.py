@@ -239,7 +239,7 @@ def test_only_documents_have_a_separator(file, monkeypatch, preparation):
 
 def test_a_separator_in_a_line_is_refused_with_its_line(file):
     text = "Anna\n\nBert\nSt. John\n"
-    with pytest.raises(UserError, match=f"^{file}:4: '.' stands between lines; set data.separator$"):
+    with pytest.raises(UserError, match=f"^{file}:4: the line contains the separator '.'; set data.separator$"):
         encode_names(file, text)
     assert cached(file) == []
     encode_names(file, text, separator="|")
@@ -422,7 +422,7 @@ def test_a_mistake_late_in_the_text_leaves_nothing(file):
     ("text", "preparation"), [("\ufeff", Preparation.text), ("\ufeff", Preparation.lines), (" \n\n", Preparation.lines)]
 )
 def test_a_file_without_a_text_is_refused(file, text, preparation):
-    with pytest.raises(UserError, match=f"^{file}: there is no text in it; name another file$"):
+    with pytest.raises(UserError, match=f"^{file}: the file has no text; name another file$"):
         encode_file(file, text, preparation=preparation)
     assert cached(file) == []
 

@@ -425,7 +425,7 @@ def test_a_class_that_only_validation_has_is_refused_with_its_line(write, folder
         train=[{"text": "tea", "label": label} for label in ("sad", "glad")],
         validation=[{"text": "tea", "label": label} for label in ("glad", "mad")],
     )
-    message = f"{folder}/validation.jsonl:2: label mad is not one of the classes of training: glad, sad"
+    message = f"{folder}/validation.jsonl:2: label mad is not a class of the training data: glad, sad"
     with pytest.raises(UserError, match=message):
         encode_folder(folder, labels=Labels.classes)
 
@@ -433,7 +433,7 @@ def test_a_class_that_only_validation_has_is_refused_with_its_line(write, folder
 def test_a_class_that_the_trained_network_does_not_know_is_refused(write, folder):
     write(test=[{"text": "tea", "label": label} for label in ("glad", "mad")])
     tokenizer, _ = train_word_tokenizer(["tea"])
-    with pytest.raises(UserError, match=r"test.jsonl:2: label mad is not one of the classes of training: glad, sad"):
+    with pytest.raises(UserError, match=r"test.jsonl:2: label mad is not a class of the training data: glad, sad"):
         encode_folder(folder, labels=Labels.classes, tokenizer_given=tokenizer, label_names=["glad", "sad"])
 
 

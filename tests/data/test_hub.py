@@ -294,7 +294,7 @@ def test_a_second_start_without_a_network_uses_the_mirror_and_says_so(hub, find,
     for source in ("hub", "auto"):
         found = find_cut_off(hub="own/offline", source=source)
         assert (found["where"], found["rows"]) == (f"own/offline@{revision}", 50)
-        message = f"The Hub does not answer; using own/offline as downloaded before, revision {revision}"
+        message = f"The Hub does not answer; using the cached copy of own/offline, revision {revision}"
         assert f"WARNING:firstlight.data.hub:{message}" in found["log"]
         assert found["seconds"] < 8
 
@@ -422,19 +422,19 @@ GERMAN, ENGLISH = (f"- config_name: {name}\n  data_files: {name}.jsonl" for name
             "splits",
             {"README.md": card(ONE_SPLIT), "one.jsonl": lines(5, "good")},
             "UserError",
-            "own/splits has no split named train, validation or test, but one",
+            "own/splits has no split named train, validation or test; its splits are one",
         ),
         (
             "configs",
             {"README.md": card(GERMAN, ENGLISH), "de.jsonl": lines(5, "gut"), "en.jsonl": lines(5, "good")},
             "UserError",
-            r"(?s)own/configs could not be downloaded .* \['de', 'en'\].*; download the files that you want, and set",
+            r"(?s)own/configs could not be downloaded .* \['de', 'en'\].*; download the files and set",
         ),
         (
             "script",
             {"script.py": b"import datasets"},
             "UserError",
-            "own/script could not be downloaded .* scripts are no longer supported.*; download the files that you want",
+            "own/script could not be downloaded .* scripts are no longer supported.*; download the files and set data",
         ),
         (
             "empty",

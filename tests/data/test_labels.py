@@ -75,7 +75,7 @@ def test_a_star_out_of_range_is_refused_with_a_remedy(lowest, label, message):
 
 @pytest.mark.parametrize("value", ["good", "4.5", 4.5, "--4", "4-", "²", "٣", "9" * 5003, True, [4], "1_0", "inf"])
 def test_a_star_that_is_no_whole_number_is_refused(value):
-    message = f"{PLACE}: label .* is not a whole number of stars; other labels need data.labels=classes"
+    message = f"{PLACE}: label .* is not a whole number of stars; other labels require data.labels=classes"
     with pytest.raises(UserError, match=message):
         stars().read(value, PLACE)
 
@@ -102,18 +102,23 @@ def test_a_missing_value_is_no_class():
 
 
 def test_a_class_that_training_did_not_have_is_refused():
-    with pytest.raises(UserError, match=f"{PLACE}: label mad is not one of the classes of training: glad, sad"):
+    with pytest.raises(UserError, match=f"{PLACE}: label mad is not a class of the training data: glad, sad"):
         classes("sad", "glad").read("mad", PLACE)
 
 
 @pytest.mark.parametrize(("values", "count"), [(["sad", "sad"], 1), ([None], 0), ([1, 1.0, "1"], 1)])
 def test_one_class_is_not_enough(values, count):
-    with pytest.raises(UserError, match=f"data.label_column=mood has {count} different value; a task needs two"):
+    with pytest.raises(
+        UserError, match=f"data.label_column=mood must have 2 or more distinct values, not {count}; change it"
+    ):
         classes(*values)
 
 
 def test_a_column_with_a_class_for_every_row_is_not_the_label_column():
-    with pytest.raises(UserError, match=r"data.label_column=mood has 1009 different values; is it the label column\?"):
+    with pytest.raises(
+        UserError,
+        match=r"data.label_column=mood has 1009 distinct values, over 1000; change it",
+    ):
         classes(*range(1009))
     assert len(classes(*range(MOST_CLASSES)).names) == MOST_CLASSES
 
@@ -188,7 +193,7 @@ def test_labels_that_may_be_stars_or_sentiments_are_in_doubt(values, lowest, mes
 def test_labels_that_are_said_to_be_two_classes_need_not_both_occur():
     assert str(read([1], kind=Labels.classes)) == "labels 1 → positive"
     assert str(read([2], 1, kind=Labels.classes)) == "labels 2 → positive"
-    with pytest.raises(UserError, match="label good is not one of the classes of training: negative, positive"):
+    with pytest.raises(UserError, match="label good is not a class of the training data: negative, positive"):
         read(["good", "poor"], kind=Labels.classes)
 
 

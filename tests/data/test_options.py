@@ -20,11 +20,11 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions
         ({"separator": ".."}, r"data.separator=.. must be one character"),
         (
             {"preparation": Preparation.lines, "tokenizer": TokenizerOptions(TokenizerKind.char, unknown_symbol=".")},
-            r"data.separator=\. is the same character as tokenizer.unknown_symbol; change one of them",
+            r"data.separator=\. equals tokenizer.unknown_symbol; change one of them",
         ),
         (
             {"separator": "¶", "tokenizer": TokenizerOptions(TokenizerKind.subword)},
-            "data.separator=¶ has several bytes; set it to an ASCII character for tokenizer=subword",
+            "data.separator=¶ must be ASCII for tokenizer=subword; change one of them",
         ),
         (
             {"tokenizer": TokenizerOptions(TokenizerKind.subword, max_size=255)},
@@ -32,7 +32,7 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions
         ),
         (
             {"tokenizer": TokenizerOptions(kind=TokenizerKind.word)},
-            "tokenizer=word does not keep the exact text; use tokenizer=char",
+            "tokenizer=word changes the text; use tokenizer=char",
         ),
         (
             {"source": SourceKind.sample},
@@ -52,7 +52,7 @@ def test_a_text_has_a_path_or_a_name_or_is_a_sample():
 
 
 def test_reviews_are_not_read_by_characters():
-    message = r"tokenizer=char applies to generators only; use tokenizer=word or tokenizer=subword"
+    message = r"tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword"
     with pytest.raises(ValueError, match=message):
         ReviewOptions(tokenizer=TokenizerOptions(kind=TokenizerKind.char))
 

@@ -496,5 +496,5 @@ def test_names_that_are_too_few_are_refused(tmp_path):
 def test_options_are_checked_when_the_data_is_made(tmp_path):
     with pytest.raises(ValueError, match=r"data.batch_size=0 must be at least 1"):
         closed_text(tmp_path, batch_size=0)
-    with pytest.raises(ValueError, match=r"tokenizer=char applies to generators only"):
+    with pytest.raises(ValueError, match=r"tokenizer=char requires a generator"):
         closed_reviews(tmp_path, tokenizer=CHARACTERS)

@@ -499,5 +499,5 @@ def test_a_module_refuses_data_of_another_kind(request: Any, module: Any, data: 
 
 
 def test_a_single_text_is_not_taken_for_many(parts: tuple[Any, Any]) -> None:
-    with pytest.raises(TypeError, match=r"takes a list of texts; put the text into a list, as in \[text\]"):
+    with pytest.raises(TypeError, match=r"requires a list of texts; put the text into a list, as in \[text\]"):
         parts[0].text_dataloader("It broke.")

@@ -1,4 +1,4 @@
-"""Which rows make up which batch: a function of the seed and the step, so that a killed run can go on exactly."""
+"""Batches of rows as a function of the seed and the step, so that a killed run resumes with the same batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -11,23 +11,23 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from firstlight.data.workers import batches_of, become_worker
 from firstlight.errors import UserError
 
-POOL_OF_BATCHES = 50  # bucketing sorts this many batches' rows by length
+POOL_OF_BATCHES = 50  # the number of batches whose rows bucketing sorts by length
 
 
 class RowBatch(NamedTuple):
-    """The rows of a batch, before anything is looked up."""
+    """The row numbers of a batch, from which a table makes the batch of tokens."""
 
     rows: Tensor  # (batch,) int64
-    longest: int  # the length of the longest of them, in tokens, at least 1
-    num_tokens: int  # the length of all of them together
-    are_counted: bool = False  # whether their own classes are removed from the features that were counted on them
+    longest: int  # the length of the longest row in tokens, at least 1
+    num_tokens: int  # the number of tokens of all rows together
+    are_counted: bool = False  # whether to remove each row's own class from its counted features
 
 
 class Rows(Dataset[RowBatch]):
-    """Turns an array of row numbers into a RowBatch; there is no work for each row."""
+    """Data set that turns an array of row numbers into a `RowBatch`, without work for each row."""
 
     def __init__(self, lengths: np.ndarray, *, are_counted: bool = False) -> None:
-        """lengths: (rows,) tokens in each row of the whole table; are_counted: as in RowBatch."""
+        """lengths: (rows,) the number of tokens of each row of the table; are_counted: as in `RowBatch`."""
         self.lengths, self.are_counted = lengths, are_counted
 
     def __getitem__(self, rows: np.ndarray) -> RowBatch:
@@ -36,19 +36,19 @@ class Rows(Dataset[RowBatch]):
 
 
 class PassesWithoutEnd(Sampler[np.ndarray]):
-    """Pass after pass over some data, each in an order of its own: batch number b depends on the seed and on b alone.
+    """Endless sampler of batches, in a new order in each pass. Batch number b depends only on the seed and on b.
 
-    Under several processes each takes its own share of every batch. A subclass says how many batches a pass has.
+    Each of several processes takes its share of every batch. A subclass defines the batches of a pass.
     """
 
     def __init__(self, batch_size: int, seed: int, rank: int, world_size: int) -> None:
-        """batch_size: of one process."""
+        """batch_size: the size of the batch of one process."""
         self.batch_size, self.seed = batch_size * world_size, seed
         self.rank, self.world_size = rank, world_size
         self.start = 0
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """One pass' worth of batches, from batch number `start`, into the next pass where that comes first."""
+        """Yield as many batches as a pass has, from batch number `start`. They may extend into the next pass."""
         epoch, position = divmod(self.start, len(self))
         self.start = 0
         remaining = len(self)
@@ -60,19 +60,19 @@ class PassesWithoutEnd(Sampler[np.ndarray]):
             epoch, position = epoch + 1, 0
 
     def __len__(self) -> int:
-        """The batches of one pass."""
+        """Return the number of batches of one pass."""
         raise NotImplementedError
 
     def epoch_batches(self, epoch: int) -> list[np.ndarray]:
-        """All batches of one pass, for all processes together."""
+        """Return all batches of one pass, for all processes together."""
         raise NotImplementedError
 
 
 class TrainingBatches(PassesWithoutEnd):
-    """Shuffled batches of row numbers without end: batch number b depends on the seed and on b alone.
+    """Endless sampler of shuffled row numbers. Batch number b depends only on the seed and on b.
 
-    The rows of one pass are a permutation drawn from (seed, pass). Under several processes each takes its own share of
-    every batch.
+    The rows of one pass are a permutation drawn from (seed, pass). Each of several processes takes its share of every
+    batch.
     """
 
     def __init__(
@@ -86,23 +86,23 @@ class TrainingBatches(PassesWithoutEnd):
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        """rows: (n,) row numbers; lengths: (n,), to batch rows of like length; weights: (n,), to draw rows by."""
+        """rows: (n,) row numbers; lengths: (n,), to batch rows of similar length; weights: (n,), to draw rows with."""
         super().__init__(batch_size, seed, rank, world_size)
         self.rows, self.lengths, self.weights = rows, lengths, weights
 
     def __len__(self) -> int:
-        """The batches of one pass over the rows."""
+        """Return the number of batches of one pass over the rows."""
         return -(-len(self.rows) // self.batch_size)
 
     def epoch_batches(self, epoch: int) -> list[np.ndarray]:
-        """All batches of one pass, for all processes together."""
+        """Return all batches of one pass, for all processes together."""
         random = np.random.default_rng((self.seed, epoch))
         if self.weights is None:
             order = random.permutation(len(self.rows))
         else:
             order = random.choice(len(self.rows), size=len(self.rows), p=self.weights / self.weights.sum())
         missing = -len(order) % self.world_size  # every process needs the same number of rows
-        order = np.resize(order, len(order) + missing)  # begins again
+        order = np.resize(order, len(order) + missing)  # repeats the first rows
         if self.lengths is not None:
             order = self._bucketed(order, self.lengths)
         batches = [self.rows[order[i : i + self.batch_size]] for i in range(0, len(order), self.batch_size)]
@@ -111,17 +111,17 @@ class TrainingBatches(PassesWithoutEnd):
         return batches
 
     def _bucketed(self, order: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Sort every pool of batches by length, so that the rows of a batch are about equally long."""
+        """Sort the rows of every pool of batches by length, so that the rows of a batch have similar lengths."""
         pool = POOL_OF_BATCHES * self.batch_size
         pools = (order[i : i + pool] for i in range(0, len(order), pool))
         return np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in pools])
 
 
 class LengthBatches(PassesWithoutEnd):
-    """Batches of rows of like length, as many as `batch_tokens` tokens hold, padding included; otherwise at random.
+    """Endless sampler of batches of rows of similar length, with up to `batch_tokens` tokens including padding.
 
-    The lengths of a pass stand in order and are always cut at the same places, so that every pass has the same number
-    of batches; which of the rows of a length comes into which batch, and their order, depends on (seed, pass).
+    The sorted lengths are cut at the same places in every pass, so every pass has the same number of batches. The
+    choice among rows of equal length and the order of the batches depend on (seed, pass).
     """
 
     def __init__(
@@ -134,18 +134,18 @@ class LengthBatches(PassesWithoutEnd):
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        """rows: (n,) row numbers; lengths: (n,) tokens of each; batch_tokens: of one process."""
+        """rows: (n,) row numbers; lengths: (n,) their numbers of tokens; batch_tokens: the limit of one process."""
         super().__init__(batch_tokens, seed, rank, world_size)
-        self.batch_tokens = batch_tokens * world_size  # of all processes together
+        self.batch_tokens = batch_tokens * world_size  # the limit of all processes together
         self.rows, self.lengths = rows, lengths
         self._cuts = self._cut(self._padded(np.sort(lengths)))
 
     def __len__(self) -> int:
-        """The batches of one pass over the rows."""
+        """Return the number of batches of one pass over the rows."""
         return len(self._cuts) + 1
 
     def epoch_batches(self, epoch: int) -> list[np.ndarray]:
-        """All batches of one pass, for all processes together."""
+        """Return all batches of one pass, for all processes together."""
         random = np.random.default_rng((self.seed, epoch))
         order = random.permutation(len(self.rows))
         order = self._padded(order[np.argsort(self.lengths[order], kind="stable")])
@@ -153,14 +153,16 @@ class LengthBatches(PassesWithoutEnd):
         return [batches[i] for i in random.permutation(len(batches))]
 
     def _padded(self, values: np.ndarray) -> np.ndarray:
-        """As many values as every process can have equally many of: the last, which is the longest, again."""
+        """Repeat the last value, the longest row, until every process gets the same number of values."""
         return np.pad(values, (0, -len(values) % self.world_size), mode="edge")
 
     def _cut(self, lengths: np.ndarray) -> np.ndarray:
-        """Where each batch but the first begins; lengths: (n,) in rising order."""
+        """Return the start of each batch but the first. lengths: (n,), ascending."""
         cuts, begin = [], 0
         while begin < len(lengths):
-            longest = lengths[begin : begin + self.batch_tokens].clip(min=1)  # of a batch that ends here
+            longest = lengths[begin : begin + self.batch_tokens].clip(
+                min=1
+            )  # the longest row of a batch that ends here
             sizes = np.arange(1, len(longest) + 1) * longest
             count = int(np.searchsorted(sizes, self.batch_tokens, side="right"))
             begin += max(count // self.world_size, 1) * self.world_size
@@ -169,7 +171,7 @@ class LengthBatches(PassesWithoutEnd):
 
 
 class EvaluationBatches(Sampler[np.ndarray]):
-    """Every row once; rows of like length together where there are lengths; each process has its own rows."""
+    """Sampler of every row once, sorted by length if `lengths` is given. Each process takes its own rows."""
 
     def __init__(
         self,
@@ -193,7 +195,7 @@ class EvaluationBatches(Sampler[np.ndarray]):
 
 
 class EndlessBatches(Protocol):
-    """Batches of which number b depends on the seed and on b alone; iteration begins with number `start`."""
+    """Batches whose number b depends only on the seed and on b. Iteration begins with batch number `start`."""
 
     start: int
 
@@ -203,12 +205,12 @@ class EndlessBatches(Protocol):
 
 
 class TableLoader:
-    """The batches of a data module, in an order that a sampler decides.
+    """Loader of the batches of a data module, in the order of a sampler.
 
-    Iterate over it as over a `torch.utils.data.DataLoader`. It is not one, so that Lightning leaves its sampler alone:
-    the batches are divided among processes here.
+    Iterate over it as over a `torch.utils.data.DataLoader`. It is not a subclass of it, because Lightning would replace
+    the sampler. The samplers of this module divide the batches among processes themselves.
 
-    reading: what `TableData.reading` returns, for the module that is given the batches; None where nothing was encoded.
+    reading: the method `TableData.reading`, with which a module checks the vocabulary; None if no text was encoded.
     """
 
     reading: Callable[[], dict[str, Any]] | None = None
@@ -221,9 +223,9 @@ class TableLoader:
         num_workers: int = 0,
         look_up: Callable[[Any], Any] | None = None,
     ) -> None:
-        """dataset: from an array of indices to an index batch; batches: the arrays, in order, as many as its length.
+        """dataset: turns an array of indices into an index batch; batches: the arrays in order.
 
-        look_up: from an index batch to a batch of tokens; None where the hooks of the data module do that.
+        look_up: turns an index batch into a batch of tokens; None if the hooks of the data module do this.
         """
         self._loader = DataLoader(
             dataset, sampler=batches, batch_size=None, num_workers=num_workers, worker_init_fn=become_worker
@@ -231,7 +233,7 @@ class TableLoader:
         self.batches, self.look_up = batches, look_up
 
     def __len__(self) -> int:
-        """The number of batches; of one pass over the data where there is no end."""
+        """Return the number of batches, or of those of one pass if the sampler is endless."""
         return len(self.batches)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Any]:
@@ -239,22 +241,22 @@ class TableLoader:
             return batches_of(self._loader)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             raise UserError(
-                "a loader made without a trainer gives every process all batches; "
-                "give the trainer the data module instead, as in trainer.fit(module, datamodule=data)"
+                "a loader made without a trainer gives all batches to every process; "
+                "pass the data module to the trainer, as in trainer.fit(module, datamodule=data)"
             )
         return map(self.look_up, batches_of(self._loader))
 
 
 class ResumableLoader(TableLoader):
-    """The training batches of a trainer that knows the data module.
+    """Loader of training batches for a trainer to which the data module was passed.
 
-    The position is read off the trainer's own counter and never counted here, so that a killed run resumes exactly.
+    Each iteration starts at the trainer's own step counter, so a killed run resumes with the same batches.
     """
 
     def __init__(
         self, dataset: Dataset[Any], batches: EndlessBatches, current_batch: Callable[[], int], *, num_workers: int = 0
     ) -> None:
-        """current_batch: how many batches the training has taken, as its checkpoint knows it."""
+        """current_batch: returns the number of batches that the training has taken, which its checkpoint stores."""
         super().__init__(dataset, batches, num_workers=num_workers)
         self.batches: EndlessBatches
         self.current_batch = current_batch
@@ -264,27 +266,27 @@ class ResumableLoader(TableLoader):
         return super().__iter__()
 
     def state_dict(self) -> dict[str, str]:
-        """Tells Lightning that it may resume in the middle of an epoch; the position is not kept here."""
+        """Return a state, so that Lightning may resume within an epoch. The trainer stores the position."""
         return {"position": "global_step"}
 
     def load_state_dict(self, state: dict[str, str]) -> None:
-        """Nothing to restore."""
+        """Do nothing: the position is the step of the trainer."""
 
 
 class PassLoader(TableLoader):
-    """The training batches without a trainer: each iteration is the next pass over the data, in an order of its own."""
+    """Loader of training batches without a trainer. Each iteration is the next pass over the data, in a new order."""
 
     def __init__(
         self, dataset: Dataset[Any], batches: EndlessBatches, look_up: Callable[[Any], Any], *, num_workers: int = 0
     ) -> None:
         super().__init__(dataset, batches, num_workers=num_workers, look_up=look_up)
         self.batches: EndlessBatches
-        self.taken = 0  # batches, in all passes together
+        self.taken = 0  # the number of batches taken in all passes
         self._is_restored = False
 
     def __iter__(self) -> Iterator[Any]:
         if not self._is_restored:
-            self.taken = -(-self.taken // len(self)) * len(self)  # what is left of a pass is left out
+            self.taken = -(-self.taken // len(self)) * len(self)  # skips the rest of an unfinished pass
         self._is_restored = False
         self.batches.start = self.taken
         for batch in super().__iter__():
@@ -292,28 +294,28 @@ class PassLoader(TableLoader):
             yield batch
 
     def state_dict(self) -> dict[str, int]:
-        """Where the next batch is."""
+        """Return the number of batches taken."""
         return {"taken": self.taken}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Begin the next iteration where another loader stood."""
+        """Start the next iteration at the position of another loader."""
         self.taken, self._is_restored = state["taken"], True
 
 
 def several(texts: Sequence[str]) -> Sequence[str]:
-    """Return the texts. Raises TypeError for a single string, whose letters would each be a text."""
+    """Return the texts. Raises TypeError for a single string, since each of its letters would be a text."""
     if isinstance(texts, str):
-        raise TypeError("text_dataloader takes a list of texts; put the text into a list, as in [text]")
+        raise TypeError("text_dataloader requires a list of texts; put the text into a list, as in [text]")
     return texts
 
 
 def batches_per_epoch(num_batches: int, limit: int | float) -> int:
-    """How many of an epoch's batches Lightning takes: trainer.limit_train_batches is a number or a share."""
+    """Return how many batches of an epoch Lightning takes. limit: trainer.limit_train_batches, a number or a share."""
     return min(num_batches, limit) if isinstance(limit, int) else int(num_batches * limit)
 
 
 def batches_taken(steps: int, per_epoch: int, per_step: int) -> int:
-    """Batches used by a number of optimizer steps of `per_step` batches; an epoch's last step may take fewer."""
+    """Return the number of batches in `steps` optimizer steps of `per_step` batches, fewer at the end of an epoch."""
     steps_per_epoch = -(-per_epoch // per_step)
     epoch, step = divmod(steps, steps_per_epoch)
     return epoch * per_epoch + step * per_step

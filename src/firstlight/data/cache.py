@@ -1,8 +1,8 @@
-"""The cache: folders that are filled once and checked against their checksums whenever they are opened.
+"""The cache: folders that are written once and verified by their checksums whenever they are opened.
 
-A folder is filled under a temporary name, flushed to the disk and renamed, so that a killed process leaves nothing that
-looks complete. Its file SHA256SUMS, which `sha256sum -c` reads too, lists the checksum of every other file. A damaged
-folder is filled again.
+A folder is written under a temporary name, flushed to the disk and renamed, so a killed process leaves no incomplete
+folder. Its file SHA256SUMS lists the checksum of every other file, in the format of `sha256sum -c`. A damaged folder is
+written again.
 """
 
 import errno
@@ -27,30 +27,30 @@ log = logging.getLogger(__name__)
 
 CHECKSUMS = "SHA256SUMS"
 TEMPORARY = ".writing-"
-LOCK = "lock"  # in a temporary folder; held by the process that fills it
-TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)  # what stands where a folder is to be renamed to
+LOCK = "lock"  # a file in a temporary folder, locked by the process that writes the folder
+TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)  # the errors of a rename to a name that exists
 A_DAY = 24 * 60 * 60.0
 
 
 def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
-    """Make sure that a folder of the cache is there and undamaged: leave it as it is, or fill it.
+    """Write a folder of the cache, unless it exists and is undamaged.
 
-    Several processes may do so at once: the first one to finish is kept.
+    If several processes write the folder at the same time, the result of the first one to finish is kept.
 
     Args:
-        folder: the folder; its parents are made.
-        fill: writes files into the empty folder that it is given. Scratch files may lie beside that folder; they are
-            removed.
-        doing: what is logged when the folder is filled, such as "Encoding reviews.csv".
+        folder: the folder; its parents are created.
+        fill: writes files into the empty folder that it gets. It may write scratch files next to that folder, which
+            are removed.
+        doing: the line to log when the folder is written, such as "Encoding reviews.csv".
 
     Raises:
-        RunError: if the disk is full. The message names the folder and the remedy.
+        RunError: if the disk is full. The message names the folder and the options to change.
     """
     if os.path.lexists(folder):
         problem = damage(folder)
         if problem is None:
             return
-        log.warning("%s is damaged (%s); it is made again", folder, problem)
+        log.warning("%s is damaged (%s); it is written again", folder, problem)
     log.info(doing)
     try:
         _make_parents(folder)
@@ -72,9 +72,9 @@ def provide(folder: Path, fill: Callable[[Path], object], doing: str) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """Return what is wrong with a folder of the cache in a few words, None if it is as it was written.
+    """Return a short description of the damage of a folder of the cache, or None if it is undamaged.
 
-    Raises PermissionError if it may not be read.
+    Raises PermissionError if the folder is not readable.
     """
     try:
         if not folder.is_dir():
@@ -91,31 +91,31 @@ def damage(folder: Path) -> str | None:
         if not listed:
             return f"{CHECKSUMS} is empty"
         for name in sorted(found):
-            if not (folder / name).is_file():  # a pipe would never end
+            if not (folder / name).is_file():  # reading a pipe would block
                 return f"{name!r} is not a file"
             if _digest(folder / name) != listed[name]:
-                return f"{name!r} has another checksum than when it was written"
+                return f"{name!r} has changed since it was written"
     except PermissionError:
         raise
-    except OSError as error:  # the disk cannot read it, or another process is replacing it
+    except OSError as error:  # the disk fails, or another process is replacing the folder
         return str(error)
     return None
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array as .npy. `numpy.save` alone loses the reason where a disk is full: its OSError has no errno."""
+    """Write an array as .npy. If the disk is full, the OSError has an errno, which that of `numpy.save` lacks."""
     with path.open("wb") as file:
         np.save(_Writer(file.write), array)
 
 
 class _Writer(NamedTuple):
-    """A file of which numpy knows no more than how to write to it."""
+    """A file with only a method `write`, so that numpy does not use its file descriptor."""
 
     write: Callable[[bytes], int]
 
 
 def sync(path: Path) -> None:
-    """Flush a file to the disk, or the names in a folder, so that they outlast a power cut."""
+    """Flush a file, or the names in a folder, to the disk, so that they survive a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -131,7 +131,7 @@ def _make_parents(folder: Path) -> None:
 
 
 def _files(folder: Path) -> set[str]:
-    """The names in a folder without the list of checksums; hidden ones are left out, which file managers make."""
+    """Return the names in a folder without the list of checksums and without hidden files of file managers."""
     return {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {CHECKSUMS}
 
 
@@ -141,7 +141,7 @@ def _digest(path: Path) -> str:
 
 
 def _seal(folder: Path) -> None:
-    """Write the list of checksums, and flush all to the disk."""
+    """Write the list of checksums and flush all files to the disk."""
     names = sorted(_files(folder))
     lines = [f"{_digest(folder / name)}  {name}\n" for name in names]
     (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
@@ -151,7 +151,7 @@ def _seal(folder: Path) -> None:
 
 
 def _install(content: Path, folder: Path) -> None:
-    """Rename the content to the folder. A damaged folder is moved away; what another process finished is kept."""
+    """Rename the content to the folder. A damaged folder is moved away; an undamaged one is kept."""
     while True:
         try:
             os.rename(content, folder)  # noqa: PTH104  (Path.rename hides that the target may exist)
@@ -161,7 +161,7 @@ def _install(content: Path, folder: Path) -> None:
             if damage(folder) is None:
                 return
             away = Path(tempfile.mkdtemp(dir=content.parent)) / "damaged"
-            with suppress(FileNotFoundError):  # another process has moved it
+            with suppress(FileNotFoundError):  # another process has moved the folder
                 folder.rename(away)
         else:
             return
@@ -169,31 +169,31 @@ def _install(content: Path, folder: Path) -> None:
 
 @contextmanager
 def _workspace(parent: Path) -> Iterator[Path]:
-    """A temporary folder, locked so that other processes see that this one lives, and removed at the end."""
+    """Create a temporary folder and remove it at the end. Its lock tells other processes that it is in use."""
     path = Path(tempfile.mkdtemp(dir=parent, prefix=TEMPORARY))
     try:
         with (path / LOCK).open("w") as lock:
-            with suppress(OSError):  # a disk without locks; there, nobody removes what others left
+            with suppress(OSError):  # a disk without locks, where stale folders are never removed
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if path.is_dir():
                 yield path
                 return
     finally:
         shutil.rmtree(path, ignore_errors=True)
-    with _workspace(parent) as another:  # a process that cleans up was faster to lock the folder, and removed it
+    with _workspace(parent) as another:  # another process removed the folder before it was locked
         yield another
 
 
 def _remove_stale(parent: Path) -> None:
-    """Remove the temporary folders of processes that have been killed."""
+    """Remove the temporary folders that killed processes left."""
     for path in parent.glob(f"{TEMPORARY}*"):
         try:
             with (path / LOCK).open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
-        except FileNotFoundError:  # it is about to be locked, or about to be gone, or is of an earlier version
+        except FileNotFoundError:  # no lock yet, being removed, or written by an earlier version
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > A_DAY:
                     shutil.rmtree(path, ignore_errors=True)
-        except OSError:  # its process lives; or it is another user's, or on a disk without locks
+        except OSError:  # in use, owned by another user, or on a disk without locks
             continue

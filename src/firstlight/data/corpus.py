@@ -1,4 +1,4 @@
-"""A text as arrays of ids, encoded once and kept on disk, however long it is."""
+"""A text of any length as arrays of ids, which are encoded once and stored on disk."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -21,20 +21,20 @@ from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer
 
-VERSION = 1  # raise it whenever the same input would be prepared or encoded otherwise
+VERSION = 1  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
 IDS_FILE = "ids.bin"
 
-Pieces = Callable[[], Iterable[str]]  # a text in pieces, as often as it is asked for
+Pieces = Callable[[], Iterable[str]]  # returns the pieces of a text from its beginning, whenever it is called
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """An encoded text: one document for each split, or, of lines, many.
+    """An encoded text: one document for each split, or many documents if each line is one.
 
     ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS; statistics:
-    what was counted in the text: characters, and of plays lines, passages, words and more; gaps: of plays the acts and
-    scenes whose numbers are left out, each with the line of its play.
+    counts of the characters, and for plays of the lines, passages, words and more; gaps: for plays, the acts and
+    scenes whose numbers are missing, each with the line of its play.
     """
 
     ids: RaggedIds
@@ -44,17 +44,16 @@ class Corpus:
     gaps: list[str]
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
-        """The documents of a split: (n,)."""
+        """Return the numbers of the documents of a split, (n,)."""
         return np.flatnonzero(self.splits == SPLITS.index(split))
 
 
 def encode_text(
     source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None = None
 ) -> Corpus:
-    """Read, prepare, split and encode a text, or take it from the cache.
+    """Return a text, prepared, split and encoded, or opened from the cache. Raises UserError.
 
-    A tokenizer is given where a trained network is to read another text; else it is learned from the training part.
-    Raises UserError.
+    tokenizer: the tokenizer of a trained network that reads this text; None trains one on the training part.
     """
     folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer)
     cache.provide(folder, lambda new: _encode(source, options, tokenizer, new), f"Encoding {source.where}")
@@ -67,11 +66,11 @@ def _encode(
     tokenizer: CharacterTokenizer | BytePairTokenizer | None,
     folder: Path,
 ) -> None:
-    """Pass over the text to measure its pieces, to learn the vocabulary, to encode; a part of it is in memory."""
+    """Write an encoded text to a folder. Each of several passes over the text holds only a part of it in memory."""
     pieces, statistics, gaps = _prepared(source, options)
     lengths = np.fromiter(map(len, pieces()), dtype=np.int64)
     if not lengths.sum():
-        raise UserError(f"{source.where}: there is no text in it; name another file")
+        raise UserError(f"{source.where}: the file has no text; name another file")
     split_of_piece, cuts = _split(lengths, options)
 
     def parts(split: str) -> Iterator[str]:
@@ -79,7 +78,7 @@ def _encode(
 
     if tokenizer is None:
         tokenizer = _train_tokenizer(parts("train"), options)
-    counts: list[int] = []  # of ids in each document
+    counts: list[int] = []  # the number of ids of each document
     splits: list[int] = []
     with (folder / IDS_FILE).open("wb") as file:
         for number, split in enumerate(SPLITS):
@@ -97,29 +96,31 @@ def _encode(
 
 
 def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, int], list[str]]:
-    """The pieces that a split keeps whole, and the statistics and gaps of the text."""
+    """Return the pieces of a text that a split does not divide, its statistics and its gaps."""
     if options.preparation is Preparation.lines:
         return lambda: _documents(source, options.separator), {}, []
     if options.preparation is Preparation.plays:
         edition = "".join(source.lines())
-        is_sample = source.path is None  # nothing but plays
+        is_sample = source.path is None  # a sample consists of plays only
         text, gaps = (edition, []) if is_sample else (plays.extract_plays(edition), plays.gaps(edition))
         return lambda: _passages(text.splitlines(keepends=True)), asdict(plays.statistics(text)), gaps
     return lambda: _passages(source.lines()), {}, []
 
 
 def _documents(source: TextSource, separator: str) -> Iterator[str]:
-    """The lines that are not blank, without the white space around them."""
+    """Yield the lines that are not blank, stripped."""
     for number, line in enumerate(source.lines(), start=1):
         document = line.strip()
         if separator in document:
-            raise UserError(f"{source.where}:{number}: {separator!r} stands between lines; set data.separator")
+            raise UserError(
+                f"{source.where}:{number}: the line contains the separator {separator!r}; set data.separator"
+            )
         if document:
             yield document
 
 
 def _passages(lines: Iterable[str]) -> Iterator[str]:
-    """What stands between blank lines, with the blank lines after it; a very long passage in parts."""
+    """Yield each passage with the blank lines after it. A very long passage is divided."""
     passage: list[str] = []
     size = 0
     is_over = False
@@ -136,7 +137,7 @@ def _passages(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _split(lengths: NDArray[np.int64], options: CharacterOptions) -> tuple[NDArray[np.int64], list[int]]:
-    """The split of each piece, an index into SPLITS; and where a sequential split cuts, in characters."""
+    """Return the split of each piece as an index into SPLITS, and the cuts of a sequential split in characters."""
     total = int(lengths.sum())
     if options.preparation is not Preparation.lines and options.split is Split.sequential:
         test = round(total * options.test_fraction)
@@ -152,7 +153,7 @@ def _split(lengths: NDArray[np.int64], options: CharacterOptions) -> tuple[NDArr
 
 
 def _of_split(pieces: Iterable[str], splits: NDArray[np.int64], cuts: list[int], number: int) -> Iterator[str]:
-    """The pieces of one split, or where the text is cut at certain characters, the parts between two cuts."""
+    """Yield the pieces of one split, or, for a sequential split, the parts between two cuts."""
     if not cuts:
         yield from (piece for piece, split in zip(pieces, splits, strict=True) if split == number)
         return
@@ -175,7 +176,7 @@ def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> Charact
 
 
 def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
-    """The parts, about CHARACTERS_AT_ONCE at a time."""
+    """Yield the parts in lists of about CHARACTERS_AT_ONCE characters."""
     chunk: list[str] = []
     size = 0
     for part in parts:
@@ -189,19 +190,21 @@ def _chunks(parts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _write(file: Any, chunk: list[str], tokenizer: CharacterTokenizer | BytePairTokenizer) -> list[int]:
-    """Append the ids of some parts to a file; returns how many each part has."""
+    """Append the ids of some parts to a file and return the number of ids of each part."""
     encoded = tokenizer.encode_batch(chunk)
-    file.write(encoded.ids.astype(id_type(tokenizer.vocab_size)).tobytes())  # numpy's tofile hides a full disk
+    file.write(
+        encoded.ids.astype(id_type(tokenizer.vocab_size)).tobytes()
+    )  # numpy's tofile does not report a full disk
     return encoded.lengths.tolist()
 
 
 def id_type(vocab_size: int) -> type[np.uint8] | type[np.int32]:
-    """The smallest type of ids that torch can look up with."""
+    """Return the smallest type of ids that torch can index with."""
     return np.uint8 if vocab_size <= np.iinfo(np.uint8).max + 1 else np.int32
 
 
 def _load(folder: Path) -> Corpus:
-    """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
+    """Open an encoded text. The ids stay on disk in a private mapping, which torch may write to."""
     tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
     ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
     offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
@@ -212,7 +215,7 @@ def _load(folder: Path) -> Corpus:
 def _cache_key(
     source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None
 ) -> str:
-    """A name for everything that the encoding depends on."""
+    """Return a name that depends on everything that changes the encoding."""
     is_extracted = options.preparation is Preparation.plays and source.path is not None
     version = [plays.VERSION] if is_extracted else []
     depends_on = {

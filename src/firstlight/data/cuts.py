@@ -1,4 +1,4 @@
-"""Texts that are longer than the context: evaluation and prediction cut them, count them and say so."""
+"""A counter of texts longer than the context, which evaluation and prediction cut with a warning."""
 
 import logging
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Cuts:
-    """Counts the texts that are longer than the context.
+    """Counter of the texts that are longer than the context.
 
-    context_length: the number of tokens that a network reads; num_texts: all texts; num_cut: the longer ones.
+    context_length: the number of tokens that a network reads; num_texts: all texts; num_cut: the longer texts.
     """
 
     context_length: int
@@ -21,7 +21,7 @@ class Cuts:
     num_cut: int = 0
 
     def count(self, lengths: NDArray[np.int64]) -> None:
-        """Count some texts. lengths: (texts,), in tokens."""
+        """Count some texts. lengths: (texts,), their numbers of tokens."""
         self.num_texts += len(lengths)
         self.num_cut += int((lengths > self.context_length).sum())
 

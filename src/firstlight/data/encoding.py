@@ -1,4 +1,4 @@
-"""Labelled texts as arrays of numbers, encoded once and kept on disk."""
+"""Labelled texts as arrays of numbers, which are encoded once and stored on disk."""
 
 import hashlib
 import json
@@ -20,9 +20,9 @@ from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import Tokenizer, load_word_list, train_subword_tokenizer, train_word_tokenizer
 
-VERSION = 2  # raise it whenever the same input would be encoded otherwise
+VERSION = 2  # increase it when the encoding changes, so that the cache is not reused
 SPLITS = ("train", "validation", "test")
-USUAL_COLUMNS = {  # as other data sets name them
+USUAL_COLUMNS = {  # the names of other data sets, suggested if a column is missing
     "text_column": ("text", "review", "review_body", "body", "content", "comment", "sentence"),
     "label_column": ("label", "labels", "stars", "star", "rating", "score", "sentiment", "class", "category", "target"),
 }
@@ -33,8 +33,8 @@ class EncodedTexts:
     """All rows of a source, split after split, in the order in which they were read.
 
     ids: the tokens of every row; labels: (rows,) int, an index into label_names; splits: (rows,) int, an index into
-    SPLITS; first_lines: the different labels of the source as text, each with its first line in every split; meanings:
-    the number of each of them.
+    SPLITS; first_lines: the distinct labels of the source as text, each with its first line in every split; meanings:
+    the index of each distinct label in label_names.
     """
 
     ids: RaggedIds
@@ -46,17 +46,17 @@ class EncodedTexts:
     meanings: dict[str, int] = field(default_factory=dict)
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
-        """The row numbers of a split: (n,)."""
+        """Return the row numbers of a split, (n,)."""
         return np.flatnonzero(self.splits == SPLITS.index(split))
 
 
 def encode(
     source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None = None, label_names: list[str] | None = None
 ) -> EncodedTexts:
-    """Read, check and encode a source, or take it from the cache.
+    """Return the encoded texts of a source, which is read and checked, or opened from the cache.
 
-    A tokenizer and label names are given where a trained network is to read other data; else they are learned from the
-    training rows. Raises UserError naming file and line.
+    tokenizer, label_names: those of a trained network that reads this data; None learns them from the training rows.
+    Raises UserError with file and line.
     """
     folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer, label_names)
     cache.provide(
@@ -70,7 +70,7 @@ def encode(
 def _with_labels(
     encoded: EncodedTexts, source: Source, options: ReviewTextOptions, label_names: list[str] | None
 ) -> EncodedTexts:
-    """Encoded texts with their labels as the options say that they are read."""
+    """Return encoded texts whose labels are read as the options require."""
     names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
     numbers = np.array(list(meanings.values()), dtype=np.int64)
     return replace(encoded, labels=numbers[encoded.labels], label_names=names, meanings=meanings)
@@ -79,7 +79,7 @@ def _with_labels(
 def _read_labels(
     first_lines: dict[str, dict[str, int]], source: Source, options: ReviewTextOptions, label_names: list[str] | None
 ) -> tuple[list[str], dict[str, int]]:
-    """The names of the labels, and the number of each label that occurs. Raises UserError naming file and line."""
+    """Return the names of the labels, and the index of each distinct label. Raises UserError with file and line."""
     reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
     if options.labels is not Labels.classes:
         reader = reader.learn(first_lines)
@@ -96,7 +96,7 @@ def _read_labels(
 def _encode(
     source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
 ) -> EncodedTexts:
-    """The texts and labels of a source; a label is the number of its text in first_lines."""
+    """Return the encoded texts of a source. A label is the index of its text in first_lines."""
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     texts: list[str] = []
@@ -125,9 +125,9 @@ def _encode(
 
 
 def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str]) -> Iterator[Row]:
-    """Read the columns of a split that some options name, such as `text_column`.
+    """Yield the rows of a split with the columns that some options name, such as `text_column`.
 
-    Raises UserError that says which option to set where a column is missing.
+    Raises UserError if a column is missing. The message names the option to set.
     """
     columns = [getattr(options, key) for key in keys]
     try:
@@ -156,7 +156,7 @@ def _train_tokenizer(texts: list[str], options: ReviewTextOptions) -> Tokenizer:
 
 
 def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: ReviewTextOptions | PairOptions) -> None:
-    """Where the source has no validation or test split, take it from the training rows, a share of every class."""
+    """Move a share of every class from the training rows to a missing validation or test split, in place."""
     random = np.random.default_rng(options.split_seed)
     train = splits == SPLITS.index("train")
     fractions = {"test": options.test_fraction, "validation": options.validation_fraction}
@@ -173,7 +173,7 @@ def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: Rev
 def _cache_key(
     source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
 ) -> str:
-    """A name for everything that the encoding depends on."""
+    """Return a name that depends on everything that changes the encoding."""
     word_list = options.tokenizer.word_list
     depends_on = {
         "version": VERSION,
@@ -189,12 +189,12 @@ def _cache_key(
 
 
 def key_of(depends_on: dict[str, Any]) -> str:
-    """A short name for what something depends on, in plain types: another one for whatever differs."""
+    """Return a short hash of values in plain types."""
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def drawn(rows: NDArray[np.int64], most: int | None, seed: int) -> NDArray[np.int64]:
-    """At most so many of the rows, drawn at random, in their order; all of them where most is None. (n,)."""
+    """Return at most `most` of the rows, drawn at random, in their order: (n,). None returns all rows."""
     if most is None:
         return rows
     order = np.random.default_rng(seed).permutation(len(rows))
@@ -215,7 +215,7 @@ def _save(encoded: EncodedTexts, folder: Path) -> None:
 
 
 def _load(folder: Path) -> EncodedTexts:
-    """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
+    """Open encoded texts. The ids stay on disk in a private mapping, which torch may write to."""
     return EncodedTexts(
         RaggedIds(np.load(folder / "ids.npy", mmap_mode="c"), np.load(folder / "offsets.npy")),
         np.load(folder / "labels.npy"),

@@ -1,4 +1,4 @@
-"""Counted evidence: the mean class of the training texts that contain a word or a pair of words, as features."""
+"""Features of tokens: the mean class of the training texts that contain a word or a pair of words."""
 
 from collections.abc import Mapping
 from typing import Self
@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 
-NO_PAIR = torch.iinfo(torch.int64).max  # fills the table where the texts have fewer pairs than it has room for
-AT_LEAST = 2  # texts that a pair must be in: the pair of a single text has no mean without it
-COUNTS = ("word_texts", "pair_texts")  # only a training needs them, and checkpoints of version 0.2.0 lack them
+NO_PAIR = torch.iinfo(torch.int64).max  # fills unused entries of the table
+AT_LEAST = 2  # texts that a pair must occur in: without its only text, a pair has no mean
+COUNTS = ("word_texts", "pair_texts")  # required by training only; checkpoints of version 0.2.0 lack them
 
 
 class NgramEvidence(nn.Module):
@@ -18,11 +18,11 @@ class NgramEvidence(nn.Module):
 
     A pair is a word and the word before it. The mean of few texts is shrunk towards the middle, sum / (texts +
     shrinkage), as in target encoding (Micci-Barreca 2001). In training, the class of a text is removed from its own
-    means, so that the features do not contain the answer. Nothing here is trained.
+    means, so that the features do not contain the target. The module has no trained parameters.
     """
 
     word_scores: Tensor  # (vocabulary, scores), the mean class
-    word_texts: Tensor  # (vocabulary,), the number of texts that a word is in
+    word_texts: Tensor  # (vocabulary,), the number of texts with the word
     pair_keys: Tensor  # (pairs,) int64, ascending: earlier word · vocabulary + later word
     pair_scores: Tensor  # (pairs,)
     pair_texts: Tensor  # (pairs,)
@@ -40,13 +40,13 @@ class NgramEvidence(nn.Module):
         self.register_buffer("pair_texts", torch.zeros(num_pairs))
         self.register_buffer("scale", torch.ones(classes.shape[1] + 1))
         self.register_buffer("class_scores", classes, persistent=False)
-        self.can_leave_out = True  # whether the numbers of texts are known
+        self.can_leave_out = True  # whether the numbers of texts are available
 
     @classmethod
     def from_table(cls, table: Mapping[str, Tensor], vocab_size: int, num_classes: int) -> Self:
-        """Return the evidence of what `table` returned; the numbers of texts may be missing.
+        """Return the evidence from the tensors that `table` returned. The numbers of texts may be missing.
 
-        Raises ValueError for a table of another vocabulary or other classes, or one that is not finite.
+        Raises ValueError if a tensor has the wrong shape or type, or is not finite.
         """
         for name, ndim in (("pair_keys", 1), ("shrinkage", 0)):
             if name not in table or table[name].ndim != ndim:
@@ -65,19 +65,19 @@ class NgramEvidence(nn.Module):
         return evidence
 
     def table(self) -> dict[str, Tensor]:
-        """Return what was counted, by name, as a checkpoint's card has it."""
+        """Return the counted tensors by name, as the card of a checkpoint stores them."""
         return {**self.state_dict(), "shrinkage": torch.tensor(self.shrinkage, dtype=torch.float64)}
 
     @property
     def num_numbers(self) -> int:
-        """The number of counted values; the keys of the pairs are not counted, as the vocabulary is not."""
+        """The number of counted values, without the keys of the pairs."""
         return self.word_scores.numel() + self.pair_scores.numel() + self.scale.numel()
 
     def forward(self, token_ids: Tensor, targets: Tensor | None = None) -> Tensor:
         """Return the features of each token, (batch, length, features).
 
-        token_ids: (batch, length) int; targets: (batch,) int, the classes of texts that were counted, each of which is
-        then removed from the means of its own text. None: the means of all texts that were counted.
+        token_ids: (batch, length) int; targets: (batch,) int, the classes of counted texts. The class of each text is
+        then removed from the means. None uses the means of all counted texts.
         """
         assert targets is None or self.can_leave_out
         place, is_known = self._find(self._keys(token_ids))
@@ -108,7 +108,7 @@ class NgramEvidence(nn.Module):
 
     @torch.no_grad()
     def count(self, token_ids: Tensor, padding_mask: Tensor, targets: Tensor) -> None:
-        """Count the training texts: a word or pair counts once in a text, and the pairs of the most texts are kept.
+        """Count the training texts. A word or pair counts once in a text. The pairs in the most texts are kept.
 
         token_ids: (texts, length) int; padding_mask: (texts, length), True where a token is real; targets: (texts,).
         """
@@ -137,7 +137,7 @@ def num_features(num_classes: int) -> int:
 
 
 def class_scores(num_classes: int) -> Tensor:
-    """Return the height of each class, from -1 to 1, and of more than two its centered extremity: (classes, scores)."""
+    """Return the scores of each class, (classes, scores): its rank from -1 to 1, and of more than two its extremity."""
     height = torch.linspace(-1, 1, num_classes)
     if num_classes == 2:
         return height[:, None]

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub, kept as Parquet files so that they are read like any local folder."""
+"""Data sets of the Hugging Face Hub, stored as Parquet files and read like a local folder."""
 
 import io
 import logging
@@ -17,12 +17,12 @@ UNAUTHORIZED = 401
 
 
 class HubUnreachableError(ConnectionError):
-    """The Hub did not answer."""
+    """Error: the Hub did not answer."""
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """A local copy of one revision of a data set: train.parquet and so on."""
+    """A local copy of one revision of a data set, with files such as train.parquet."""
 
     folder: Path
     dataset_id: str
@@ -30,10 +30,10 @@ class Mirror:
 
 
 def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
-    """The newest revision as a local folder, downloaded unless it is there.
+    """Return a local copy of the newest revision of a data set. It is downloaded unless the cache has it.
 
-    Without a network, the newest revision that was downloaded before. Raises HubUnreachableError if there is none, and
-    UserError if the Hub does not know the data set.
+    Without a network, the newest revision in the cache is used. Raises HubUnreachableError if the cache has none, and
+    UserError if the Hub has no such data set.
     """
     home = cache_dir / "hub" / dataset_id.replace("/", "--")
     try:
@@ -42,7 +42,7 @@ def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
         kept = _undamaged(home)
         if not kept:
             raise
-        log.warning("The Hub does not answer; using %s as downloaded before, revision %s", dataset_id, kept[-1].name)
+        log.warning("The Hub does not answer; using the cached copy of %s, revision %s", dataset_id, kept[-1].name)
         return Mirror(kept[-1], dataset_id, kept[-1].name)
     cache.provide(
         home / revision,
@@ -53,18 +53,18 @@ def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
 
 
 def _undamaged(home: Path) -> list[Path]:
-    """The revisions of a data set that were downloaded before, the newest one last."""
+    """Return the undamaged revisions of a data set in the cache, the newest one last."""
     kept = []
     for folder in sorted(home.glob("[!.]*/"), key=lambda folder: folder.stat().st_mtime):
         if problem := cache.damage(folder):
-            log.warning("%s is damaged (%s), so it is not used", folder, problem)
+            log.warning("%s is damaged (%s); it is not used", folder, problem)
         else:
             kept.append(folder)
     return kept
 
 
 def _newest_revision(dataset_id: str) -> str:
-    """Ask the Hub, briefly: `load_dataset` alone takes over 20 s to notice that there is no network."""
+    """Return the newest revision, with a short timeout: `load_dataset` waits over 20 s without a network."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, HFValidationError, RepositoryNotFoundError
 
@@ -89,17 +89,19 @@ def _newest_revision(dataset_id: str) -> str:
 
 
 def _is_network_error(error: Exception) -> bool:
-    """Whether the network failed: the Hub's client raises its HTTP library's own errors, whichever library that is."""
+    """Return whether the network failed. The client of the Hub raises the errors of its HTTP library."""
     return isinstance(error, OSError) or any(base.__name__ == "TransportError" for base in type(error).__mro__)
 
 
 def _download(dataset_id: str, revision: str, folder: Path) -> None:
     """Write each split as Parquet into a new folder of the cache."""
-    # A cache of its own: where a download fails, `datasets` takes an older revision that it finds in its cache.
+    # A separate cache, because `datasets` uses an older revision from its own cache if a download fails.
     splits = _load_dataset(dataset_id, revision, folder.with_name("datasets"))
     known = {SPLITS[name]: split for name, split in splits.items() if name in SPLITS}
     if not known:
-        raise UserError(f"{dataset_id} has no split named train, validation or test, but {', '.join(splits)}")
+        raise UserError(
+            f"{dataset_id} has no split named train, validation or test; its splits are {', '.join(splits)}"
+        )
     for name, split in known.items():
         _write_parquet(split, folder / f"{name}.parquet")
 
@@ -112,12 +114,12 @@ def _write_parquet(split: Any, path: Path) -> None:
 
 
 class _Sink(io.BufferedWriter):
-    """A file that keeps the first error of a write for later: pyarrow aborts the whole process if a write fails."""
+    """A file that stores the first error of a write, because pyarrow aborts the process if a write raises."""
 
     error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Pretend to have written, once the disk is full."""
+        """Write the data, or report success without writing after the first error."""
         try:
             return super().write(data) if self.error is None else len(data)
         except OSError as error:
@@ -125,7 +127,7 @@ class _Sink(io.BufferedWriter):
             return len(data)
 
     def close(self) -> None:
-        """Keep the error of what was still in memory, too."""
+        """Close the file and store the error of the last write."""
         try:
             super().close()
         except OSError as error:
@@ -133,7 +135,7 @@ class _Sink(io.BufferedWriter):
 
 
 def _load_dataset(dataset_id: str, revision: str, cache_dir: Path) -> Any:
-    """What `datasets` makes of the repository, or one of our errors for whatever may be wrong with it."""
+    """Return the splits of the repository. Raises RunError or UserError if it cannot be downloaded or read."""
     import datasets
 
     try:
@@ -144,6 +146,6 @@ def _load_dataset(dataset_id: str, revision: str, cache_dir: Path) -> Any:
         reason = f"{dataset_id} could not be downloaded from the Hub: {error.__cause__ or error}"
         if isinstance(error, datasets.exceptions.DatasetsError) or _is_network_error(error):
             raise RunError(reason) from error
-        if isinstance(error, ValueError | RuntimeError):  # several configurations, or a script that makes the data
-            raise UserError(f"{reason}; download the files that you want, and set data.path") from error
+        if isinstance(error, ValueError | RuntimeError):  # several configurations, or a loading script
+            raise UserError(f"{reason}; download the files and set data.path") from error
         raise

@@ -1,4 +1,4 @@
-"""What a label column means: stars, negative or positive, or classes of any name."""
+"""Labels and their meaning: stars, negative or positive, or classes with any name."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,19 +14,19 @@ from firstlight.errors import UserError
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
 SENTIMENTS = ("negative", "positive")
 LEFT_OUT = -1
-SENTIMENT_OF_STAR = np.array([0, 0, LEFT_OUT, 1, 1])  # post 1: 3 stars are left out
+SENTIMENT_OF_STAR = np.array([0, 0, LEFT_OUT, 1, 1])  # 3 stars are left out, as in post 1
 SENTIMENT_OF_WORD = {"negative": 0, "neg": 0, "positive": 1, "pos": 1}
 MOST_CLASSES = 1000
-MOST_NAMED = 8  # labels or classes in one line
+MOST_NAMED = 8  # the largest number of labels or classes in one message
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
 class LabelReader:
-    """Turns the values of a label column into numbers, and complains with file and line.
+    """Converter of the values of a label column into numbers, whose errors name file and line.
 
-    names: the labels in order, or empty until `learn` has seen the values; sentiments: which of the two sentiments each
-    label means, where the labels are sentiments.
+    names: the labels in order, empty before `learn`; sentiments: the index of the sentiment of each label, None if the
+    labels are not sentiments.
     """
 
     kind: Labels
@@ -36,28 +36,28 @@ class LabelReader:
     sentiments: Mapping[str, int] | None = None
 
     def learn(self, values: Iterable[Any]) -> Self:
-        """Return a reader that knows what the labels mean: stars, two sentiments, or the different values in order."""
+        """Return a reader with the meaning of the labels: stars, two sentiments, or the distinct values in order."""
         found = {canonical(value) for value in values} - {""}
         if self.kind is not Labels.classes:
             sentiments = _sentiments(found, self.lowest) if self.kind is Labels.binary else None
             return replace(self, names=STARS if sentiments is None else SENTIMENTS, sentiments=sentiments)
         if len(found) < 2:
             raise UserError(
-                f"data.label_column={self.column} has {len(found)} different value; a task needs two classes"
+                f"data.label_column={self.column} must have 2 or more distinct values, not {len(found)}; change it"
             )
         if len(found) > MOST_CLASSES:
             raise UserError(
-                f"data.label_column={self.column} has {len(found)} different values; is it the label column?"
+                f"data.label_column={self.column} has {len(found)} distinct values, over {MOST_CLASSES}; change it"
             )
         return replace(self, names=sorted(found, key=_numbers_first))
 
     def learn_sentiments(self, values: Iterable[Any]) -> Self:
-        """Return a reader of labels that are known to be two sentiments, even if only one of them occurs."""
+        """Return a reader of labels that mean two sentiments, even if only one of them occurs."""
         found = {canonical(value) for value in values} - {""}
         return replace(self, names=SENTIMENTS, sentiments=_sentiments(found, self.lowest, are_known=True))
 
     def read(self, value: Any, place: str) -> int:
-        """The number of a label, or UserError naming the place, such as reviews.csv:12."""
+        """Return the number of a label. Raises UserError with its place, such as reviews.csv:12."""
         text = canonical(value)
         if not text:
             raise UserError(f"{place}: the label in column {self.column} is missing; remove the row, or fill it in")
@@ -65,11 +65,11 @@ class LabelReader:
             return self.sentiments[text]
         if self.kind is Labels.classes:
             if text not in self.names:
-                raise UserError(f"{place}: label {text} is not one of the classes of training: {', '.join(self.names)}")
+                raise UserError(f"{place}: label {text} is not a class of the training data: {', '.join(self.names)}")
             return self.names.index(text)
         if not _WHOLE_NUMBER.fullmatch(text):
             raise UserError(
-                f"{place}: label {text} is not a whole number of stars; other labels need data.labels=classes"
+                f"{place}: label {text} is not a whole number of stars; other labels require data.labels=classes"
             )
         star = int(text) - self.lowest
         if not 0 <= star < len(STARS):
@@ -81,7 +81,7 @@ class LabelReader:
 
 
 def canonical(value: Any) -> str:
-    """A label as text, the same whether it was read from CSV, JSON or Parquet: 4, 4.0 and "4" are one."""
+    """Return a label as text. It does not depend on the file format: 4, 4.0 and "4" are the same label."""
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -92,9 +92,9 @@ def canonical(value: Any) -> str:
 
 
 def _sentiments(values: set[str], lowest: int, *, are_known: bool = False) -> dict[str, int] | None:
-    """What each label means if the labels are two sentiments; None if they are stars.
+    """Return the sentiment of each label, or None if the labels are stars.
 
-    The labels are 0 and 1, -1 and 1, the two lowest labels, or words. are_known: one of the two numbers is enough.
+    Sentiments are 0 and 1, -1 and 1, the two lowest labels, or words. are_known: accept only one of the two numbers.
     """
     if values and all(value.casefold() in SENTIMENT_OF_WORD for value in values):
         return {value: SENTIMENT_OF_WORD[value.casefold()] for value in values}
@@ -105,15 +105,15 @@ def _sentiments(values: set[str], lowest: int, *, are_known: bool = False) -> di
 
 
 def targets_of(labels: NDArray[np.int64], kind: Labels, label_names: Sequence[str] = STARS) -> NDArray[np.int64]:
-    """What is predicted of each label; LEFT_OUT where nothing is. labels: (rows,) -> (rows,).
+    """Return the class to predict for each label, or LEFT_OUT. labels: (rows,) -> (rows,).
 
-    label_names: what the labels are: the stars, or for `Labels.binary` perhaps the sentiments themselves.
+    label_names: the names of the labels. For `Labels.binary` these are the stars or the two sentiments.
     """
     return SENTIMENT_OF_STAR[labels] if kind is Labels.binary and tuple(label_names) == STARS else labels
 
 
 def class_names_of(kind: Labels, label_names: Sequence[str], given: Sequence[str] | None = None) -> list[str]:
-    """What the predicted classes are called. Raises UserError if the given names do not fit the data."""
+    """Return the names of the classes. Raises UserError if the number of given names differs from that of the data."""
     if kind is Labels.binary:
         return list(SENTIMENTS)
     if given is None:
@@ -137,8 +137,8 @@ def _numbers_first(label: str) -> tuple[int, float, str]:
 class LabelReading:
     """How the labels of some data were read.
 
-    targets: what is predicted of each label, LEFT_OUT where nothing is, in the order of the labels; class_names: those
-    of the classes.
+    targets: the class to predict for each label, or LEFT_OUT, in the order of the labels; class_names: the names of
+    the classes.
     """
 
     targets: Mapping[str, int]
@@ -146,13 +146,13 @@ class LabelReading:
 
     @classmethod
     def of(cls, meanings: Mapping[str, int], kind: Labels, label_names: Sequence[str], classes: Sequence[str]) -> Self:
-        """Return what is predicted of each label. meanings: the number of each label, as in `EncodedTexts`."""
+        """Return the reading of some labels. meanings: the number of each label, as in `EncodedTexts`."""
         values = sorted(meanings, key=_numbers_first)
         numbers = np.array([meanings[value] for value in values], dtype=np.int64)
         return cls(dict(zip(values, targets_of(numbers, kind, label_names).tolist(), strict=True)), classes)
 
     def __str__(self) -> str:
-        """Say it in one line, such as `labels 0, 1 → negative, positive`."""
+        """Return a line such as `labels 0, 1 → negative, positive`."""
         used = [value for value, target in self.targets.items() if target != LEFT_OUT]
         left_out = [value for value, target in self.targets.items() if target == LEFT_OUT]
         names = [self.class_names[self.targets[value]] for value in used]
@@ -160,20 +160,20 @@ class LabelReading:
         return f"labels {listed(used) or 'none'} → {listed(names) or 'none'}{note}"
 
     def record(self) -> dict[str, str | None]:
-        """Return the name of the class of each label, None where it is left out."""
+        """Return the class name of each label, or None if the label is left out."""
         return {
             value: None if target == LEFT_OUT else self.class_names[target] for value, target in self.targets.items()
         }
 
     def missing(self, targets: NDArray[np.int64]) -> str | None:
-        """Return a sentence about the classes that no row has, or None if there are none. targets: (rows,)."""
+        """Return a sentence that names the classes without rows, or None if each has rows. targets: (rows,)."""
         without = [name for number, name in enumerate(self.class_names) if not (targets == number).any()]
         return f"no row is {listed(without, 'or')}" if without else None
 
     def doubt(self, lowest: int) -> str | None:
-        """Return why the labels may be no stars, and what to set; None if they need not be doubted.
+        """Return why the labels may not be stars and which option to set, or None if there is no doubt.
 
-        This is for two classes, whose labels were taken for stars that are counted from `lowest`.
+        It applies to two classes whose labels were read as stars counted from `lowest`.
         """
         values, found = list(self.targets), set(self.targets.values()) - {LEFT_OUT}
         if len(values) == 1 and values[0] in ("1", str(lowest + 1)):
@@ -191,7 +191,7 @@ class LabelReading:
 
 
 def listed(names: Sequence[str], conjunction: str = "") -> str:
-    """Return the names in one line; of many the first and the number of the others."""
+    """Return the names in one line. Of many names it has the first ones and the number of the others."""
     others = len(names) - MOST_NAMED
     if others > 0:
         return f"{', '.join(names[:MOST_NAMED])} and {others} more"

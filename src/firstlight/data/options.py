@@ -130,9 +130,7 @@ class ReviewTextOptions:
         check_batches(self)
         check_rows(self)
         if self.tokenizer.kind is TokenizerKind.char:
-            raise ValueError(
-                "tokenizer=char applies to generators only; use tokenizer=word or tokenizer=subword for reviews"
-            )
+            raise ValueError("tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews")
         if self.class_names is not None and self.labels is not Labels.classes:
             raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
         if self.source is SourceKind.sample and self.path is not None:
@@ -218,20 +216,14 @@ class CharacterOptions:
         if len(self.separator) != 1:
             raise ValueError(f"data.separator={self.separator} must be one character")
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
-            raise ValueError(
-                f"data.separator={self.separator} is the same character as tokenizer.unknown_symbol; change one of them"
-            )
+            raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
         size = self.tokenizer.max_size
         if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES:
             raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
         if self.tokenizer.kind is TokenizerKind.subword and not self.separator.isascii():
-            raise ValueError(
-                f"data.separator={self.separator} has several bytes; set it to an ASCII character for tokenizer=subword"
-            )
+            raise ValueError(f"data.separator={self.separator} must be ASCII for tokenizer=subword; change one of them")
         if self.tokenizer.kind is TokenizerKind.word:
-            raise ValueError(
-                "tokenizer=word does not keep the exact text; use tokenizer=char or tokenizer=subword for generators"
-            )
+            raise ValueError("tokenizer=word changes the text; use tokenizer=char or tokenizer=subword for generators")
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
         if self.path is None and self.name is None and self.source is not SourceKind.sample:
