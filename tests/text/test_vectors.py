@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from firstlight.errors import RunError, UserError
+from firstlight.errors import UserError
+from firstlight.text.options import EigenMethod
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.vectors import (
     Coverage,
     cooccurrence,
     coverage,
+    explained_variance,
     power_iteration,
     principal_components,
     read_vectors,
@@ -160,6 +162,24 @@ def test_power_iteration_finds_the_components_of_the_library():
     assert (vectors.astype(np.float64) ** 2).sum(axis=0) / len(rows) == pytest.approx(eigenvalues)
 
 
+def test_power_iteration_gives_the_word_vectors_of_lanczos():
+    counts = zipf_counts()
+    vectors = principal_components(counts, 7, method=EigenMethod.power)
+    assert vectors == pytest.approx(principal_components(counts, 7), abs=1e-3)
+
+
+def test_the_explained_variance_is_that_of_the_eigenvalues():
+    counts = zipf_counts().toarray()
+    counts[3] = 0
+    rows = standardised(counts)
+    eigenvalues = np.linalg.eigvalsh(rows.T @ rows)[::-1]
+    for dim in (1, 7, 60):
+        vectors = principal_components(csr_array(counts), dim)
+        share = explained_variance(csr_array(counts), vectors)
+        assert share == pytest.approx(eigenvalues[:dim].sum() / eigenvalues.sum(), rel=1e-5)
+    assert explained_variance(csr_array((7, 7)), np.zeros((7, 3), np.float32)) == 0
+
+
 def test_the_components_come_in_order_of_falling_variance():
     variance = (principal_components(zipf_counts(), 13) ** 2).sum(axis=0)
     assert (np.diff(variance) < 0).all()
@@ -250,7 +270,7 @@ def test_power_iteration_finds_orthonormal_vectors_where_eigenvalues_are_equal_o
 
 
 def test_power_iteration_says_when_it_finds_nothing():
-    with pytest.raises(RunError, match="component 2 is not found in 101 steps; allow more"):
+    with pytest.raises(UserError, match=r"component 2 does not converge in 101 steps; set vectors\.method=lanczos"):
         power_iteration(np.diag([7.0, 1.0, -1.0]), 2, steps=101)
 
 

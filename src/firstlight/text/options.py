@@ -82,6 +82,13 @@ class VectorsKind(Enum):
     file = "file"
 
 
+class EigenMethod(Enum):
+    """The method that finds principal components: Lanczos' method, or power iteration with deflation (post 3)."""
+
+    lanczos = "lanczos"
+    power = "power"
+
+
 @dataclass
 class VectorOptions:
     """Options of the word vectors with which a network starts.
@@ -93,6 +100,8 @@ class VectorOptions:
             "glove" (a GloVe file in the folder `glove` of the data) or "file".
         path: a text file in the format of GloVe or word2vec, for "file" and "glove"; "file" requires it.
         window: the largest distance, in words, at which a pair is counted, for "cooccurrence"; at least 1.
+        method: how the principal components of "cooccurrence" are found: "lanczos", or "power" (power iteration with
+            deflation, as in post 3), which explains the same variance and takes much longer.
         trained: whether training changes the vectors; random vectors must be trained.
         std: standard deviation to which all vectors together are scaled; None: they are not scaled.
 
@@ -109,6 +118,7 @@ class VectorOptions:
     kind: VectorsKind = VectorsKind.random
     path: str | None = None
     window: int = 1
+    method: EigenMethod = EigenMethod.lanczos
     trained: bool = True
     std: float | None = None
 

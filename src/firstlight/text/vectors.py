@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from firstlight.errors import RunError, UserError
+from firstlight.errors import UserError
 from firstlight.files.regular import regular
+from firstlight.text.options import EigenMethod
 from firstlight.text.ragged import RaggedIds
 
 CONSTANT = 1e-12  # a row whose variance is this small a part of its mean square is rounding alone
 TOLERANCE = 1e-9  # of the eigenvalues, relative
+ENOUGH = 1e-8  # of power iteration: the residual of an eigenvector, relative to the largest eigenvalue
 TIED = 1e-6  # relative; components this close to the largest one are as large
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -59,25 +61,28 @@ def cooccurrence(ids: RaggedIds, vocab_size: int, window: int = 1, ignored: Sequ
     return (after + after.T).tocsr()
 
 
-def principal_components(counts: csr_array, dim: int, seed: int = 0) -> NDArray[np.float32]:
+def principal_components(
+    counts: csr_array, dim: int, seed: int = 0, method: EigenMethod = EigenMethod.lanczos
+) -> NDArray[np.float32]:
     """Return word vectors: the rows of a co-occurrence matrix, projected onto principal components (post 3).
 
     This is the method of post 3 (movie sentiment). Each row is centered and divided by its standard deviation (of n),
     which gives X; a constant row, such as one without counts, becomes zero. The components are the eigenvectors of XᵀX
     / n with the largest eigenvalues, the largest first. The largest entry of a component is positive. Unlike in
     classical PCA, the rows of X are centered and not its columns, so the first component may be close to the mean row.
-    The eigenvectors are found by Lanczos' method without a dense (n, n) matrix.
+    The eigenvectors are found without a dense (n, n) matrix.
 
     Args:
         counts: (n, n) sparse array, as `cooccurrence` returns it.
         dim: number of components, from 1 to n - 1.
         seed: seed of the start vector.
+        method: Lanczos' method, or power iteration with deflation as in post 3.
 
     Returns:
         (n, dim) float32.
 
     Raises:
-        UserError: if `dim` is not below n.
+        UserError: if `dim` is not below n, or power iteration does not converge.
 
     Example:
         >>> from firstlight.text import cooccurrence, principal_components, train_word_tokenizer
@@ -100,10 +105,12 @@ def principal_components(counts: csr_array, dim: int, seed: int = 0) -> NDArray[
 
     if not rows.count_nonzero():
         return np.zeros((size, dim), np.float32)  # Lanczos' method wants something to start with
+    operator = LinearOperator((size, size), matvec=covariance, dtype=np.float64)
+    if method is EigenMethod.power:
+        return project(power_iteration(operator, dim, tolerance=ENOUGH, seed=seed)[1]).astype(np.float32)
     generator = np.random.default_rng(seed)
     start = generator.standard_normal(size)
     restart = {"rng": generator} if "rng" in signature(eigsh).parameters else {}  # SciPy before 1.17 has a fixed one
-    operator = LinearOperator((size, size), matvec=covariance, dtype=np.float64)
     eigenvalues, eigenvectors = eigsh(operator, dim, which="LA", v0=start, tol=TOLERANCE, **restart)
     falling = np.argsort(-eigenvalues)
     return project(_signed(eigenvectors[:, falling])).astype(np.float32)
@@ -119,34 +126,53 @@ def _standardised(counts: csr_array) -> tuple[csr_array, NDArray[np.float64]]:
     return (diags_array(scale) @ counts).tocsr(), scale * sums / size
 
 
-def power_iteration(
-    matrix: NDArray[np.float64], dim: int, *, steps: int = 100_000, tolerance: float = 1e-10, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the eigenvalues of a symmetric (n, n) matrix that are largest in size, and their vectors.
+def explained_variance(counts: csr_array, vectors: NDArray[np.float32]) -> float:
+    """Return the share of the variance of the standardised rows that the vectors keep, from 0 to 1.
 
-    Returns (dim,) and (n, dim). Iterates v ← Av / ‖Av‖ until ‖Av - λv‖ is at most tolerance · ‖A‖, then A ← A - λvvᵀ.
-    Signs are as in principal_components, for which this is the slow and dense reference. Raises RunError if `steps` are
-    not enough, as for eigenvalues 1 and -1.
+    counts: (n, n) sparse array; vectors: (n, dim) float32, as `principal_components` returns them. The variance is the
+    mean square of the rows, which is 1 for each entry of a row that varies. Returns 0 if no row varies.
     """
-    rest, size = np.array(matrix, dtype=np.float64), len(matrix)
+    rows, _ = _standardised(counts)
+    total = np.count_nonzero(rows.sum(axis=1)) * counts.shape[1]
+    return float((vectors.astype(np.float64) ** 2).sum() / total) if total else 0.0
+
+
+def power_iteration(
+    matrix: NDArray[np.float64] | LinearOperator,
+    dim: int,
+    *,
+    steps: int = 100_000,
+    tolerance: float = 1e-10,
+    seed: int = 0,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the eigenvalues of a symmetric (n, n) matrix with the largest absolute values, and their vectors.
+
+    Returns arrays of shapes (dim,) and (n, dim). Iterates v ← Av / ‖Av‖ until ‖Av - λv‖ is at most tolerance · |λ₁|,
+    and then continues with the deflated matrix A - λvvᵀ (post 3). The largest entry of a vector is positive. Raises
+    UserError if `steps` are not enough, as for eigenvalues 1 and -1.
+    """
+    size = matrix.shape[0]
     assert 1 <= dim <= size, f"dim={dim} of a matrix of {size} rows"
-    enough = tolerance * np.linalg.norm(rest)
     generator = np.random.default_rng(seed)
     eigenvalues, eigenvectors = np.zeros(dim), np.zeros((size, dim))
     for number in range(dim):
-        start = generator.standard_normal(size)
-        start -= eigenvectors @ (eigenvectors.T @ start)  # the rest may be zero, and would leave any start as it is
-        vector = start / np.linalg.norm(start)
+        found, values = eigenvectors[:, :number], eigenvalues[:number]
+        start: NDArray[np.float64] = generator.standard_normal((size,))
+        start = start - found @ (found.T @ start)  # a deflated matrix of zeros leaves any start unchanged
+        vector: NDArray[np.float64] = start / np.linalg.norm(start)
         for _ in range(steps):
-            image = rest @ vector
-            eigenvalue = vector @ image
-            if np.linalg.norm(image - eigenvalue * vector) <= enough:
+            image = matrix @ vector - found @ (values * (found.T @ vector))
+            eigenvalue = float(vector @ image)
+            largest = abs(float(values[0])) if number else abs(eigenvalue)
+            if np.linalg.norm(image - eigenvalue * vector) <= tolerance * largest:
                 break
             vector = image / np.linalg.norm(image)
         else:
-            raise RunError(f"power iteration: component {number + 1} is not found in {steps} steps; allow more")
+            raise UserError(
+                f"vectors.method=power: component {number + 1} does not converge in {steps} steps; "
+                "set vectors.method=lanczos"
+            )
         eigenvalues[number], eigenvectors[:, number] = eigenvalue, vector
-        rest -= eigenvalue * np.outer(vector, vector)
     return eigenvalues, _signed(eigenvectors)
 
 

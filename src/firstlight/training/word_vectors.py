@@ -12,7 +12,7 @@ from firstlight.data.sources import DATA_VARIABLE, local_folder
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.errors import UserError
 from firstlight.text.options import VectorOptions, VectorsKind
-from firstlight.text.vectors import cooccurrence, coverage, principal_components, read_vectors
+from firstlight.text.vectors import cooccurrence, coverage, explained_variance, principal_components, read_vectors
 
 log = logging.getLogger(__name__)
 
@@ -61,13 +61,16 @@ def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, n
 def vectors_of(side: TrainingWords, options: VectorOptions, dim: int) -> NDArray[np.float32]:
     """A vector for each word: (words, dim), zeros where there is none."""
     if options.kind is VectorsKind.cooccurrence:
-        return principal_components(cooccurrence(side.ids, len(side.words), options.window, side.no_words), dim)
+        counts = cooccurrence(side.ids, len(side.words), options.window, side.no_words)
+        vectors = principal_components(counts, dim, method=options.method)
+        log.info("%s components explain %.1f%% of the variance", dim, 100 * explained_variance(counts, vectors))
+        return vectors
     path = Path(options.path) if options.path is not None else glove_file(dim)
     log.info("Reading vectors from %s", path)
     spellings = set(side.words) | {word.lower() for word in side.words}
-    vectors = read_vectors(path, spellings, dim)
+    entries = read_vectors(path, spellings, dim)
     nothing = np.zeros(dim, np.float32)
-    rows = [vectors.get(word, vectors.get(word.lower(), nothing)) for word in side.words]
+    rows = [entries.get(word, entries.get(word.lower(), nothing)) for word in side.words]
     for token_id in side.no_words:
         rows[token_id] = nothing
     return np.stack(rows)
