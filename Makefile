@@ -1,4 +1,4 @@
-# `make train` and `make test` need Python 3.11 to 3.13 and nothing else: they set up everything that they use.
+# `make train` and `make test` require only Python 3.11 to 3.13. They install everything else.
 # The recipes use POSIX tools and GNU make 3.81, so that they run on Linux and on macOS.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -10,53 +10,56 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TOOLS := build/tools
 
-.PHONY: help setup build train results dashboard test test-all faults lint format audit resolve clean
+.PHONY: help setup build docs train results dashboard test test-all faults lint format audit resolve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
 
-setup: $(INSTALLED)  ## Make .venv with everything that the project needs, pinned by constraints.txt
+setup: $(INSTALLED)  ## Make .venv with all packages, pinned by constraints.txt
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV): some minutes, and several GB with the CUDA build of PyTorch"
 	@sh scripts/environment.sh $(VENV) "$(PYTHON)" -c constraints.txt -e '.[dev]'
 	@touch $@
 
-train: setup  ## The main job: train, validate and test the sentiment classifier
+train: setup  ## Train, validate and test the sentiment classifier, the main job
 	$(BIN)/python src/train.py task=sentiment model=small threads=1
 
-results: setup  ## RESULTS.md, measured anew or gone on with: hours
+results: setup  ## Measure RESULTS.md; the same command continues after an interruption: hours
 	$(BIN)/python benchmarks/results.py
 
-dashboard: setup  ## The W&B workspace as logs/dashboard.json; src/dashboard.py --push puts it on W&B
+dashboard: setup  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
 	$(BIN)/python src/dashboard.py
 
-build: setup  ## The wheel and the source distribution, in dist/
+build: setup  ## Build the wheel and the source distribution in dist/
 	$(BIN)/python -m build
 
-test: setup  ## The tests, without those marked slow
+docs: setup  ## Build the documentation; then open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+test: setup  ## Run the tests that are not marked slow
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10
 
-test-all: setup  ## All tests, each script started from nothing: many minutes more
+test-all: setup  ## Run all tests, with a new process for each script: many minutes more
 	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10 -m 'not faults'
 
-faults: setup  ## Kills, damaged and hostile files, full disks, hostile requests; FAULTS_SEED=2 tries others: about 20 minutes
+faults: setup  ## Run tests with kills, damaged and hostile files and full disks; FAULTS_SEED=2 tries others: about 20 minutes
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m faults tests/faults
 
-lint: setup  ## Style, types and the direction of the imports
+lint: setup  ## Check style, types and the direction of the imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-logo
 
-format: setup  ## Put the code into the house style
+format: setup  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-audit: $(TOOLS)/.installed  ## Known vulnerabilities of the pinned versions; needs the network
+audit: $(TOOLS)/.installed  ## List known vulnerabilities of the pinned versions; requires the network
 	$(TOOLS)/bin/pip-audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt
 
-resolve: $(TOOLS)/.installed  ## Whether the pins install on each supported Python and platform; needs the network
+resolve: $(TOOLS)/.installed  ## Check that the pins install on each supported Python and platform; requires the network
 	$(TOOLS)/bin/python scripts/resolve.py
 
 $(TOOLS)/.installed:

@@ -100,7 +100,7 @@ def test_from_the_script_to_the_network_are_at_most_eight_frames_of_our_own(
     assert [*frames[::-1], "classifier.forward"] == [
         *("train.<module>", "frame.run", "train.main", "train._job", "fit.train", "fit._train"),
         *("classification.training_step", "classifier.forward"),
-    ], "CONTRIBUTING.md lists them"
+    ], "docs/architecture.md lists them"
 
 
 def test_every_kind_is_in_the_registry() -> None:
@@ -138,18 +138,6 @@ def test_an_entry_script_is_short_and_shadows_no_library(script: Path) -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_the_readme_shows_every_entry_script(script: Path) -> None:
     assert f"python src/{script.name}" in (ROOT / "README.md").read_text()
-
-
-def test_every_choice_that_the_readme_names_exists() -> None:
-    readme = (ROOT / "README.md").read_text()
-    created = re.findall(r"\bfirstlight new (\w+)", readme)  # whose choices are those of the template
-    for group, choice in re.findall(
-        r"\b(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)", readme
-    ):
-        path = ROOT / "conf" / group / f"{choice}.yaml"
-        if choice in created:
-            path = ROOT / "src/firstlight/project_template/conf" / group / "PROJECT_NAME.yaml.template"
-        assert path.is_file(), f"{group}={choice}"
 
 
 def test_only_experiments_and_searches_set_the_mode_of_hydra() -> None:

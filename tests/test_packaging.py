@@ -120,7 +120,7 @@ def test_every_place_names_the_same_versions_of_python() -> None:
     first, last = classified[0], classified[-1]
     bounds = f"({first.replace('.', ', ')}) <= sys.version_info[:2] <= ({last.replace('.', ', ')})"
     assert bounds in (ROOT / "scripts" / "environment.sh").read_text()
-    for document in ("README.md", "Makefile", "scripts/environment.sh"):
+    for document in ("README.md", "docs/index.md", "Makefile", "scripts/environment.sh"):
         assert f"Python {first} to {last}" in (ROOT / document).read_text(), document
 
 

@@ -248,8 +248,8 @@ def test_a_network_an_optimizer_and_a_schedule_of_ones_own_are_taken(trainer: An
         Classification.load_from_checkpoint(path)
 
 
-def test_the_notebook_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Any) -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("### In a notebook\n")[1].split("\n## ")[0]
+def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: Any) -> None:
+    section = (ROOT / "docs/python.md").read_text(encoding="utf-8").split("## In a notebook\n")[1]
     blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     assert len(blocks) == 6
     run = trained("sentiment")  # before the settings below, which a training reads too

@@ -1,0 +1,44 @@
+"""Hooks of the documentation's build (mkdocs.yml): pages outside docs/, links to them, and public names."""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("RESULTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md")  # outside docs/
+LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)#\s]+)")
+PACKAGE = re.compile(r"^::: firstlight\.(\w+)$", re.MULTILINE)
+PUBLIC_NAME = re.compile(r"^from \S+ import \w+ as (\w+)$", re.MULTILINE)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are in the repository, but not in docs/."""
+    for name in PAGES:
+        files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Return a page with the public names of a package in place of the package, and with links to pages of the site."""
+    return LINK.sub(lambda link: link[1] + page_of(link[2], page.file.src_uri), PACKAGE.sub(public_names, markdown))
+
+
+def page_of(link: str, source: str) -> str:
+    """Return the link to a page of the site for a link that is written for the repository.
+
+    source: the page with the link, relative to docs/, or to the root of the repository if it is one of PAGES.
+    """
+    folder = posixpath.dirname(source if source in PAGES else f"docs/{source}")
+    target = posixpath.normpath(posixpath.join(folder, link)).removeprefix("docs/")
+    return posixpath.relpath(target, posixpath.dirname(source) or ".")
+
+
+def public_names(package: re.Match[str]) -> str:
+    """Return a directive of mkdocstrings for each public name of a package; other directives stay unchanged."""
+    stub = ROOT / "src/firstlight" / package[1] / "__init__.pyi"
+    if not stub.is_file():
+        return package[0]
+    return "\n\n".join(f"{package[0]}.{name}" for name in PUBLIC_NAME.findall(stub.read_text(encoding="utf-8")))

@@ -1,0 +1,112 @@
+"""The documentation: its site, which `make docs` builds, and README."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import firstlight
+from browser import a_browser, open_file
+from tests_support import ROOT
+
+PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
+CHOICE = re.compile(r"(?<![\w-])(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)")
+
+
+class Resources(HTMLParser):
+    """The addresses that a browser loads to show a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        address = dict(attributes).get("href" if tag == "link" else "src")
+        if tag in ("link", "script", "img", "iframe", "source", "audio", "video", "embed") and address:
+            self.addresses.append(address)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as `make docs` builds it. A warning, such as one of a link that leads nowhere, ends the build."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    return folder
+
+
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        addresses = Resources(page).addresses
+        assert any(address.endswith(".css") for address in addresses), page
+        assert not [address for address in addresses if re.match(r"([a-z]+:)?//", address)], page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"""(url\(|@import)\s*["']?([a-z]+:)?//""", style.read_text(encoding="utf-8")), style
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_reference_has_every_public_name(package: str, site: Path) -> None:
+    page = (site / "api" / f"{package}.html").read_text(encoding="utf-8")
+    names = __import__(f"firstlight.{package}", fromlist=["__all__"]).__all__
+    assert [name for name in names if f'id="firstlight.{package}.{name}"' not in page] == []
+
+
+def test_an_example_of_a_docstring_is_code(site: Path) -> None:
+    page = (site / "api" / "networks.html").read_text(encoding="utf-8")
+    assert page.count('<span class="gp">&gt;&gt;&gt; </span>') > 20
+
+
+@pytest.mark.slow  # a browser; the test above reads what the pages load
+def test_the_site_works_from_the_disk_with_its_search(site: Path) -> None:
+    with a_browser() as browser:
+        opened = open_file(browser, site / "index.html")
+        opened.page.locator("[data-md-component=search-query]").fill("bit for bit")
+        opened.page.locator(".md-search-result__link").first.wait_for()
+        opened.page.locator(".md-search-result__link").first.click()
+        assert opened.page.locator("h1").count() == 1
+        assert opened.foreign == []
+        assert opened.errors == []
+
+
+def test_the_readme_is_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    assert [line for line in lines if len(line) > 130] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_link_to_a_file_leads_to_one(page: str) -> None:
+    links = LINK.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "coming-from"], ids=lambda path: path.stem)
+def test_every_choice_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    created = re.findall(r"\bfirstlight new (\w+)", text)  # a project, whose choices are those of the template
+    for group, choice in CHOICE.findall(text):
+        path = ROOT / "conf" / group / f"{choice}.yaml"
+        if choice in created:
+            path = ROOT / "src/firstlight/project_template/conf" / group / "PROJECT_NAME.yaml.template"
+        assert path.is_file(), f"{group}={choice}"
+
+
+def test_the_start_page_names_the_wheel_of_this_version() -> None:
+    assert f"firstlight-{firstlight.__version__}-py3-none-any.whl" in (ROOT / "docs/index.md").read_text()
