@@ -434,7 +434,7 @@ GERMAN, ENGLISH = (f"- config_name: {name}\n  data_files: {name}.jsonl" for name
             "script",
             {"script.py": b"import datasets"},
             "UserError",
-            "own/script could not be downloaded .* scripts are no longer supported.*; download the files and set data",
+            "own/script could not be downloaded .* scripts are no longer supported.*; download the files and set path",
         ),
         (
             "empty",
