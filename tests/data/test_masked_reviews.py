@@ -169,7 +169,7 @@ def test_a_mask_beyond_the_context_is_an_error_that_names_the_text(reviews, capl
     (batch,) = data.text_dataloader(["[MASK] " + "good " * 20])
     assert batch.token_ids.shape == (1, CONTEXT)
     assert "1 of 1 texts is longer than the context of 11 tokens and was cut" in caplog.text
-    message = r"^text 2 has 21 tokens, of which context_length=11 are read, and a \[MASK\] is among the others; shorten"
+    message = r"^text 2 has 21 tokens, but only context_length=11 of them are read, and a \[MASK\] is cut off; shorten"
     with pytest.raises(UserError, match=message):
         list(data.text_dataloader(["a [MASK]", "good " * 20 + "[MASK]"]))
 
@@ -195,5 +195,5 @@ def test_an_empty_text_has_no_target(tmp_path: Path) -> None:
 
 def test_a_source_without_validation_texts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text('{"text": "it broke", "label": 0}\n' * 3)
-    with pytest.raises(UserError, match=r"has no validation rows; take more texts, or add validation\.jsonl$"):
+    with pytest.raises(UserError, match=r"has no validation rows; use more texts, or add validation\.jsonl$"):
         MaskedReviewData(path=str(tmp_path), cache_dir=str(tmp_path)).ensure_setup()

@@ -247,7 +247,7 @@ def test_a_sentence_beyond_the_context_is_refused_with_its_place_and_what_would_
     remedy = f"set context_length={CONTEXT + 2}, which is enough for all"
     remedy += ", or data.skip_too_long=true" if split == "train" else ""
     message = (
-        f"{tmp_path}/pairs/{split}.jsonl:4: a sentence of {length} tokens, its end included, and "
+        f"{tmp_path}/pairs/{split}.jsonl:4: the sentence has {length} tokens with its end, but "
         f"context_length={CONTEXT}; {remedy}"
     )
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
@@ -268,12 +268,12 @@ def test_too_long_training_pairs_may_be_left_out(tmp_path, caplog):
     data = open_data(tmp_path, with_long("train", (SHORT, LONG)), skip_too_long=True)
     assert data.rows("train").tolist() == [0, 1, 2, *range(5, 101)]
     assert data.describe()["rows"] == {"train": 99, "validation": 23, "test": 13}
-    assert "2 of 101 training pairs exceed the context; left out" in caplog.text
+    assert "2 of 101 training pairs are longer than the context and are left out" in caplog.text
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_no_other_pair_is_ever_left_out(tmp_path, split):
-    with pytest.raises(UserError, match=rf"{split}.jsonl:4: a sentence of {CONTEXT + 1} tokens") as refused:
+    with pytest.raises(UserError, match=rf"{split}.jsonl:4: the sentence has {CONTEXT + 1} tokens") as refused:
         open_data(tmp_path, with_long(split, (SHORT, LONG)), skip_too_long=True)
     assert "skip_too_long" not in str(refused.value)
 
@@ -282,7 +282,7 @@ def test_a_pair_taken_out_of_training_is_named_by_the_line_it_was_read_from(tmp_
     pairs = sentences(101)
     validation = open_data(tmp_path, {"train": pairs}).rows("validation").tolist()
     pairs[validation[2]] = (SHORT, LONG)
-    with pytest.raises(UserError, match=rf"/train.jsonl:{validation[2] + 1}: a sentence of {CONTEXT + 1} tokens"):
+    with pytest.raises(UserError, match=rf"/train.jsonl:{validation[2] + 1}: the sentence has {CONTEXT + 1} tokens"):
         open_data(tmp_path, {"train": pairs}, skip_too_long=True)
 
 
@@ -305,7 +305,7 @@ def test_an_evaluation_cuts_and_counts_what_is_beyond_the_context(tmp_path, capl
 def test_a_training_after_an_evaluation_cuts_nothing(tmp_path):
     data = open_data(tmp_path, with_long("train", (SHORT, LONG)), stage="test")
     assert len(data.rows("train")) == 101
-    with pytest.raises(UserError, match=rf"train.jsonl:4: a sentence of {CONTEXT + 1} tokens"):
+    with pytest.raises(UserError, match=rf"train.jsonl:4: the sentence has {CONTEXT + 1} tokens"):
         with_trainer(data).train_dataloader()
 
 
@@ -349,7 +349,7 @@ def test_training_pairs_are_counted_after_the_too_long_ones_are_left_out(tmp_pat
 
 
 def test_a_fit_needs_pairs_to_validate_by(tmp_path):
-    with pytest.raises(UserError, match=r"pairs has no validation pairs; take more pairs, or add validation.jsonl"):
+    with pytest.raises(UserError, match=r"pairs has no validation pairs; use more pairs, or add validation.jsonl"):
         open_data(tmp_path, {"train": sentences(3)})
     data = open_data(tmp_path, {"train": sentences(3)}, stage="test")
     assert [data.has_split(split) for split in SPLITS] == [True, False, False]

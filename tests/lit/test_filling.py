@@ -80,7 +80,7 @@ def test_a_text_longer_than_the_context_is_cut_unless_a_mask_is_cut_off(tokenize
         assert len(fill_in(network, tokenizer, " ".join(words), truncation=truncation).fillings) == 1
         words[cut_off] = "[MASK]"
         with pytest.raises(
-            UserError, match=r"^text 1 has 8 tokens, of which context_length=7 are read, and a \[MASK\]"
+            UserError, match=r"^text 1 has 8 tokens, but only context_length=7 of them are read, and a \[MASK\]"
         ):
             fill_in(network, tokenizer, " ".join(words), truncation=truncation)
 

@@ -145,5 +145,5 @@ def test_a_classifier_starts_from_it(run: Path, scripts: Scripts, tiny_training:
 
 
 def test_a_context_that_cuts_a_mask_off_is_refused(loaded: Any) -> None:
-    with pytest.raises(UserError, match=r"a \[MASK\] is among the others; shorten the text"):
+    with pytest.raises(UserError, match=r"a \[MASK\] is cut off; shorten the text"):
         loaded.fill_in("word " * 500 + "[MASK] " + "word " * 500)

@@ -665,7 +665,7 @@ def test_a_sentence_beyond_the_context_is_named_in_any_split(split: str, side: i
         sides[side][6] = " ".join(["Hund"] * 9) if name == split else sides[side][6]
         write_lines(scripts.folder / "pairs", *sides, split=name)
     done = scripts.run("train", "task=translation", "data.path=pairs", *WORDS, "context_length=8")
-    assert_one_line(done, f"pairs/{split}.en:7: a sentence of {9 + side} tokens")
+    assert_one_line(done, f"pairs/{split}.en:7: the sentence has {9 + side} tokens")
     assert f"set context_length={9 + side}, which is enough for all" in done.stderr
     assert ("or data.skip_too_long=true" in done.stderr) is (split == "train")
 

@@ -1,4 +1,4 @@
-"""Reviews with masked words as batches."""
+"""Batches of reviews with masked words."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -33,17 +33,17 @@ from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
 
-EVALUATION_SEED = 0  # whatever the seed of a run, so that the metrics of runs compare
+EVALUATION_SEED = 0  # does not depend on the seed of a run, so that the metrics of runs are comparable
 
 
 class MaskedRows(NamedTuple):
-    """The rows of a batch and what is masked in them, before anything is looked up."""
+    """The row numbers of a batch and its masked tokens, from which a table makes the batch of tokens."""
 
     rows: Tensor  # (batch,) int64
-    longest: int  # the length of the longest of them, in tokens, at least 1
-    num_tokens: int  # of all of them together
+    longest: int  # the length of the longest row in tokens, at least 1
+    num_tokens: int  # the number of tokens of all rows together
     places: Tensor  # (targets,) int64, as in MaskedBatch
-    written: Tensor  # (targets,) int64: the ids that the places get, or KEPT
+    written: Tensor  # (targets,) int64, the id to write at each place, or KEPT
 
 
 class MaskedBatch(NamedTuple):
@@ -54,17 +54,17 @@ class MaskedBatch(NamedTuple):
             vocabulary.
         padding_mask: (batch, length), bool. True where a token is real.
         places: The places of the tokens to predict, (targets,), int, counted through all rows: row · length + column.
-            They are not only those of [MASK]: some of them hold a random token, or the true one.
+            At some of these places, token_ids has a random token or the true token instead of [MASK].
         targets: The true tokens at these places, (targets,), int.
         rows: The row number of each text in its data, (batch,), int.
         num_tokens: The number of real tokens in the batch.
-        inputs: What a network reads: token_ids, padding_mask, places.
+        inputs: The inputs of a network: token_ids, padding_mask, places.
         num_targets: The number of targets.
 
     Example:
         >>> import torch
         >>> from firstlight.data.masked_reviews import MaskedBatch
-        >>> token_ids = torch.tensor([[5, 9, 7], [9, 0, 0]])  # of a vocabulary of 9 words
+        >>> token_ids = torch.tensor([[5, 9, 7], [9, 0, 0]])  # a vocabulary of 9 words
         >>> places, targets = torch.tensor([1, 3]), torch.tensor([2, 4])
         >>> batch = MaskedBatch(token_ids, token_ids != 0, places, targets, torch.arange(2), num_tokens=4)
         >>> batch.token_ids.flatten()[batch.places], batch.num_targets
@@ -95,7 +95,7 @@ class RowsOfPass(NamedTuple):
 
 
 class MaskedTrainingBatches(TrainingBatches):
-    """The batches of `TrainingBatches`, each with the number of its pass, from which its masks are drawn."""
+    """Sampler of the batches of `TrainingBatches`, each with the number of its pass, which seeds its masks."""
 
     def __iter__(self) -> Iterator[Any]:
         first = self.start
@@ -104,10 +104,10 @@ class MaskedTrainingBatches(TrainingBatches):
 
 
 class MaskedLookup(Dataset[MaskedRows]):
-    """Draws what is masked in some rows: in a training anew for each pass, elsewhere always the same."""
+    """Data set that masks rows: differently in each pass of a training, and always the same in an evaluation."""
 
     def __init__(self, lengths: NDArray[np.int64], masking: Masking, seed: int) -> None:
-        """lengths: (rows,) tokens of each row of the whole table; seed: of the training."""
+        """lengths: (rows,) the number of tokens of each row of the table; seed: the seed of the training."""
         self.lengths, self.masking, self.seed = lengths, masking, seed
 
     def __getitem__(self, index: RowsOfPass | NDArray[np.int64]) -> MaskedRows:
@@ -116,14 +116,14 @@ class MaskedLookup(Dataset[MaskedRows]):
         return self.masked(index, EVALUATION_SEED, 0)
 
     def masked(self, rows: NDArray[np.int64], seed: int, epoch: int) -> MaskedRows:
-        """Return some rows as they are masked in a pass."""
+        """Return some rows with the masks of a pass."""
         lengths = self.lengths[rows]
         places, written = map(torch.from_numpy, self.masking.draw(rows, lengths, seed=seed, epoch=epoch))
         return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), places, written)
 
 
 class MaskedTable(nn.Module):
-    """All texts on one device, cut to the context, padded and masked when a batch asks for them."""
+    """All texts on one device. A batch of them is cut to the context, padded and masked."""
 
     def __init__(self, ids: RaggedIds, context_length: int, truncation: Truncation) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class MaskedTable(nn.Module):
         return self.texts.flat
 
     def forward(self, batch: MaskedRows) -> MaskedBatch:
-        """Look up the rows of a batch, padded to the longest of them, and mask them."""
+        """Return the batch of tokens of some rows, masked and padded to the longest row."""
         texts = self.texts(RowBatch(batch.rows, batch.longest, batch.num_tokens))
         flat = texts.token_ids.long().flatten()
         targets = flat[batch.places]
@@ -145,7 +145,7 @@ class MaskedTable(nn.Module):
 
 
 class TextsToFillIn(Dataset[MaskedRows]):
-    """Your own texts with [MASK], cut to the context as the texts of the training are.
+    """Data set of your own texts with [MASK], cut to the context as the training texts.
 
     Raises UserError for a text without [MASK]. Logs a warning if a text is cut.
     """
@@ -170,9 +170,9 @@ class TextsToFillIn(Dataset[MaskedRows]):
         return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), nothing, nothing)
 
     def look_up(self, batch: MaskedRows) -> MaskedBatch:
-        """Return the texts of a batch. Its places are those of [MASK], its targets are all 0.
+        """Return the batch of tokens of some texts. Its places are those of [MASK]; its targets are all 0.
 
-        Raises UserError for a text of which a [MASK] is cut off.
+        Raises UserError if a [MASK] of a text is cut off.
         """
         found = self.table(batch)
         is_mask = found.token_ids == self.mask_id
@@ -180,35 +180,35 @@ class TextsToFillIn(Dataset[MaskedRows]):
             ids = self.ids[row]
             if kept < (ids == self.mask_id).sum():
                 raise UserError(
-                    f"text {row + 1} has {len(ids)} tokens, of which context_length={self.context_length} are "
-                    f"read, and a {MASK} is among the others; shorten the text"
+                    f"text {row + 1} has {len(ids)} tokens, but only context_length={self.context_length} of them are "
+                    f"read, and a {MASK} is cut off; shorten the text"
                 )
         places = is_mask.flatten().nonzero().squeeze(1)
         return found._replace(places=places, targets=torch.zeros_like(places))
 
 
 class MaskedReviewData(RowData):
-    """Reviews with masked words as batches for a masked language model, from which a classifier can start.
+    """A data module of reviews with masked words for a masked language model, from which a classifier can start.
 
-    The texts are read and encoded exactly as by `ReviewData`, so that both have one vocabulary. Of the tokens of each
-    text, 15% are to be predicted: 80% of them are replaced by [MASK], 10% by a random token, and 10% are kept (BERT,
-    Devlin et al. 2018). They are drawn anew in each pass over the training texts, and are always the same in validation
-    and test. The loaders yield batches of the type `MaskedBatch`. The labels are checked but not used.
+    The texts are read and encoded as in `ReviewData`, so both have the same vocabulary. The network predicts 15% of the
+    tokens of each text: 80% of these are replaced by [MASK], 10% by a random token, and 10% are unchanged (BERT, Devlin
+    et al. 2018). Each pass over the training texts draws other tokens; validation and test always use the same ones.
+    The loaders yield batches of the type `MaskedBatch`. The labels are checked but not used.
 
-    The id of [MASK] is the size of the vocabulary, which stays that of the tokenizer.
+    The id of [MASK] is the size of the vocabulary of the tokenizer.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
-            at the generated sample alone (`sample`).
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
+            (`auto`), or only at the generated sample (`sample`).
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: Which generated texts stand in for the real ones: reviews with stars, or film reviews with two classes.
+        sample: The generated sample: reviews with stars (`reviews`), or film reviews with two classes (`movies`).
         text_column: The column with the texts.
         label_column: The column with the labels.
-        labels: How the labels are read, as in `ReviewData`. All texts are used, also those with 3 stars.
+        labels: How the labels are read, as in `ReviewData`. All texts are used, including those with 3 stars.
         lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
-        class_names: No effect here; accepted so that the options of a `ReviewData` can be passed on.
+        class_names: No effect. It is accepted so that the options of a `ReviewData` can be used.
         validation_fraction: The share of every class taken from the training rows if there is no validation split.
         test_fraction: The share of every class taken from the training rows if there is no test split.
         split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
@@ -219,14 +219,14 @@ class MaskedReviewData(RowData):
         batch_size: The number of texts in a training batch.
         evaluation_batch_size: The number of texts in a validation, test or prediction batch.
         bucket_by_length: Put texts of similar length into a batch, which reduces padding.
-        balance: No effect here; there are no classes to balance.
+        balance: No effect, since no classes are predicted.
         num_workers: The number of processes that load batches. 0 loads them in the main process.
         device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
         seed: The seed of the order of the training batches, and of their masks.
         cache_dir: The folder for encoded texts and downloads.
-        mask_fraction: The share of the tokens of a text that are to be predicted. At least one token is.
-        mask_token_share: The share of these tokens that become [MASK].
-        random_token_share: The share of these tokens that become a random token. The others are kept.
+        mask_fraction: The share of the tokens of a text to predict. At least one token is predicted.
+        mask_token_share: The share of these tokens that are replaced by [MASK].
+        random_token_share: The share of these tokens that are replaced by a random token. The others are unchanged.
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -245,7 +245,7 @@ class MaskedReviewData(RowData):
     encoded: EncodedTexts
     tokenizer: Tokenizer
     table: MaskedTable
-    reader: Tokenizer | None = None  # of a trained network that is to read other data
+    reader: Tokenizer | None = None  # the tokenizer of a trained network that reads this data
 
     @takes(MaskedReviewOptions)
     def __init__(self, **options: Any) -> None:
@@ -254,11 +254,11 @@ class MaskedReviewData(RowData):
 
     @cached_property
     def source(self) -> Source:
-        """Where the reviews come from, looked for once."""
+        """The source of the reviews, which is searched for once."""
         return find_source(self.options, sample=self.options.sample.value)
 
     def prepare_data(self) -> None:
-        """Encode the texts, unless the cache has them."""
+        """Encode the texts unless the cache has them."""
         encode(self.source, self.options, self.reader)
 
     def setup(self, stage: str = "fit") -> None:
@@ -271,7 +271,7 @@ class MaskedReviewData(RowData):
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         for split in ("train", "validation") if stage == "fit" else ():
             if not self.has_split(split):
-                raise UserError(f"{self.source.where} has no {split} rows; take more texts, or add {split}.jsonl")
+                raise UserError(f"{self.source.where} has no {split} rows; use more texts, or add {split}.jsonl")
         self.table = MaskedTable(self.encoded.ids, options.context_length, options.truncation)
 
     def rows(self, split: str) -> NDArray[np.int64]:
@@ -287,7 +287,7 @@ class MaskedReviewData(RowData):
         return MaskedLookup(self.encoded.ids.lengths.clip(max=options.context_length), masking, options.seed)
 
     def card(self) -> dict[str, Any]:
-        """Return what a checkpoint records about the data besides its tokenizer: nothing."""
+        """Return an empty dict: a checkpoint records only the tokenizer of the data."""
         return {}
 
     def training_words(self) -> dict[str, TrainingWords]:
@@ -304,10 +304,10 @@ class MaskedReviewData(RowData):
         }
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
-        """Return the shuffled training batches, each a `MaskedBatch`, with other masks in each pass.
+        """Return the shuffled training batches, each a `MaskedBatch`, with different masks in each pass.
 
-        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
-        an uninterrupted one. Elsewhere every pass over the loader has all training rows in a new order.
+        During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an
+        uninterrupted one. Without a trainer, every pass over the loader has all training rows in a new order.
 
         Example:
             >>> data = MaskedReviewData(path="reviews.csv", labels="stars", batch_size=10)
@@ -329,14 +329,14 @@ class MaskedReviewData(RowData):
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own texts with [MASK], in their order, for `Trainer.predict(module, dataloaders=…)`.
 
-        Each batch is a `MaskedBatch` whose places are those of [MASK], and whose targets are all 0. A text of more than
-        `context_length` tokens is cut, with a warning.
+        Each batch is a `MaskedBatch` whose places are those of [MASK] and whose targets are all 0. Texts longer than
+        `context_length` tokens are cut, with a warning.
 
         Args:
-            texts: Any number of texts. They are simplified and encoded as the training texts were.
+            texts: Any number of texts. They are normalized and encoded like the training texts.
 
         Raises:
-            UserError: If a text has no [MASK], or one is cut off.
+            UserError: If a text has no [MASK], or a [MASK] is cut off.
 
         Example:
             >>> data = MaskedReviewData(path="reviews.csv", labels="stars")

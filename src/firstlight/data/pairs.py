@@ -1,4 +1,4 @@
-"""Sentences and their translations as batches."""
+"""Batches of sentences and their translations."""
 
 import logging
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ from firstlight.text.tokenizers import PAD_ID
 
 log = logging.getLogger(__name__)
 
-IGNORED = -100  # a target of padding, which torch's cross entropy leaves out
+IGNORED = -100  # the target of padding, which torch's cross entropy ignores
 
 
 class PairRows(NamedTuple):
-    """The rows of a batch, before anything is looked up."""
+    """The row numbers of a batch, from which a table makes the batch of tokens."""
 
     rows: Tensor  # (batch,) int64
-    longest_source: int  # in tokens
-    longest_target: int  # the end included
-    num_tokens: int  # of all targets together, their ends included
+    longest_source: int  # the length of the longest source in tokens
+    longest_target: int  # the length of the longest target, counting [END]
+    num_tokens: int  # the number of tokens of all targets together, counting [END]
 
 
 class PairBatch(NamedTuple):
@@ -50,8 +50,8 @@ class PairBatch(NamedTuple):
         target_mask: (batch, target length), bool. True where a target is real.
         rows: The row number of each pair in its data, (batch,), int.
         num_tokens: The number of real targets in the batch.
-        num_targets: The same.
-        inputs: What a network reads: source_ids, token_ids, source_mask, target_mask.
+        num_targets: The number of real targets, which equals num_tokens.
+        inputs: The inputs of a network: source_ids, token_ids, source_mask, target_mask.
 
     Example:
         >>> from firstlight.data import PairData
@@ -77,15 +77,15 @@ class PairBatch(NamedTuple):
 
     @property
     def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What a network reads: the ids of both sides, then both masks."""
+        """The inputs of a network: the ids of both sides, then both masks."""
         return self.source_ids, self.token_ids, self.source_mask, self.target_mask
 
 
 class Pairs(Dataset[PairRows]):
-    """Turns an array of row numbers into PairRows; there is no work for each row."""
+    """Data set that turns an array of row numbers into `PairRows`, without work for each row."""
 
     def __init__(self, source_lengths: NDArray[np.int64], target_lengths: NDArray[np.int64]) -> None:
-        """Both (rows,): tokens without marks."""
+        """source_lengths, target_lengths: (rows,) the numbers of tokens without marks."""
         self.source_lengths, self.target_lengths = source_lengths, target_lengths
 
     def __getitem__(self, rows: NDArray[np.int64]) -> PairRows:
@@ -94,9 +94,9 @@ class Pairs(Dataset[PairRows]):
 
 
 class PairTable(nn.Module):
-    """All pairs on one device, cut to the context, padded and marked when a batch asks for them.
+    """All pairs on one device. A batch of them is cut to the context, marked and padded.
 
-    Of a target that is cut, the last token to predict is the next one of the target, not the end.
+    The last token to predict of a target that is cut is its next token, not [END].
     """
 
     flat: Tensor
@@ -111,7 +111,7 @@ class PairTable(nn.Module):
         super().__init__()
         lengths, target_lengths, endings = source.lengths, target.lengths, None
         if context_length is not None:
-            is_cut = target_lengths >= context_length  # the end is a token too
+            is_cut = target_lengths >= context_length  # [END] counts as a token
             lengths, target_lengths = lengths.clip(max=context_length), target_lengths.clip(max=context_length - 1)
             if is_cut.any():
                 next_tokens = target.ids[(target.offsets[:-1] + target_lengths).clip(max=len(target.ids) - 1)]
@@ -125,7 +125,7 @@ class PairTable(nn.Module):
         self.register_buffer("flat_targets", torch.from_numpy(target.ids), persistent=False)
 
     def forward(self, batch: PairRows) -> PairBatch:
-        """Look up the rows of a batch, each side padded to the longest of them."""
+        """Return the batch of tokens of some rows. Each side is padded to its longest row."""
         rows, longest = batch.rows, batch.longest_target
         source_ids, source_mask = look_up(self.flat, self.starts, self.lengths, rows, batch.longest_source)
         written, is_written = look_up(self.flat_targets, self.target_starts, self.target_lengths, rows, longest)
@@ -140,7 +140,7 @@ class PairTable(nn.Module):
 
 
 def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """Some of many texts that lie end to end: their ids, padded with PAD_ID, and which are real: (rows, longest)."""
+    """Return the ids of some of many concatenated texts, padded with PAD_ID, and their mask: (rows, longest)."""
     columns = torch.arange(longest, device=flat.device)
     mask = columns < lengths[rows][:, None]
     positions = (starts[rows][:, None] + columns).clamp(max=len(flat) - 1)
@@ -148,23 +148,23 @@ def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest
 
 
 class PairData(RowData):
-    """Sentences and their translations as batches for an encoder-decoder.
+    """A data module of sentences and their translations for an encoder-decoder.
 
     The pairs come from local files, a data set of the Hugging Face Hub, or a generated sample. Case and punctuation are
-    kept. The pairs are encoded once, with a vocabulary that is learned from the training pairs; the result is kept in
-    `cache_dir`. The loaders yield batches of the type `PairBatch`, with sentences of similar length in a batch. A
-    source without a validation or test split gives up a part of its training pairs for each.
+    kept. The pairs are encoded once, with a vocabulary that is learned from the training pairs, and stored in
+    `cache_dir`. The loaders yield batches of the type `PairBatch` with sentences of similar length. If the source has
+    no validation or test split, a part of the training pairs is used instead.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
-            at the generated sample alone (`sample`).
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
+            (`auto`), or only at the generated sample (`sample`).
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, an identifier on the Hub, or
-            what the names of two text files with one sentence per line have in common (`corpus` for corpus.en,
+            the common part of the names of two text files with one sentence per line (`corpus` for corpus.en and
             corpus.de).
-        source_column: The column of the source sentences; for text files, their ending.
-        target_column: The column of the translations; for text files, their ending.
+        source_column: The column of the source sentences; for two text files, their extension.
+        target_column: The column of the translations; for two text files, their extension.
         validation_fraction: The share of the training pairs taken if there is no validation split.
         test_fraction: The share of the training pairs taken if there is no test split.
         split_seed: The seed that chooses the pairs of these two shares, and those of `max_train_rows`.
@@ -173,7 +173,7 @@ class PairData(RowData):
         tokenizer: `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         shared_vocabulary: Use one vocabulary for both languages. Otherwise each language has its own.
         context_length: The largest number of tokens in a sentence, counting [END] in a translation. A longer sentence
-            is an error for a training. It is cut, with a warning, by `Trainer.test`, `validate` and `predict`.
+            raises an error in a training. `Trainer.test`, `validate` and `predict` cut it, with a warning.
         batch_tokens: The size of a training batch: the number of pairs times the length of the longest sentence.
         evaluation_batch_size: The number of pairs in a validation, test or prediction batch.
         num_workers: The number of processes that load batches. 0 loads them in the main process.
@@ -201,7 +201,7 @@ class PairData(RowData):
     source_tokenizer: SentenceTokenizer
     table: PairTable
     reader: PairTokenizers | None = None
-    only_split = "train"  # what a single file holds
+    only_split = "train"  # the split of a single file
 
     @takes(PairOptions)
     def __init__(self, **options: Any) -> None:
@@ -211,17 +211,17 @@ class PairData(RowData):
 
     @cached_property
     def source(self) -> Source:
-        """Where the pairs come from, looked for once."""
+        """The source of the pairs, which is searched for once."""
         return find_pairs(self.options, only_split=self.only_split)
 
     def prepare_data(self) -> None:
-        """Encode the pairs, unless the cache has them."""
+        """Encode the pairs unless the cache has them."""
         encode_pairs(self.source, self.options, self.reader)
 
     def setup(self, stage: str = "fit") -> None:
         """Open the encoded pairs. For `fit` the training and validation splits must have pairs.
 
-        For another stage, sentences beyond the context are cut.
+        In other stages, sentences longer than the context are cut.
         """
         if hasattr(self, "table"):
             return
@@ -230,14 +230,14 @@ class PairData(RowData):
         self.is_cut = stage != "fit"
         self.table = PairTable(self.encoded.source, self.encoded.target, self.options.context_length)
         self._rows: dict[str, NDArray[np.int64]] = {}
-        for split in SPLITS if stage == "fit" else ():  # what cannot be measured is said before the training
+        for split in SPLITS if stage == "fit" else ():  # reports a missing split before the training
             if not len(self.rows(split)) and split != "test":
                 too_long = split == "train" and len(self.encoded.rows_of(split))
-                remedy = "set a larger context_length" if too_long else f"take more pairs, or add {split}.jsonl"
+                remedy = "set a larger context_length" if too_long else f"use more pairs, or add {split}.jsonl"
                 raise UserError(f"{self.source.where} has no {split} pairs; {remedy}")
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """Return the row numbers of a split, (n,). Raises UserError in a training if a sentence exceeds the context."""
+        """Return the row numbers of a split, (n,). Raises UserError in a training if a sentence is too long."""
         if split not in self._rows:
             self._rows[split] = self._used_rows(split)
             if self.is_cut:
@@ -254,7 +254,7 @@ class PairData(RowData):
         return self._texts[key]
 
     def card(self) -> dict[str, Any]:
-        """Return what a checkpoint records about the data, in plain types."""
+        """Return the facts about the data that a checkpoint stores, in plain types."""
         is_shared = self.source_tokenizer is self.tokenizer
         return {"source_tokenizer": None if is_shared else self.source_tokenizer.to_json()}
 
@@ -274,7 +274,7 @@ class PairData(RowData):
         return {"embedding": together, "source_embedding": together}
 
     def describe(self) -> dict[str, Any]:
-        """Return what metrics.json records about the data, in plain types."""
+        """Return the facts about the data that metrics.json stores, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -288,12 +288,12 @@ class PairData(RowData):
     def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Return the training batches, each a `PairBatch` of sentences of similar length.
 
-        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
-        an uninterrupted one. Elsewhere every pass over the loader has all training pairs in a new order.
+        During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an
+        uninterrupted one. Without a trainer, every pass over the loader has all training pairs in a new order.
         """
         self.ensure_setup()
         rows = self.rows("train")
-        if self.is_cut:  # by an evaluation before this training
+        if self.is_cut:  # an evaluation before this training set up the data
             self._refuse_too_long("train", rows)
         batches = LengthBatches(rows, self.lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
         return self.training_loader(self.lookup(), batches)
@@ -301,12 +301,11 @@ class PairData(RowData):
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own sentences in their order, for `Trainer.predict(module, dataloaders=…)`.
 
-        Each batch is a `PairBatch` whose target sentences are empty.
+        Each batch is a `PairBatch` whose target sentences are empty. Sentences longer than `context_length` tokens are
+        cut, with a warning.
 
         Args:
             texts: Any number of sentences of the source language.
-
-        A sentence of more than `context_length` tokens is cut, with a warning.
 
         Example:
             >>> data = PairData(path="pairs.csv")
@@ -338,7 +337,7 @@ class PairData(RowData):
         return self._whole_lengths(rows).clip(max=self.options.context_length)
 
     def cuts(self, split: str) -> Cuts:
-        """Return how many pairs of a split have a sentence beyond the context."""
+        """Return a counter of the pairs of a split with a sentence longer than the context."""
         cuts = Cuts(self.options.context_length)
         cuts.count(self._whole_lengths(self.rows(split)))
         return cuts
@@ -347,18 +346,20 @@ class PairData(RowData):
         return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
-        """The rows of a split. Raises UserError for a sentence beyond the context, unless it is left out or cut."""
+        """Return the rows of a split. Raises UserError for a too long sentence, unless it is left out or cut."""
         rows, options = self.encoded.rows_of(split), self.options
         is_too_long = self._whole_lengths(rows) > options.context_length
         if is_too_long.any() and split == "train" and options.skip_too_long:
-            log.info("%d of %d training pairs exceed the context; left out", is_too_long.sum(), len(rows))
+            log.info(
+                "%d of %d training pairs are longer than the context and are left out", is_too_long.sum(), len(rows)
+            )
             rows = rows[~is_too_long]
         elif not self.is_cut:
             self._refuse_too_long(split, rows)
         return drawn(rows, options.max_train_rows if split == "train" else None, options.split_seed)
 
     def _refuse_too_long(self, split: str, rows: NDArray[np.int64]) -> None:
-        """Raise UserError naming the first sentence beyond the context, and what would be long enough for all."""
+        """Raise UserError if a sentence is longer than the context. The message names the first one and a fix."""
         lengths = self._whole_lengths(rows)
         is_too_long = lengths > self.options.context_length
         if not is_too_long.any():
@@ -369,8 +370,8 @@ class PairData(RowData):
         if split == "train":
             remedy += ", or data.skip_too_long=true"
         if self.reader is not None:
-            remedy = "with which the run was trained; cut it in two"
+            remedy = "the run was trained with this length, so split the sentence"
         raise UserError(
-            f"{self.source.place(SPLITS[file_split], line)}: a sentence of {lengths[first]} tokens, its end included, "
-            f"and context_length={self.options.context_length}; {remedy}"
+            f"{self.source.place(SPLITS[file_split], line)}: the sentence has {lengths[first]} tokens with its end, "
+            f"but context_length={self.options.context_length}; {remedy}"
         )
