@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TOOLS := build/tools
 
-.PHONY: help setup build docs train results dashboard test test-all faults lint format audit resolve clean
+.PHONY: help setup build schema docs train results dashboard test test-all faults lint format audit resolve clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ results: setup  ## Measure RESULTS.md; the same command continues after an inter
 
 dashboard: setup  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
 	$(BIN)/python src/dashboard.py
+
+schema: setup  ## Write conf/schema.json, from the docstrings of the configuration's schema
+	PYTHONPATH=src $(BIN)/python -m firstlight.config.described
 
 build: setup  ## Build the wheel and the source distribution in dist/
 	$(BIN)/python -m build

@@ -15,61 +15,97 @@ from firstlight.text.options import TokenizerOptions, VectorOptions
 
 @dataclass
 class PathsConfig:
-    """Where things are written: all of it below log_dir."""
+    """Folders that a training writes to."""
 
     log_dir: str = "logs"
+    """Folder for runs, sweeps and the cache; set it to a disk with enough space."""
     cache_dir: str = "${paths.log_dir}/cache"
-    output_dir: str = ""  # this run's own folder, filled in when the run starts
+    """Folder for downloaded and encoded data; all runs share it, and it can be deleted."""
+    output_dir: str = ""
+    """Folder of this run; it is set when the run starts, so do not set it."""
 
 
 @dataclass
 class SweepConfig:
-    """Where the runs of one `-m` command lie together."""
+    """Options of a sweep, which is the set of runs that one `-m` command starts."""
 
-    name: str | None = None  # null: made of what is typed, so that the same command finds its sweep again
-    any_code: bool = False  # true: go on although the code has changed since the first jobs
+    name: str | None = None
+    """Name of the sweep's folder below `<paths.log_dir>/sweeps`; null: a name made from the command."""
+    any_code: bool = False
+    """Whether a sweep continues although the code has changed since its first job."""
 
 
 @dataclass
 class VectorsNode(VectorOptions):
-    """`vectors` of the tasks with word tokens."""
+    """Node `vectors` of the tasks with word tokens."""
 
     std: float | None = II("model.embedding_std")
 
 
 @dataclass
 class RootConfig:
-    """What a training composes from the files of the configuration."""
+    """Configuration of a training, composed from the files of conf/ and the command line."""
 
-    # task, model and these two are what most sweeps vary; a task sets its own values in conf/task/.
+    # Most sweeps vary task, model and the next two keys. A task sets its own values in conf/task/.
     dropout: float = TransformerConfig.dropout
-    context_length: int = TransformerConfig.context_length  # tokens
+    """Dropout probability after the embedding and each sublayer, from 0 to below 1; raise it if the network
+    overfits."""
+    context_length: int = TransformerConfig.context_length
+    """Largest number of tokens that the network reads at once; longer texts are cut (data.truncation) or divided."""
 
     seed: int = 1
+    """Seed of the initial weights, the order of the batches and dropout; the same seed repeats the run exactly."""
     tags: list[str] = field(default_factory=list)
-    resume: str | None = None  # auto: the newest unfinished run of this configuration; latest; or a run folder
-    init_from: str | None = None  # a run whose weights the network starts from
-    compile: bool = False  # whether torch.compile compiles the network; requires a compiler and, at first, a minute
-    compile_mode: str | None = None  # of torch.compile, such as reduce-overhead (CUDA graphs) or max-autotune
-    dry_run: bool = False  # list the jobs of -m with their parameters, and run none
+    """Labels of the run, for filtering in loggers and reports; one word or a list, such as tags=demo or
+    tags=[demo,v2]."""
+    resume: str | None = None
+    """Run to resume: its folder, latest, or auto for the newest unfinished run of the same configuration; null: start a
+    new run."""
+    init_from: str | None = None
+    """Trained run whose weights the network starts from, as a folder, latest or best:<metric>; for fine-tuning."""
+    compile: bool = False
+    """Whether torch.compile compiles the network; it takes a minute at first and pays off in long runs on a GPU."""
+    compile_mode: str | None = None
+    """Mode of torch.compile: default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs; requires
+    compile=true."""
+    dry_run: bool = False
+    """Whether to check the configuration and list the runs that would start, without starting them."""
     train: bool = True
-    test: bool | None = None  # null: yes in a single run, no under -m, where choices are made on validation
-    threads: int | None = None  # CPU threads of torch; null: one for each core. 1 is often as fast for small models
+    """Whether to train; false: only test the weights of init_from."""
+    test: bool | None = None
+    """Whether to measure the test split after the training; null: yes for a single run, no for the jobs of a sweep."""
+    threads: int | None = None
+    """Number of CPU threads; null: one for each core. 1 is often as fast for small networks and leaves the other cores
+    free."""
     optimized_metric: str = "val/loss"
-    optimized_mode: str = "auto"  # min or max; auto: by the metric's name
+    """Validation metric that selects the best checkpoint, stops the run early and ranks the runs of a sweep."""
+    optimized_mode: str = "auto"
+    """Whether a lower (min) or higher (max) optimized_metric is better; auto: decided by the metric's name."""
 
     model: Any = MISSING
+    """Options of the network; the task selects the kind of network."""
     module: dict[str, Any] = field(default_factory=dict)
+    """LightningModule, which computes the loss."""
     data: Any = MISSING
+    """Source of the data, and how it is divided and batched."""
     tokenizer: TokenizerOptions = MISSING
+    """Tokenizer and vocabulary."""
     vectors: VectorsNode = MISSING
+    """Initial vectors of the words."""
     optimizer: dict[str, Any] = field(default_factory=dict)
+    """Optimizer."""
     schedule: dict[str, Any] = field(default_factory=dict)
+    """Schedule of the learning rate."""
     trainer: dict[str, Any] = field(default_factory=dict)
+    """Arguments of Lightning's Trainer; add further ones with a plus sign, such as +trainer.benchmark=true."""
     callbacks: dict[str, Any] | None = None
+    """Callbacks of the training; callbacks.<name>=null removes one."""
     logger: dict[str, Any] | None = None
+    """Loggers, which write the metrics."""
     paths: PathsConfig = MISSING
+    """Folders that a training writes to."""
     sweep: SweepConfig = MISSING
+    """Options of a sweep (-m)."""
 
 
 def register_schemas() -> None:

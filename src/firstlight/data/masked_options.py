@@ -11,11 +11,11 @@ class MaskedReviewOptions(ReviewOptions):
     """Options of reviews with masked words for a masked language model."""
 
     mask_fraction: float = 0.15
-    """The share of the tokens of a text to predict, between 0 and 1. At least one token is predicted."""
+    """Share of the tokens of a text that the network has to predict; at least one token in each text."""
     mask_token_share: float = 0.8
-    """The share of the tokens to predict that are replaced by [MASK], from 0 to 1."""
+    """Share of the predicted tokens that are replaced by [MASK]; the rest are kept or replaced at random."""
     random_token_share: float = 0.1
-    """The share of the tokens to predict that are replaced by a random token, from 0 to 1. The rest are unchanged."""
+    """Share of the predicted tokens that are replaced by a random token."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

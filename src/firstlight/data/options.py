@@ -73,51 +73,60 @@ class ReviewTextOptions:
     """Options of the texts of reviews, without what only a classifier needs."""
 
     source: SourceKind = SourceKind.auto
-    """Where to look for the data. `auto` tries a local copy, then the Hub, and then the generated sample."""
+    """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub, sample (generated texts), or auto,
+    which tries them in this order."""
     name: str = "amazon_reviews"
-    """The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used if `path` is null."""
+    """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
     hub: str = "SetFit/amazon_reviews_multi_en"
-    """The identifier of the data set on the Hugging Face Hub. It is used if `path` is null."""
+    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     path: str | None = None
-    """Your data: a CSV, TSV, JSONL or Parquet file, a folder of such files, or an identifier on the Hub."""
+    """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
+    Hub."""
     sample: SampleKind = SampleKind.reviews
-    """The generated sample that `source=sample` reads and that `source=auto` falls back to."""
+    """Texts that data.source=sample generates: reviews with stars, or film reviews with two classes (movies)."""
     text_column: str = "text"
-    """The name of the column with the texts."""
+    """Column with the texts; quote a name with spaces or commas twice, as in "data.text_column='review, text'"."""
     label_column: str = "label"
-    """The name of the column with the labels."""
+    """Column with the labels."""
     labels: Labels = Labels.binary
-    """The classes to predict: negative and positive (without 3 stars), 1 to 5 stars, or the distinct labels."""
+    """Meaning of the labels: stars (five ordered classes), binary (1-2 stars against 4-5), or classes (any distinct
+    values)."""
     lowest_label: int = 0
-    """The label that means one star. Set it to 1 if the file counts stars from 1."""
+    """Label of one star in the file; set it to 1 if the file counts stars from 1."""
     class_names: list[str] | None = None
-    """Names for the classes of `labels=classes`, in the order of the sorted labels."""
+    """Names of the classes for data.labels=classes, in the order of the sorted labels; null: the labels themselves."""
     validation_fraction: float = 0.1
-    """The share of every class for validation if there is no validation split, between 0 and 0.5."""
+    """Share of the training rows used for validation if the data has no validation split; between 0 and 0.5."""
     test_fraction: float = 0.1
-    """The share of every class for testing if there is no test split, between 0 and 0.5."""
+    """Share of the training rows used for the test if the data has no test split; between 0 and 0.5."""
     split_seed: int = 0
-    """The seed that draws the rows of these shares and of `max_train_rows`."""
+    """Seed of the draw of these two splits and of data.max_train_rows."""
     max_train_rows: int | None = None
-    """The number of training rows to use. Null uses all of them."""
+    """Number of training rows to use; null: all. Lower it for quick trials and learning curves."""
+
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
     """The options of the tokenizer, which is trained on the training texts."""
     context_length: int = 50
     """The largest number of tokens of a text that the network reads."""
     truncation: Truncation = Truncation.head
-    """The tokens to keep of a text longer than `context_length`."""
+    """Part of a text that is kept if it is longer than context_length: its head, its tail, or half of each
+    (head_tail)."""
+
     batch_size: int = 32
-    """The number of texts in a training batch."""
+    """Number of texts (for review_text: windows) in a training batch; larger batches are faster and need a higher
+    learning rate."""
     evaluation_batch_size: int = 256
-    """The number of texts in a validation, test or prediction batch."""
+    """Number of texts in a validation or test batch; it changes the speed and not the results."""
     bucket_by_length: bool = False
-    """Whether to put texts of similar length into a batch. This reduces padding."""
+    """Whether texts of similar length form a batch, which saves time on padding and changes the order of training."""
     balance: Balance = Balance.none
-    """The treatment of classes of unequal size: none, class weights in the loss, or equal sampling."""
+    """Treatment of classes of unequal size: none, weights (in the loss) or sampling (each class equally often)."""
     num_workers: int = 0
-    """The number of processes that load batches. 0 loads them in the main process."""
+    """Number of processes that load batches; 0 loads them in the main process, which is fast enough for most
+    networks."""
     device_resident: bool = True
-    """Whether to keep all token ids on the accelerator if they take less than a quarter of its free memory."""
+    """Whether all token ids are kept on the accelerator if they take less than a quarter of its free memory."""
+
     seed: int = 1
     """The seed of the order of the training batches."""
     cache_dir: str = "logs/cache"
@@ -147,11 +156,12 @@ class ReviewOptions(ReviewTextOptions):
     """Options of labelled texts, such as reviews, for a classifier."""
 
     evidence: bool = False
-    """Whether to add features to each token: the mean class of the training texts with a word or pair of words."""
+    """Whether the network also reads, for each word and pair of words, the mean class of the training texts that
+    contain it."""
     evidence_pairs: int = 50_000
-    """The number of pairs of neighboring words to count. The pairs in the most texts are kept."""
+    """Number of pairs of neighboring words that data.evidence counts; those that occur in the most texts."""
     evidence_shrinkage: float = 5.0
-    """How strongly the mean of few texts is shrunk towards 0, as a number of texts."""
+    """Strength, as a number of texts, with which data.evidence draws the mean of few texts towards 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -166,39 +176,45 @@ class CharacterOptions:
     """Options of a text for a generator of characters or subwords."""
 
     source: SourceKind = SourceKind.auto
-    """Where to look for the text. `auto` tries a local copy, then the web, and then the generated sample."""
+    """Where to look for the text: local (below $FIRSTLIGHT_DATA or data/), hub (data.url), sample (a generated text),
+    or auto, which tries them in this order."""
     name: str | None = None
-    """The folder below `$FIRSTLIGHT_DATA` or `data/` with one .txt file. It is used if `path` is null."""
+    """Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null."""
     url: str | None = None
-    """The address of the text file on the web. The file is downloaded once by `source=auto` and `source=hub`."""
+    """Address of the text file on the web; it is downloaded once and then read from the cache."""
     path: str | None = None
-    """Your text file, in UTF-8."""
+    """Your own data: a text file in UTF-8."""
     preparation: Preparation = Preparation.text
-    """The preparation of the file: none, the plays of a Gutenberg edition of Shakespeare, or a document per line."""
+    """Treatment of the file: text (unchanged), plays (the plays of a Gutenberg edition of Shakespeare) or lines (each
+    line is a document, such as a name)."""
     separator: str = "."
-    """The character between the documents of `preparation=lines`."""
+    """Character between the documents of data.preparation=lines; it must not occur in them."""
     split: Split = Split.sequential
-    """The part of the text for validation: its end, or passages drawn at random. Blank lines separate passages."""
+    """Part of the text used for validation: its end (sequential) or random passages between blank lines (passages)."""
     validation_fraction: float = 0.05
-    """The share of the text used for validation, between 0 and 0.5."""
+    """Share of the text used for validation; between 0 and 0.5."""
     test_fraction: float = 0.0
-    """The share of the text used for testing, from 0 to below 0.5."""
+    """Share of the text used for the test; 0: there is no test split."""
     split_seed: int = 0
-    """The seed that draws the passages or documents of these shares."""
+    """Seed of the draw of passages or documents for these two splits."""
     max_train_rows: int | None = None
-    """The number of training documents, or of windows of `context_length` tokens. Null uses all of them."""
+    """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
+    curves."""
+
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
     """The options of the tokenizer, which is trained on the training part of the text."""
     context_length: int = 64
     """The number of tokens in a window, which is the largest number of tokens that the network reads."""
     batch_size: int = 32
-    """The number of windows in a training batch."""
+    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
     evaluation_batch_size: int = 256
-    """The number of windows in a validation or test batch."""
+    """Number of windows in a validation or test batch; it changes the speed and not the results."""
     num_workers: int = 0
-    """The number of processes that load batches. 0 loads them in the main process."""
+    """Number of processes that load batches; 0 loads them in the main process, which is fast enough for most
+    networks."""
     device_resident: bool = True
-    """Whether to keep all token ids on the accelerator if they take less than a quarter of its free memory."""
+    """Whether all token ids are kept on the accelerator if they take less than a quarter of its free memory."""
+
     seed: int = 1
     """The seed of the training windows."""
     cache_dir: str = "logs/cache"
@@ -235,41 +251,48 @@ class PairOptions:
     """Options of sentences and their translations for a translator."""
 
     source: SourceKind = SourceKind.auto
-    """Where to look for the data. `auto` tries a local copy, then the Hub, and then the generated sample."""
+    """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub, sample (generated sentences), or auto,
+    which tries them in this order."""
     name: str = "multi30k"
-    """The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used if `path` is null."""
+    """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
     hub: str = "bentrevett/multi30k"
-    """The identifier of the data set on the Hugging Face Hub. It is used if `path` is null."""
+    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     path: str | None = None
-    """Your data: a table file, a folder, an identifier on the Hub, or `corpus` for corpus.en and corpus.de."""
+    """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, the common name of two
+    text files (corpus for corpus.en and corpus.de), or an identifier on the Hub."""
     source_column: str = "en"
-    """The name of the column with the source sentences. For two text files, their extension, as in `train.en`."""
+    """Column with the sentences to translate; for two text files, the ending of the file's name."""
     target_column: str = "de"
-    """The name of the column with the translations. For two text files, their extension, as in `train.de`."""
+    """Column with the translations; for two text files, the ending of the file's name."""
     validation_fraction: float = 0.1
-    """The share of the training pairs for validation if there is no validation split, between 0 and 0.5."""
+    """Share of the training pairs used for validation if the data has no validation split; between 0 and 0.5."""
     test_fraction: float = 0.1
-    """The share of the training pairs for testing if there is no test split, between 0 and 0.5."""
+    """Share of the training pairs used for the test if the data has no test split; between 0 and 0.5."""
     split_seed: int = 0
-    """The seed that draws the pairs of these shares and of `max_train_rows`."""
+    """Seed of the draw of these two splits and of data.max_train_rows."""
     max_train_rows: int | None = None
-    """The number of training pairs to draw at random. Null uses all of them."""
+    """Number of training pairs to use; null: all. Lower it for quick trials and learning curves."""
     skip_too_long: bool = False
-    """Whether to leave out training pairs longer than `context_length`. Otherwise such a pair is an error."""
+    """Whether training pairs longer than context_length are left out; false: such a pair is an error."""
+
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.subword))
     """The options of the tokenizers, which are trained on the training pairs."""
     shared_vocabulary: bool = True
-    """Whether both languages use one vocabulary. Otherwise each language has its own."""
+    """Whether both languages share one vocabulary; set it to false for languages with different scripts."""
     context_length: int = 64
     """The largest number of tokens in a sentence. The end of a translation counts as a token."""
+
     batch_tokens: int = 2000
-    """The size of a training batch in tokens: the number of pairs times the length of the longest sentence."""
+    """Size of a training batch in tokens: the number of pairs times the length of the longest sentence, padding
+    included."""
     evaluation_batch_size: int = 128
-    """The number of pairs in a validation, test or prediction batch."""
+    """Number of pairs in a validation or test batch; it changes the speed and not the results."""
     num_workers: int = 0
-    """The number of processes that load batches. 0 loads them in the main process."""
+    """Number of processes that load batches; 0 loads them in the main process, which is fast enough for most
+    networks."""
     device_resident: bool = True
-    """Whether to keep all token ids on the accelerator if they take less than a quarter of its free memory."""
+    """Whether all token ids are kept on the accelerator if they take less than a quarter of its free memory."""
+
     seed: int = 1
     """The seed of the order of the training batches."""
     cache_dir: str = "logs/cache"

@@ -91,32 +91,34 @@ class TransformerConfig:
     networks of the posts.
 
     Args:
-        dim: size of the token vectors.
-        num_heads: number of attention heads; it must divide `dim` unless `head_dim` is given.
-        num_layers: number of blocks.
-        head_dim: size of the queries, keys and values of one head; None: dim / num_heads.
-        context_length: the largest number of tokens of a text.
-        dropout: probability of dropout after the embedding and on the output of each sublayer, from 0 to below 1.
-        positions: position encoding: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "rotary" (Su et al. 2021)
-            or "relative" (Shaw et al. 2018).
-        position_scale: factor of sinusoidal and rotary positions, above 0 and at most 1 (Chen et al. 2023). With 0.5,
-            the positions of a text of twice the length are in the range that the network was trained on.
-        causal: whether a token attends only to itself and to earlier tokens.
-        embedding_std: standard deviation of the initial embeddings, and of learned positions.
-        norm: place of the norm: "post" (after the residual sum), "pre" (before the sublayer) or "none".
-        norm_kind: "layer" (LayerNorm) or "rms" (RMSNorm, Zhang & Sennrich 2019).
-        final_norm: whether there is a norm after the last block.
-        zero_init: whether the last layer of each sublayer starts at zero, so that the sublayer adds nothing at first.
-        attention_bias: whether the projections to queries, keys and values have a bias.
-        output_bias: whether the projection of the concatenated heads has a bias.
-        feed_forward_dim: size of the hidden layer of "mlp"; None: 4 · dim, and 8/3 · dim for swiglu.
-        activation: "relu", "gelu", "silu", "tanh", "swiglu" (Shazeer 2020) or "relu_squared" (So et al. 2021).
-        scale_scores: whether attention divides its scores by √head_dim.
-        first_position: number of the first sinusoidal position; post 1 counts from 1.
-        norm_affine: whether the norms have learned weights.
-        residual: whether sublayers have a residual connection.
-        output_projection: whether attention projects the concatenated heads.
-        feed_forward: "mlp" (two linear layers), "linear" (one, as in post 4) or "none".
+        dim: Size of the token vectors; it is the main measure of the network's size.
+        num_heads: Number of attention heads; it must divide `dim` unless `head_dim` is given.
+        num_layers: Number of transformer blocks.
+        head_dim: Size of one attention head; None: dim / num_heads.
+        context_length: Largest number of tokens of a text.
+        dropout: Probability of dropout after the embedding and on the output of each sublayer, from 0 to below 1.
+        positions: Encoding of the positions: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "rotary" (Su et al.
+            2021) or "relative" (Shaw et al. 2018).
+        position_scale: Factor of sinusoidal and rotary positions, above 0 and at most 1; 0.5 fits texts twice as long
+            as in training (Chen et al. 2023).
+        causal: Whether a token attends only to itself and to earlier tokens.
+        embedding_std: Standard deviation of the initial embeddings and of learned positions.
+        norm: Place of the norm: "post" (after the residual sum), "pre" (before the sublayer, more stable in deep
+            networks) or "none".
+        norm_kind: Type of the norm: "layer" (LayerNorm) or "rms" (RMSNorm, Zhang & Sennrich 2019).
+        final_norm: Whether a norm follows the last block; recommended with norm="pre".
+        zero_init: Whether the last layer of each sublayer starts at zero, so that the sublayer adds nothing at first.
+        attention_bias: Whether the projections to queries, keys and values have a bias.
+        output_bias: Whether the projection of the concatenated heads has a bias.
+        feed_forward_dim: Size of the hidden layer of "mlp"; None: 4 · dim, and 8/3 · dim for swiglu.
+        activation: Activation function of the feed-forward layer: "relu", "gelu", "silu", "tanh", "swiglu" (gated,
+            Shazeer 2020) or "relu_squared" (So et al. 2021).
+        scale_scores: Whether attention divides its scores by √head_dim; False only reproduces post 3.
+        first_position: Number of the first sinusoidal position; post 1 counts from 1.
+        norm_affine: Whether the norms have learned weights; False only reproduces post 3.
+        residual: Whether sublayers have a residual connection; False only reproduces post 4.
+        output_projection: Whether attention projects the concatenated heads; False only reproduces post 4.
+        feed_forward: Feed-forward layer: "mlp" (two linear layers), "linear" (one, as in post 4) or "none".
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
@@ -163,8 +165,10 @@ class TransformerConfig:
     output_projection: bool = True
     feed_forward: FeedForwardKind = FeedForwardKind.mlp
 
-    _target_: str | None = None  # the user's own class of networks; see build_network in lit/networks.py
-    options: dict[str, Any] = field(default_factory=dict)  # options that only this class reads
+    _target_: str | None = None
+    """Your own network, such as my_package.MyNetwork, in place of the built-in one; null: the built-in network."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Options that only your own network reads, such as +model.options.width=3."""
 
     def __post_init__(self) -> None:
         accept_names(self, "model.")
@@ -245,15 +249,19 @@ class ClassifierConfig(TransformerConfig):
     """Options of a `Classifier`: those of `TransformerConfig` and the following.
 
     Args:
-        architecture: "transformer", or one of the baselines "bag_of_words" and "logistic", which use few of the
-            options; see `BagOfWords` and `LogisticRegression`.
-        pooling: how the vectors of all tokens become one prediction: "per_token" (post 1: one score for each token,
-            then a linear layer over the positions), "flatten" (a linear layer over all coordinates of all tokens),
-            "mean", "first", "last", "max", or "attention" (a mean with learned weights).
-        token_dropout: probability of replacing a token by [UNK] in training, from 0 to below 1.
-        convolution: width of a convolution over the embeddings, an odd number; None: no convolution.
-        embedding_dim: size of the word vectors, which are then projected to `dim`; None: `dim`, without projection.
-        embedded_words: number of words that have their own vector, from the start of the vocabulary; None: all.
+        architecture: Structure of the classifier: "transformer", or one of the baselines "bag_of_words" and "logistic",
+            which use few of the options.
+        pooling: Reduction of all tokens to one prediction: "mean", "max", "first", "last", "attention" (a learned
+            mean), "flatten" (a linear layer over all tokens) or "per_token" (a score for each token, then a linear
+            layer, as in post 1).
+        token_dropout: Probability of replacing a token by [UNK] in training, from 0 to below 1; it prevents learning
+            rare words by heart.
+        convolution: Width of a convolution over the embeddings, an odd number of tokens such as 3; None: no
+            convolution.
+        embedding_dim: Size of the word vectors before they are projected to `dim`; None: `dim`. Lower it to save
+            parameters.
+        embedded_words: Number of most frequent words that have a vector of their own; None: all words of the
+            vocabulary.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
@@ -323,13 +331,13 @@ class GeneratorConfig(TransformerConfig):
     """Options of a `Generator`: those of `TransformerConfig` and the following.
 
     Args:
-        causal: whether a token attends only to itself and to earlier tokens. With False, each token also sees the token
+        causal: Whether a token attends only to itself and to earlier tokens. With False, each token also sees the token
             that it has to predict, as in an experiment of post 2.
-        tie_embeddings: whether the embedding and the output layer share one matrix.
-        head_bias: whether the output layer has a bias.
-        num_loops: number of times that all blocks are applied in sequence with the same weights.
-        causal_convolution: width of a causal convolution before each sublayer, at least 2, the token itself included;
-            None: no convolution.
+        tie_embeddings: Whether the embedding and the output layer share one matrix, which saves parameters.
+        head_bias: Whether the output layer has a bias.
+        num_loops: Number of times that the blocks are applied in sequence with the same weights; 1: once.
+        causal_convolution: Width of a convolution over a token and the tokens before it, ahead of each sublayer, at
+            least 2; None: no convolution.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
@@ -368,10 +376,11 @@ class EncoderDecoderConfig(TransformerConfig):
     `num_layers` is the number of blocks of the encoder.
 
     Args:
-        num_decoder_layers: number of blocks of the decoder; None: `num_layers`.
-        tie_embeddings: whether the embedding of the target and the output layer share one matrix.
-        share_embeddings: whether source and target share one embedding; this requires one vocabulary for both.
-        head_bias: whether the output layer has a bias.
+        num_decoder_layers: Number of blocks of the decoder; None: as many as the encoder has (num_layers).
+        tie_embeddings: Whether the embedding of the target and the output layer share one matrix, which saves
+            parameters.
+        share_embeddings: Whether source and target share one embedding; it requires one vocabulary for both languages.
+        head_bias: Whether the output layer has a bias.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the

@@ -13,9 +13,10 @@ class MaskedConfig(TransformerConfig):
     """Options of a `MaskedLanguageModel`: those of `TransformerConfig` and the following.
 
     Args:
-        convolution: width of a convolution over the embeddings, an odd number; None: no convolution.
-        tie_embeddings: whether the embedding and the output layer share one matrix.
-        head_bias: whether the output layer has a bias.
+        convolution: Width of a convolution over the embeddings, an odd number of tokens such as 3; None: no
+            convolution.
+        tie_embeddings: Whether the embedding and the output layer share one matrix, which saves parameters.
+        head_bias: Whether the output layer has a bias.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the

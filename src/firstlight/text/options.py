@@ -25,15 +25,17 @@ class TokenizerOptions:
     A choice may be given by its name, such as `kind="subword"`.
 
     Args:
-        kind: "word" (whole words), "subword" (byte-pair encoding) or "char" (single characters).
-        max_size: the largest number of entries, [PAD] and [UNK] included; None: no limit. "subword" requires a number.
-        min_document_frequency: number of texts that a word must occur in, at least 1; other words are [UNK].
-        word_list: a file with one word a line, which is the vocabulary; None: the vocabulary is counted. Only for
+        kind: Unit of the tokens: "word" (whole words), "subword" (byte-pair encoding) or "char" (single characters).
+        max_size: Largest number of entries of the vocabulary, [PAD] and [UNK] included; None: no limit. "subword"
+            requires a number.
+        min_document_frequency: Number of training texts that a word must occur in, at least 1; rarer words become
+            [UNK].
+        word_list: File with one word per line that is used as the vocabulary, only for "word"; None: the vocabulary is
+            counted in the training texts.
+        punctuation: Whether single letters, digits and marks such as !!! are tokens, only for "word"; None: True for
             "word".
-        punctuation: whether single letters, digits and marks such as !!! are words too, only for "word"; None: True for
-            "word", else False.
-        unknown_symbol: the character that stands for all characters outside the vocabulary; None: such a character is
-            an error. Only for "char".
+        unknown_symbol: Character that replaces all characters outside the vocabulary, only for "char"; None: such a
+            character is an error.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
@@ -96,14 +98,14 @@ class VectorOptions:
     A choice may be given by its name, such as `kind="glove"`.
 
     Args:
-        kind: "random", "cooccurrence" (counts in the training texts, reduced to principal components, as in post 3),
-            "glove" (a GloVe file in the folder `glove` of the data) or "file".
-        path: a text file in the format of GloVe or word2vec, for "file" and "glove"; "file" requires it.
-        window: the largest distance, in words, at which a pair is counted, for "cooccurrence"; at least 1.
-        method: how the principal components of "cooccurrence" are found: "lanczos", or "power" (power iteration with
-            deflation, as in post 3), which explains the same variance and takes much longer.
-        trained: whether training changes the vectors; random vectors must be trained.
-        std: standard deviation to which all vectors together are scaled; None: they are not scaled.
+        kind: Initial word vectors: "random", "cooccurrence" (counts in the training texts, reduced by PCA, as in post
+            3), "glove" (a GloVe file in the folder `glove` of the data) or "file".
+        path: Text file of word vectors in the format of GloVe or word2vec, for "file" (required) and "glove".
+        window: Largest distance, in words, at which a pair of words is counted, for "cooccurrence"; at least 1.
+        method: Method that finds the principal components of "cooccurrence": "lanczos", or "power" (power iteration
+            with deflation, as in post 3), which is much slower and finds the same components.
+        trained: Whether training changes the word vectors; random vectors must be trained.
+        std: Standard deviation to which the word vectors are scaled; None: they are not scaled.
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
