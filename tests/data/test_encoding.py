@@ -445,5 +445,5 @@ def test_a_folder_without_training_rows_cannot_be_trained_on(write, folder):
 
 def test_texts_without_words_are_refused(write, folder):
     write(train=[{"text": "!", "label": 0}, {"text": "?", "label": 1}])
-    with pytest.raises(UserError, match=r"the training texts have no word"):
+    with pytest.raises(UserError, match=r"the training texts have no words"):
         encode_folder(folder)

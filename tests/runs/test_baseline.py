@@ -304,7 +304,7 @@ def test_texts_without_a_word_are_a_mistake_of_the_data(scripts: Scripts) -> Non
     (scripts.folder / "mine.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
     done = scripts.run("baseline", "--task", "reviews", "--data.path", "mine.csv")
     assert done.returncode == 2
-    assert "the training texts have no word; check --data.text-column" in done.stderr
+    assert "the training texts have no words; check --data.text-column" in done.stderr
 
 
 def test_an_interrupted_baseline_says_so(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:

@@ -68,7 +68,10 @@ def test_a_file_keeps_its_columns(run: Path, scripts: Scripts) -> None:
 
 def test_a_text_without_a_mask_and_the_options_of_others_are_one_line(run: Path, scripts: Scripts) -> None:
     for command, expected in (
-        (["predict", str(run), "--text", "no mask"], "error: the text 'no mask' has no [MASK]; write [MASK] for"),
+        (
+            ["predict", str(run), "--text", "no mask"],
+            "error: the text 'no mask' does not contain [MASK]; write [MASK] for",
+        ),
         (["predict", str(run), "--text", TEXT, "--beam-size", "2"], "error: --beam-size is for translators, and"),
         (["evaluate", str(run), "--context-length", "4"], "error: --context-length is for generators; leave it out"),
         (["generate", str(run)], f"error: {run}: {run} is a masked language model; use"),

@@ -111,7 +111,7 @@ def test_a_text_without_a_play_says_what_was_looked_for(scripts: Scripts) -> Non
     (scripts.folder / "novel.txt").write_text("It was late. " * 1000)
     done = scripts.run("train", "task=shakespeare", "data.path=novel.txt")
     assert done.returncode == 2
-    assert "no play in the text" in done.stderr
+    assert "the text has no play" in done.stderr
     assert "data.preparation=text" in done.stderr
 
 

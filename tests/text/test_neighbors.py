@@ -34,7 +34,7 @@ def test_without_a_neighbor_it_is_the_frequency(sides: tuple[int, int]) -> None:
 
 
 def after(word: int, following: int) -> float:
-    """P(following | word), by hand."""
+    """Return P(following | word), computed by hand."""
     row = COUNTS.pairs.toarray()[word]
     types = max((row > 0).sum(), 1)
     return (row[following] + types * FREQUENCY[following]) / (row.sum() + types)

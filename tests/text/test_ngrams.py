@@ -10,7 +10,7 @@ from firstlight.text.ngrams import Contexts, count, losses, token_losses
 
 
 def naive_losses(training: list[int], validation: list[int], vocab_size: int, highest_order: int) -> list[float]:
-    """Witten and Bell's interpolation, written with dictionaries."""
+    """Return the losses by Witten and Bell's interpolation, computed with dictionaries."""
     followers: dict[tuple[int, ...], Counter[int]] = {}
     for place, token in enumerate(training):
         for length in range(min(place, highest_order - 1) + 1):
@@ -34,7 +34,7 @@ def naive_losses(training: list[int], validation: list[int], vocab_size: int, hi
 
 
 def probabilities(training: np.ndarray, validation: np.ndarray, vocab_size: int, order: int) -> np.ndarray:
-    """That of each validation token by the model of an order."""
+    """Return the probability of each validation token by the model of an order."""
     probability = np.full(len(validation), 1 / vocab_size)
     contexts = Contexts(training, validation)
     for number in range(order):
@@ -85,7 +85,7 @@ def test_order_two_of_a_cycle_knows_what_comes_next():
 
 def test_a_context_that_was_never_seen_is_left_to_the_order_below():
     training = np.array([0, 1, 0, 1, 0, 1, 2])
-    validation = np.array([2, 0])  # nothing followed a 2
+    validation = np.array([2, 0])  # in training, no token follows a 2
     assert probabilities(training, validation, 5, 2)[1] == probabilities(training, validation, 5, 1)[1]
 
 
@@ -102,7 +102,7 @@ def test_the_beginning_of_a_text_has_the_context_that_there_is():
 
 
 def test_a_text_is_no_circle():
-    """The last tokens of a text are not the context of its first ones."""
+    """The last tokens of a text are not the context of its first tokens."""
     training, validation = np.array([3, 0, 1, 0, 1, 2]), np.array([3, 1, 1, 2])
     assert list(losses(training, validation, 5, 3)) == pytest.approx(
         naive_losses([3, 0, 1, 0, 1, 2], [3, 1, 1, 2], 5, 3)

@@ -12,7 +12,7 @@ TEXTS = st.text(st.one_of(ASSIGNED, st.sampled_from("aàÀİß ıΣ'`’‘_-.\u
 
 
 def simplify_in_python(text: str) -> str:
-    """The definition, letter by letter, as a reference."""
+    """Return the simplified text by its definition, letter by letter, as a reference."""
     lower = "".join(letter.lower() for letter in text)
     kept = [c for c in unicodedata.normalize("NFD", lower) if unicodedata.category(c)[0] != "M"]
     return re.sub(r"\r\n?|\n", " ", "".join(c for c in kept if c not in "'`’‘\u200c\u200d"))

@@ -9,11 +9,17 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions, VectorOptio
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_size": 2}, r"tokenizer.max_size=2 must be at least 3: \[PAD\], \[UNK\] and a word"),
+        ({"max_size": 2}, r"tokenizer.max_size=2 must be at least 3, for \[PAD\], \[UNK\] and one word"),
         ({"min_document_frequency": 0}, "tokenizer.min_document_frequency=0 must be at least 1"),
-        ({"kind": TokenizerKind.subword, "max_size": None}, "tokenizer.max_size is not set; byte-pair encoding needs"),
-        ({"kind": TokenizerKind.subword, "word_list": "words.txt"}, "tokenizer.word_list names whole words; use it"),
-        ({"kind": TokenizerKind.char, "word_list": "words.txt"}, "tokenizer.word_list names whole words; use it"),
+        ({"kind": TokenizerKind.subword, "max_size": None}, "tokenizer.max_size=null: byte-pair encoding requires"),
+        (
+            {"kind": TokenizerKind.subword, "word_list": "words.txt"},
+            "tokenizer.word_list requires whole words; set tokenizer=word",
+        ),
+        (
+            {"kind": TokenizerKind.char, "word_list": "words.txt"},
+            "tokenizer.word_list requires whole words; set tokenizer=word",
+        ),
         ({"kind": TokenizerKind.char, "unknown_symbol": "??"}, r"tokenizer.unknown_symbol=\?\? must be one character"),
         (
             {"kind": TokenizerKind.char, "unknown_symbol": ""},
@@ -41,15 +47,15 @@ def test_an_unknown_symbol_is_one_character_or_none(unknown_symbol):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"window": 0}, "vectors.window=0 must be at least 1: the words next to each other"),
+        ({"window": 0}, "vectors.window=0 must be at least 1, for the words next to each other"),
         ({"std": 0.0}, "vectors.std=0.0 must be a finite number above 0, or null"),
         ({"std": -0.1}, "vectors.std=-0.1 must be a finite number above 0, or null"),
         ({"std": math.inf}, "vectors.std=inf must be a finite number above 0, or null"),
         ({"std": math.nan}, "vectors.std=nan must be a finite number above 0, or null"),
-        ({"kind": VectorsKind.file}, "vectors=file needs the file: set vectors.path"),
+        ({"kind": VectorsKind.file}, "vectors=file requires a file; set vectors.path"),
         (
             {"trained": False},
-            "vectors.trained=false keeps vectors that mean nothing; set vectors=cooccurrence, glove or file",
+            "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence, glove or file",
         ),
         ({"path": "a.txt"}, "vectors=random reads no file; set vectors=file, or remove vectors.path"),
         (

@@ -365,7 +365,7 @@ THE END
 
 
 def saved_elsewhere(text: str) -> str:
-    """The same text as a file of another system has it."""
+    """Return a text with the byte-order mark and the line endings of Windows."""
     return "\ufeff" + text.replace("\n", "\r\n")
 
 
@@ -572,7 +572,7 @@ def test_a_misprinted_numeral_is_read():
     assert gaps(play) == []
 
 
-# --- what is missing ---
+# --- missing acts and scenes ---
 
 
 @pytest.mark.parametrize("text", [WORKS, INDENTED, SPOON, "ACT I\n\nANNA.\nOne.\n\nACT II\n\nANNA.\nTwo.\n"])
@@ -609,7 +609,7 @@ def test_a_play_with_gaps_is_named_among_others():
     "text", ["", "\n\n", RHYMES, CONTENTS + RHYMES + CROW, BAKERS_PREAMBLE, "We act. I act. Act I did!"]
 )
 def test_a_text_without_plays_is_the_users_mistake(text):
-    with pytest.raises(UserError, match=r"^no play.*ACT I.*data\.preparation=text[^\n]*$"):
+    with pytest.raises(UserError, match=r"^the text has no play.*ACT I.*data\.preparation=text[^\n]*$"):
         extract_plays(text)
 
 
@@ -672,7 +672,7 @@ def test_an_empty_text_has_nothing_to_count():
     assert statistics("") == PlayStatistics(0, 0, 0, 0, 0, 0, 0, 0)
 
 
-@pytest.mark.slow  # 3 s; each rule has a test with a small edition
+@pytest.mark.slow  # takes 3 s; each rule also has a test with a small edition
 @pytest.mark.skipif(not REAL.exists(), reason=f"needs the complete works in {REAL}")
 def test_the_complete_works_come_near_to_what_the_post_has():
     text = REAL.read_text(encoding="utf-8")

@@ -43,7 +43,7 @@ texts = st.lists(st.lists(st.integers(0, 996), max_size=5), max_size=7)
 
 @given(texts=texts, choices=st.lists(st.integers(0, 10**6), max_size=9))
 def test_selected_texts_are_those_of_the_given_rows_in_the_given_order(texts, choices):
-    """Left out, in another order or twice, as the rows say."""
+    """Rows may be left out, reordered or repeated."""
     rows = [choice % len(texts) for choice in choices] if texts else []
     selected = RaggedIds.from_rows(texts).select(np.array(rows, dtype=np.int64))
     assert [row.tolist() for row in selected] == [texts[row] for row in rows]

@@ -110,7 +110,7 @@ def test_the_first_ids_are_the_marks():
     for tokenizer in (words, pieces):
         assert tokenizer.words[:4] == ["[PAD]", "[UNK]", "[BEGIN]", "[END]"]
         assert (PAD_ID, tokenizer.unknown_id, BEGIN_ID, END_ID) == (0, 1, 2, 3)
-        assert list(tokenizer.unwritten) == [PAD_ID, UNKNOWN_ID, BEGIN_ID]  # the end is written, or it never ends
+        assert list(tokenizer.unwritten) == [PAD_ID, UNKNOWN_ID, BEGIN_ID]  # a translation contains [END]
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -156,7 +156,7 @@ def test_words_of_fewer_texts_than_asked_are_unknown():
     texts = ["b a", "c c c b", "b a!"]
     found = {n: SentenceTokenizer.train(texts, TokenizerOptions(min_document_frequency=n)).words[4:] for n in (2, 3)}
     assert found == {2: ["Ġb", "Ġa"], 3: ["Ġb"]}
-    with pytest.raises(UserError, match=r"tokenizer.min_document_frequency=4 leaves no word; set it to 3 or less"):
+    with pytest.raises(UserError, match=r"tokenizer.min_document_frequency=4 removes all words; set it to 3 or less"):
         SentenceTokenizer.train(texts, TokenizerOptions(min_document_frequency=4))
 
 
@@ -169,7 +169,7 @@ def test_as_many_words_are_kept_as_asked_the_marks_included_and_at_least_one(max
 
 
 def test_texts_without_a_word_are_refused():
-    with pytest.raises(UserError, match="the training texts have no word"):
+    with pytest.raises(UserError, match="the training texts have no words"):
         SentenceTokenizer.train([" ", ""], EVERY_WORD)
 
 

@@ -33,7 +33,7 @@ from firstlight.text.tokenizers import (
 SRC = Path(__file__).parents[2] / "src"
 TEXTS = ["the cat sat on the mat\n", "the naïve café — 日本語 𝕏\n", "the cats’ hats\n"] * 7
 SIZE = 293
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # what a file of UTF-8 can hold
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # the characters that a UTF-8 file can contain
 
 characters = CharacterTokenizer.train(TEXTS, "\ufffd")
 byte_pairs = BytePairTokenizer.train(TEXTS, SIZE)
@@ -174,7 +174,7 @@ def test_the_vocabulary_is_as_large_as_asked_or_as_the_text_has_pairs():
 
 def test_a_vocabulary_without_room_for_the_bytes_is_refused():
     assert BytePairTokenizer.train(TEXTS, 256).vocab_size == 256
-    with pytest.raises(AssertionError, match=r"255 cannot hold 256 bytes"):
+    with pytest.raises(AssertionError, match=r"255 is too small for 256 bytes"):
         BytePairTokenizer.train(TEXTS, 255)
 
 
@@ -270,7 +270,7 @@ def test_byte_pairs_that_were_read_back_keep_every_character(text):
     assert decode(again, encode(again, text)) == text
 
 
-# --- what a text begins after ---
+# --- the id before a text ---
 
 
 def test_a_text_begins_after_the_separator_of_documents():

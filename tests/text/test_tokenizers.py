@@ -122,12 +122,12 @@ def test_the_vocabulary_is_the_one_that_plain_python_counts(texts, minimum):
 
 
 def test_texts_without_words_are_refused():
-    with pytest.raises(UserError, match=r"no word; check data\.text_column"):
+    with pytest.raises(UserError, match=r"no words; check data\.text_column"):
         train_word_tokenizer(["", "a", "!"])
 
 
 def test_a_minimum_that_no_word_reaches_is_refused():
-    with pytest.raises(UserError, match="min_document_frequency=30 leaves no word; set it to 3 or less"):
+    with pytest.raises(UserError, match="min_document_frequency=30 removes all words; set it to 3 or less"):
         train_word_tokenizer(TEXTS, min_document_frequency=30)
 
 
@@ -161,12 +161,12 @@ def test_a_letter_too_rare_to_learn_is_left_out():
 
 
 def test_a_size_too_small_for_the_alphabet_is_refused():
-    with pytest.raises(UserError, match="max_size=7 cannot hold the 5 letters of the texts; set it to 12 or more"):
+    with pytest.raises(UserError, match="max_size=7 is too small for the 5 letters of the texts; set it to 12 or more"):
         train_subword_tokenizer(["abcde"], vocab_size=7)
 
 
 def test_subwords_of_texts_without_words_are_refused():
-    with pytest.raises(UserError, match="the training texts have no word"):
+    with pytest.raises(UserError, match="the training texts have no words"):
         train_subword_tokenizer(["!"], vocab_size=101)
 
 
@@ -225,7 +225,7 @@ def test_hugging_face_reads_the_same_ids_from_the_json(text):
     "text",
     [
         pytest.param("It's good! " * 90_910, id="ascii"),
-        pytest.param("é" * 1_000_003, id="é", marks=pytest.mark.slow),  # one word as well
+        pytest.param("é" * 1_000_003, id="é", marks=pytest.mark.slow),  # also a single word
         pytest.param("slow" * 250_007, id="one"),
     ],
 )
@@ -266,7 +266,7 @@ def test_a_word_list_may_name_the_special_tokens(tmp_path):
 def test_a_word_list_with_punctuation_has_marks(tmp_path):
     tokenizer = load_word_list(word_list(tmp_path, "tea\n!!!\n5\n"), punctuation=True)
     assert tokenizer.tokens("5 tea!!!") == ["5", "tea", "!!!"]
-    with pytest.raises(UserError, match=r"words.txt:1: '!!!!' is never found, texts have '!!! !' instead"):
+    with pytest.raises(UserError, match=r"words.txt:1: '!!!!' never occurs in simplified texts; list '!!! !' instead"):
         load_word_list(word_list(tmp_path, "!!!!\n"), punctuation=True)
 
 
@@ -277,14 +277,14 @@ def test_a_word_list_may_come_from_windows(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("tea\ncoffee\ntea\n", r"words.txt:3: 'tea' is on line 1 already; remove one of them"),
-        ("tea\n\ncoffee\n", r"words.txt:2: a blank line; remove it"),
-        ("tea\nit's\n", r"words.txt:2: \"it's\" is never found, texts have 'its' instead; list that"),
-        ("café\n", r"words.txt:1: 'café' is never found, texts have 'cafe' instead"),
+        ("tea\ncoffee\ntea\n", r"words.txt:3: 'tea' is already on line 1; remove one of them"),
+        ("tea\n\ncoffee\n", r"words.txt:2: the line is blank; remove it"),
+        ("tea\nit's\n", r"words.txt:2: \"it's\" never occurs in simplified texts; list 'its' instead"),
+        ("café\n", r"words.txt:1: 'café' never occurs in simplified texts; list 'cafe' instead"),
         ("tea\nA\n", r"words.txt:2: 'A' is not a word of two letters or more; remove it"),
-        (b"tea\ncaf\xe9\n", r"words.txt:2: broken UTF-8; save the file as UTF-8"),
-        ("", r"words.txt: no words; write one word a line"),
-        ("[UNK]\n", r"words.txt: no words"),
+        (b"tea\ncaf\xe9\n", r"words.txt:2: the line is not UTF-8; save the file as UTF-8"),
+        ("", r"words.txt: the file has no words; write one word per line"),
+        ("[UNK]\n", r"words.txt: the file has no words"),
     ],
     ids=["duplicate", "blank", "apostrophe", "accent", "letter", "encoding", "empty", "special only"],
 )
@@ -294,5 +294,5 @@ def test_a_bad_word_list_is_refused_with_its_line(tmp_path, content, message):
 
 
 def test_a_missing_word_list_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"words.txt: No such file or directory; name a file with one word a line"):
+    with pytest.raises(UserError, match=r"words.txt: No such file or directory; name a file with one word per line"):
         load_word_list(tmp_path / "words.txt")

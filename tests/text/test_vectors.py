@@ -40,14 +40,14 @@ def counts_of(*texts: list[int], vocab_size: int = 5, window: int = 1, ignored: 
 
 
 def standardised(counts: np.ndarray) -> np.ndarray:
-    """The rows with mean 0 and deviation 1; a constant row becomes 0."""
+    """Return the rows with mean 0 and standard deviation 1. A constant row becomes 0."""
     centred = counts - counts.mean(axis=1, keepdims=True)
     deviation = counts.std(axis=1, keepdims=True)
     return np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)
 
 
 def turned(vectors: np.ndarray) -> np.ndarray:
-    """Each column with its largest entry positive."""
+    """Return columns multiplied by 1 or -1, so that the largest entry of each is positive."""
     return np.stack([column * np.sign(column[np.abs(column).argmax()]) for column in vectors.T], axis=1)
 
 
@@ -59,7 +59,7 @@ def dense_components(counts: np.ndarray, dim: int) -> np.ndarray:
 
 @cache
 def zipf_counts(vocab_size: int = 61, num_texts: int = 101, window: int = 2) -> csr_array:
-    """Words as frequent as a language's, each more likely after some words than after others."""
+    """Return the counts of texts with Zipf frequencies, in which each word is more likely after certain words."""
     generator = np.random.default_rng(7)
     frequency = 1 / np.arange(1, vocab_size + 1)
     follows = frequency * generator.gamma(0.5, size=(vocab_size, vocab_size))
@@ -111,8 +111,8 @@ def test_a_word_beside_itself_is_seen_from_both_sides():
 
 def test_an_ignored_word_neither_has_nor_gives_counts_and_keeps_its_place():
     text = [CAT, THE, SAT, ON]
-    assert np.argwhere(counts_of(text, ignored=[THE])).tolist() == [[SAT, ON], [ON, SAT]]  # no cat beside sat
-    assert counts_of(text, window=2, ignored=[THE])[CAT].tolist() == [0, 0, 1, 0, 0]  # which is two places apart
+    assert np.argwhere(counts_of(text, ignored=[THE])).tolist() == [[SAT, ON], [ON, SAT]]  # no cat next to sat
+    assert counts_of(text, window=2, ignored=[THE])[CAT].tolist() == [0, 0, 1, 0, 0]  # at a distance of 2
 
 
 @settings(deadline=None)
@@ -137,7 +137,7 @@ def test_ids_of_one_byte_are_counted_like_any_other():
 
 
 def test_a_case_by_hand():
-    """Rows (1, 0, 0), (0, 1, 0), (0, 0, 0) become (2, -1, -1) / √2, (-1, 2, -1) / √2 and zeros."""
+    """The rows (1, 0, 0), (0, 1, 0), (0, 0, 0) become (2, -1, -1) / √2, (-1, 2, -1) / √2 and zeros."""
     counts = csr_array(np.diag([1.0, 1.0, 0.0]))
     vectors = principal_components(counts, 2)
     # the eigenvectors are (1, -1, 0) / √2, eigenvalue 9/2 · 2/3, and (1, 1, -2) / √6, eigenvalue 3/2 · 2/3
@@ -188,7 +188,7 @@ def test_the_components_come_in_order_of_falling_variance():
 def test_a_row_without_counts_or_with_equal_ones_becomes_zero():
     counts = zipf_counts().toarray()
     counts[3] = 0
-    counts[5] = 0.1  # whose mean is no float of base two
+    counts[5] = 0.1  # a row whose mean is not exact in binary
     vectors = principal_components(csr_array(counts), 11)
     assert np.flatnonzero(~vectors.any(axis=1)).tolist() == [3, 5]
     assert np.isfinite(vectors).all()
@@ -210,7 +210,7 @@ def test_words_that_all_stand_beside_the_same_words_equally_often_become_zeros(c
 
 def test_more_components_than_there_are_directions_are_zero_and_the_same_every_time():
     counts = np.zeros((31, 31))
-    counts[2, 3] = counts[3, 2] = counts[5, 7] = counts[7, 5] = 1  # four words, no others
+    counts[2, 3] = counts[3, 2] = counts[5, 7] = counts[7, 5] = 1  # only four words have counts
     vectors = principal_components(csr_array(counts), 11)
     assert np.isfinite(vectors).all()
     assert (np.abs(vectors[:, :4]).max(axis=0) > 1).all()
@@ -219,7 +219,7 @@ def test_more_components_than_there_are_directions_are_zero_and_the_same_every_t
 
 
 def test_the_same_counts_give_the_same_vectors_to_the_bit():
-    counts = csr_array(np.eye(31))  # all eigenvalues but one are equal, and any directions would do
+    counts = csr_array(np.eye(31))  # all eigenvalues but one are equal, so the eigenvectors are not unique
     one, same, other = (principal_components(counts, 3, seed) for seed in (5, 5, 7))
     assert (one == same).all()
     assert (one != other).any()
@@ -290,7 +290,7 @@ def read(folder, content: str | bytes, wanted: Sequence[str], dim: int = 3) -> d
 
 
 def refused(folder, content: str | bytes, wanted: Sequence[str] = (), dim: int = 3) -> str:
-    """The message, in which the file is called FILE."""
+    """Return the error message of reading a file, with FILE in place of its path."""
     path = written(folder, content)
     with pytest.raises(UserError) as caught:
         read_vectors(path, wanted, dim)
@@ -364,17 +364,19 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.parametrize("content", ["", "\n", "\ufeff"])
 def test_an_empty_file_is_refused(tmp_path, content):
-    assert refused(tmp_path, content) == "FILE:1: no word and vector; name a text file of GloVe or word2vec"
+    assert (
+        refused(tmp_path, content) == "FILE:1: the line has no word and vector; name a text file of GloVe or word2vec"
+    )
 
 
 @pytest.mark.parametrize("content", ["cat 1 2 3 4 5\n", "7 5\ncat 1 2 3 4 5\n", ". . 1 2 3 4 5\n", "2008 1 2 3 4 5\n"])
 def test_vectors_of_another_width_name_the_width_to_set(tmp_path, content):
-    assert refused(tmp_path, content) == "FILE has vectors of 5 numbers, and model.dim=3; set model.dim=5"
+    assert refused(tmp_path, content) == "FILE has vectors of 5 numbers, but model.dim=3; set model.dim=5"
 
 
 @pytest.mark.parametrize("content", ["a line of prose\n", "cat\t1\t2\t3\n", "cat\n"])
 def test_a_first_line_without_numbers_is_refused(tmp_path, content):
-    message = "FILE:1: no numbers after a word; write a word and its vector, separated by single spaces"
+    message = "FILE:1: the line has no numbers after a word; write a word and its vector, separated by single spaces"
     assert refused(tmp_path, content, dim=5) == message
 
 
@@ -392,7 +394,7 @@ def test_a_first_line_without_numbers_is_refused(tmp_path, content):
 @pytest.mark.parametrize("wanted", [[], ["mat"]])
 def test_a_line_of_the_wrong_width_is_refused_wanted_or_not(tmp_path, line, found, wanted):
     message = refused(tmp_path, f"cat 1 2 3\n{line}\nthe 4 5 6\n", wanted)
-    assert message == f"FILE:2: {found} numbers after the word, and 3 on the lines before; correct the line"
+    assert message == f"FILE:2: the line has {found} numbers after the word, but earlier lines have 3; correct it"
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e39", "-1e39", "1,5", "x", ""])
@@ -412,27 +414,28 @@ def test_broken_utf_8_is_refused(tmp_path):
     message = refused(tmp_path, b"cat 1 2 3\ncaf\xe9 1 2 3\n")
     assert message == "FILE:2: byte 0xe9 is not UTF-8; save the file as UTF-8 text"
     message = refused(tmp_path, b"cat 1 2 3\nmat\0 1 2 3\n")
-    assert message == "FILE:2: a NUL byte; save the file as UTF-8 text"
+    assert message == "FILE:2: the line contains a NUL byte; save the file as UTF-8 text"
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"2 3\ncat " + np.array([2, 3, 0.5], np.float32).tobytes() + b"\n", "FILE:2: a NUL byte"),
+        (b"2 3\ncat " + np.array([2, 3, 0.5], np.float32).tobytes() + b"\n", "FILE:2: the line contains a NUL byte"),
         (b"2 3\ncat " + np.full(3, 0.123, np.float32).tobytes() + b"\n", "FILE:2: byte 0xe7 is not UTF-8"),
         (b"\x1f\x8b\x08\x08packed", "FILE:1: byte 0x8b is not UTF-8"),
-        (b"PK\x03\x04\x14\0\0", "FILE:1: a NUL byte"),
+        (b"PK\x03\x04\x14\0\0", "FILE:1: the line contains a NUL byte"),
     ],
 )
 def test_a_binary_file_is_told_to_be_converted(tmp_path, content, problem):
-    remedy = "a packed or binary file; unpack it, or convert it to text"
-    assert refused(tmp_path, content) == f"{problem}: {remedy}"
+    remedy = "so the file is packed or binary; unpack it, or convert it to text"
+    assert refused(tmp_path, content) == f"{problem}, {remedy}"
 
 
 @pytest.mark.parametrize(("promised", "lines"), [(3, 2), (1, 2), (2, 0)])
 def test_a_file_that_is_not_as_long_as_its_header_says_is_refused(tmp_path, promised, lines):
     assert refused(tmp_path, f"{promised} 3\n" + "cat 1 2 3\n" * lines) == (
-        f"FILE:1: the header says {promised} words, and the file has {lines}; download it again, or correct the header"
+        f"FILE:1: the header promises {promised} words, but the file has {lines}; "
+        "download it again, or correct the header"
     )
 
 

@@ -1,4 +1,4 @@
-"""The mask token: [MASK] stands for a word to fill in. No tokenizer has it; its id follows those of the vocabulary."""
+"""The mask token [MASK], which marks a word to fill in. It is not in the vocabulary; its id follows the others."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -12,12 +12,12 @@ LONGEST_QUOTE = 40  # characters of a text in a message
 
 
 def mask_id_of(tokenizer: Tokenizer) -> int:
-    """Return the id of [MASK]: the first that the tokenizer does not have."""
+    """Return the id of [MASK], which is the size of the vocabulary."""
     return tokenizer.vocab_size
 
 
 def encode_masked(tokenizer: Tokenizer, texts: Iterable[str]) -> RaggedIds:
-    """Return the ids of texts with [MASK] in them. Raises UserError for a text without one.
+    """Return the ids of texts that contain [MASK]. Raises UserError for a text without [MASK].
 
     Example:
         >>> from firstlight.text import train_word_tokenizer
@@ -32,12 +32,13 @@ def encode_masked(tokenizer: Tokenizer, texts: Iterable[str]) -> RaggedIds:
 
 
 def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The ids of what stands between the masks, and of the masks."""
+    """Return the ids of the masks and of the text between them."""
     first, *others = text.split(MASK)
     if not others:
         quoted = text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
         raise UserError(
-            f"the text {quoted!r} has no {MASK}; write {MASK} for each word to fill in, as in 'It {MASK} after a week'"
+            f"the text {quoted!r} does not contain {MASK}; write {MASK} for each word to fill in, "
+            f"as in 'It {MASK} after a week'"
         )
     mask_id = mask_id_of(tokenizer)
     return list(chain(tokenizer.encode(first), *([mask_id, *tokenizer.encode(part)] for part in others)))

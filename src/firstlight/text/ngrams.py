@@ -1,4 +1,4 @@
-"""Counted n-gram models of the next token, as baselines for generators."""
+"""N-gram models of the next token, from counts, as baselines for generators."""
 
 from collections.abc import Iterator
 
@@ -9,18 +9,18 @@ Ids = NDArray[np.integer]
 
 
 def losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) -> Iterator[float]:
-    """Yield the validation loss, in nats per token, of the n-gram models of order 1, 2, … highest_order.
+    """Yield the validation loss, in nats per token, of the n-gram models of order 1, 2, …, highest_order.
 
-    Order n sees n - 1 earlier tokens. Each order is interpolated with the one below, weighted by how many different
-    tokens have followed a context (Witten & Bell 1991), and order 1 with the uniform distribution. training,
-    validation: (n,) ids.
+    The model of order n reads n - 1 earlier tokens. It is interpolated with the model of the next lower order, weighted
+    by the number of different tokens that follow a context (Witten & Bell 1991). Order 1 is interpolated with the
+    uniform distribution. training, validation: (n,) ids.
     """
     for each in token_losses(training, validation, vocab_size, highest_order):
         yield float(each.mean())
 
 
 def token_losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) -> Iterator[NDArray[np.float64]]:
-    """Yield the loss of each validation token, (validation tokens,), for each order; `losses` yields their means."""
+    """Yield the loss of each validation token, (validation tokens,), for each order. `losses` yields their means."""
     probability = np.full(len(validation), 1 / vocab_size)
     before = Contexts(training, validation)
     for _ in range(highest_order):
@@ -30,7 +30,7 @@ def token_losses(training: Ids, validation: Ids, vocab_size: int, highest_order:
 
 
 def count(training: Ids, order: int) -> int:
-    """Return the number of different n-grams of 1, 2, … order tokens in a text: the size of a model of that order."""
+    """Return the number of different n-grams of 1, 2, …, order tokens in a text: the size of a model of that order."""
     contexts = Contexts(training, training[:0])
     total = 0
     for _ in range(order):
@@ -40,9 +40,9 @@ def count(training: Ids, order: int) -> int:
 
 
 class Contexts:
-    """The contexts of every token of two texts, numbered; each is one token longer than the last.
+    """The numbered contexts of all tokens of two texts. Each call of `lengthen` makes them one token longer.
 
-    A context that the training text does not have, and the places before which a text has too little, have number -1.
+    The number is -1 if the training text does not have the context, or if a text has too few tokens before a token.
     """
 
     def __init__(self, training: Ids, validation: Ids) -> None:
@@ -52,7 +52,7 @@ class Contexts:
         self.of_validation = np.zeros(len(validation), np.int64)
 
     def interpolate(self, lower: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The probability of each validation token, given that of the order below: (validation tokens,)."""
+        """Return the probability of each validation token, (validation tokens,). lower: that of the lower order."""
         known = self.of_training >= 0
         contexts, totals = np.unique(self.of_training[known], return_counts=True)
         if not len(contexts):
@@ -62,17 +62,17 @@ class Contexts:
         place, is_known = _find(self.of_validation, contexts)
         pair_place, is_seen = _find(self._pairs(self.of_validation, self.validation), pairs)
         count = np.where(is_seen & is_known, counts[pair_place], 0)
-        weight = np.where(is_known, types[place], 1)  # of the order below
+        weight = np.where(is_known, types[place], 1)  # of the next lower order
         total = np.where(is_known, totals[place], 0)
         return (count + weight * lower) / (total + weight)
 
     def num_continuations(self) -> int:
-        """How many different tokens follow the contexts in the training text, over all contexts."""
+        """Return the number of different pairs of a context and its next token in the training text."""
         known = self.of_training >= 0
         return len(np.unique(self._pairs(self.of_training, self.training)[known]))
 
     def lengthen(self) -> None:
-        """Let every context begin one token earlier."""
+        """Make every context one token longer."""
         self.length += 1
         pairs = self._preceded(self.of_training, self.training)
         numbers = np.unique(pairs[pairs >= 0])
@@ -86,18 +86,18 @@ class Contexts:
         return int(max(self.training.max(initial=0), self.validation.max(initial=0))) + 1
 
     def _pairs(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One number for a context and the token after it; negative where there is no context."""
+        """Return one number for each context and the token after it, or -1 if there is no context."""
         return np.where(contexts >= 0, contexts * self._stride + tokens, -1)
 
     def _preceded(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """One number for a context and the token before it; -1 where there is none."""
+        """Return one number for each context and the token before it, or -1 if one of them is missing."""
         earlier = np.roll(tokens, self.length)
         earlier[: self.length] = -1
         return np.where((contexts >= 0) & (earlier >= 0), contexts * self._stride + earlier, -1)
 
 
 def _find(values: NDArray[np.int64], ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each value stands in an ordered array, and whether it does."""
+    """Return the index of each value in an ordered array, and whether the array contains it."""
     if not len(ordered):
         return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
     place = np.searchsorted(ordered, values).clip(max=len(ordered) - 1)

@@ -11,7 +11,7 @@ NUM_MARKS = 4  # [PAD], [UNK], [BEGIN] and [END] of translation
 
 
 class TokenizerKind(Enum):
-    """Whole words, pieces of words by byte-pair encoding, or single characters."""
+    """Kind of tokenizer: words, pieces of words by byte-pair encoding, or single characters."""
 
     word = "word"
     subword = "subword"
@@ -20,7 +20,7 @@ class TokenizerKind(Enum):
 
 @dataclass
 class TokenizerOptions:
-    """Options of the tokenizer and of its vocabulary, which is counted on the training split.
+    """Options of the tokenizer and of its vocabulary, which is computed from the training split.
 
     A choice may be given by its name, such as `kind="subword"`.
 
@@ -39,7 +39,7 @@ class TokenizerOptions:
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            remedy.
+            fix.
 
     Example:
         >>> from firstlight.text import TokenizerOptions
@@ -62,21 +62,21 @@ class TokenizerOptions:
         if self.punctuation is None:
             self.punctuation = self.kind is TokenizerKind.word
         if self.max_size is not None and self.max_size < 3:
-            raise ValueError(f"tokenizer.max_size={self.max_size} must be at least 3: [PAD], [UNK] and a word")
+            raise ValueError(f"tokenizer.max_size={self.max_size} must be at least 3, for [PAD], [UNK] and one word")
         if self.min_document_frequency < 1:
             raise ValueError(f"tokenizer.min_document_frequency={self.min_document_frequency} must be at least 1")
         if self.kind is TokenizerKind.subword and self.max_size is None:
-            raise ValueError("tokenizer.max_size is not set; byte-pair encoding needs a size, such as 4000")
+            raise ValueError("tokenizer.max_size=null: byte-pair encoding requires a size; set it, such as to 4000")
         if self.kind is not TokenizerKind.word and self.word_list is not None:
-            raise ValueError("tokenizer.word_list names whole words; use it with tokenizer=word, or remove it")
+            raise ValueError("tokenizer.word_list requires whole words; set tokenizer=word, or remove it")
         if self.punctuation and self.kind is not TokenizerKind.word:
-            raise ValueError("tokenizer.punctuation=true is of whole words; use it with tokenizer=word, or remove it")
+            raise ValueError("tokenizer.punctuation=true requires whole words; set tokenizer=word, or remove it")
         if self.unknown_symbol is not None and len(self.unknown_symbol) != 1:
             raise ValueError(f"tokenizer.unknown_symbol={self.unknown_symbol} must be one character, or null")
 
 
 class VectorsKind(Enum):
-    """Initial word vectors: random, counted in the training texts, GloVe, or from a file."""
+    """Kind of initial word vectors: random, from counts in the training texts, GloVe, or from a file."""
 
     random = "random"
     cooccurrence = "cooccurrence"
@@ -93,7 +93,7 @@ class EigenMethod(Enum):
 
 @dataclass
 class VectorOptions:
-    """Options of the word vectors with which a network starts.
+    """Options of the initial word vectors of a network.
 
     A choice may be given by its name, such as `kind="glove"`.
 
@@ -109,7 +109,7 @@ class VectorOptions:
 
     Raises:
         ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            remedy.
+            fix.
 
     Example:
         >>> from firstlight.text import VectorOptions
@@ -127,14 +127,14 @@ class VectorOptions:
     def __post_init__(self) -> None:
         accept_names(self, "vectors.")
         if self.window < 1:
-            raise ValueError(f"vectors.window={self.window} must be at least 1: the words next to each other")
+            raise ValueError(f"vectors.window={self.window} must be at least 1, for the words next to each other")
         if self.std is not None and not 0 < self.std < math.inf:
             raise ValueError(f"vectors.std={self.std} must be a finite number above 0, or null")
         if self.kind is VectorsKind.file and self.path is None:
-            raise ValueError("vectors=file needs the file: set vectors.path")
+            raise ValueError("vectors=file requires a file; set vectors.path")
         if self.kind is VectorsKind.random and not self.trained:
             raise ValueError(
-                "vectors.trained=false keeps vectors that mean nothing; set vectors=cooccurrence, glove or file"
+                "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence, glove or file"
             )
         if self.kind in (VectorsKind.random, VectorsKind.cooccurrence) and self.path is not None:
             raise ValueError(f"vectors={self.kind.value} reads no file; set vectors=file, or remove vectors.path")

@@ -12,11 +12,11 @@ from itertools import pairwise
 
 from firstlight.errors import UserError
 
-VERSION = 2  # raise it whenever an edition would be prepared otherwise
+VERSION = 2  # increase it with every change of the extracted text
 
 NO_PLAY = (
-    'no play in the text: looked for headings of acts ("ACT I", "Act 1", "Actus Primus") with lines to speak below '
-    "them; data.preparation=text trains on the text as it is"
+    'the text has no play: no heading of an act ("ACT I", "Act 1", "Actus Primus") is followed by speeches; '
+    "set data.preparation=text to train on the unchanged text"
 )
 
 _ROMAN = {"I": 1, "l": 1, "V": 5, "X": 10}
@@ -29,7 +29,7 @@ _ORDINALS = [
 ]
 _NUMBER = {name: number for number, names in enumerate(_ORDINALS, start=1) for name in names}
 
-_MARKUP = r"[\s_*=\[]*"  # what may surround a heading: an indent, italics, a bracket
+_MARKUP = r"[\s_*=\[]*"  # characters around a heading: an indent, italics, a bracket
 _NUMERAL = rf"(?:(?i:the)\s+)?([IVX][IVXl]*|\d+|(?i:{'|'.join(_NUMBER)}))(?i:us|a)?"  # "Il" is a misprint of "II"
 _SCENE_WORD = r"S(?i:c(?:e|æ|œ|ae|oe)n[ea])"
 _ACT = re.compile(rf"{_MARKUP}(?:ACT|Act)(?:US|us)?\s+{_NUMERAL}(?=\s*$|\s*[.,:;\]_*=—-]|\s+{_SCENE_WORD})")
@@ -53,12 +53,12 @@ _PREAMBLE = re.compile(
 _END = re.compile(
     rf"{_MARKUP}[\s—-]*(?:(?:THE END|The End|FINIS|Finis)[\s—-]*{_ALONE}|END OF TH|End of (?:the |this )?Project Gut)"
 )
-_SPEECH = re.compile(r"\s*(?:[\[_(]|Enter\b|[A-Z]{2}|[A-Z][\w ]*\.)")  # or a direction
-_NOTICE = re.compile(r"<<.*?>>", re.S)  # the licence that an edition repeats after every work
+_SPEECH = re.compile(r"\s*(?:[\[_(]|Enter\b|[A-Z]{2}|[A-Z][\w ]*\.)")  # a speech or a direction
+_NOTICE = re.compile(r"<<.*?>>", re.S)  # the license, which an edition repeats after every work
 
-_STRAY = 100  # curly apostrophes to each straight one, where the straight ones are misprints
-_FAR = 3  # blank lines above the title of a work, at the least
-_TITLE_BLOCKS = 4  # at the most: a year, a title, a subtitle, the author
+_STRAY = 100  # straight apostrophes are misprints if there are more curly ones than this for each
+_FAR = 3  # the smallest number of blank lines above the title of a work
+_TITLE_BLOCKS = 4  # the largest number: a year, a title, a subtitle, the author
 _DIRECTION = ("[", "_", "(")
 
 _ALIKE = str.maketrans(
@@ -73,7 +73,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class PlayStatistics:
-    """Counts of a text. A passage ends at a blank line; words that differ in capitals are different."""
+    """Counts of a text. A passage ends at a blank line. Words that differ only in capitals are different words."""
 
     lines: int
     passages: int
@@ -86,7 +86,7 @@ class PlayStatistics:
 
 
 def statistics(text: str) -> PlayStatistics:
-    """Count the lines, passages, words and characters of a text."""
+    """Return the numbers of lines, passages, words and characters of a text."""
     lines = text.removesuffix("\n").split("\n") if text else []
     passages = [passage for passage in re.split(r"\n\s*\n", text.strip("\n")) if passage]
     words = _WORD.findall(text)
@@ -105,13 +105,13 @@ def statistics(text: str) -> PlayStatistics:
 def extract_plays(text: str) -> str:
     r"""Return the plays of a Project Gutenberg edition of Shakespeare, cleaned as in post 2 (Shakespeare, 2024).
 
-    The result has stage directions, speakers and speeches, with one blank line between passages. The licence, contents,
+    The result has stage directions, speakers and speeches, with one blank line between passages. The license, contents,
     poems, titles, casts, and the headings of acts, scenes, prologues and epilogues are removed. At most 71 different
-    characters remain: English letters, new line, space and common marks. Straight apostrophes become curly ones. In an
-    edition that types curly ones, a few straight ones are misprints and are removed.
+    characters remain: English letters, new line, space and common marks. Straight apostrophes become curly. If an
+    edition has mostly curly apostrophes, the few straight ones are misprints and are removed.
 
     Args:
-        text: the whole edition, such as Gutenberg's number 100, or a single play.
+        text: a complete edition, such as Gutenberg's number 100, or a single play.
 
     Returns:
         The plays as one text.
@@ -141,9 +141,9 @@ def extract_plays(text: str) -> str:
 
 
 def gaps(text: str) -> list[str]:
-    """Return what is missing in the numbers of the acts and scenes of an edition, one line for each such play.
+    """Return the missing numbers of acts and scenes of an edition, one text for each play with missing numbers.
 
-    A line has the number of the play's first line, its title if there is one, and the acts and scenes, such as
+    A text has the number of the play's first line, its title if there is one, and the missing acts and scenes, such as
     "1009: THE BAKERS: no act 1, no scene 3 of act 2".
     """
     lines = _lines(text)
@@ -157,9 +157,9 @@ def gaps(text: str) -> list[str]:
 
 
 def _missing(play: list[str]) -> Iterator[str]:
-    """Yield the acts, and the scenes of each act, whose numbers are left out."""
+    """Yield the acts, and the scenes of each act, whose numbers are missing."""
     scenes: dict[int, set[int]] = {}
-    act = 0  # of an induction
+    act = 0  # the number of an induction
     for line in play:
         heading, place = _ACT.match(line), 0
         if heading:
@@ -179,7 +179,7 @@ def _left_out(numbers: Collection[int]) -> set[int]:
 
 
 def _title_of(above: list[str], titles: set[str]) -> str:
-    """Return the title in the lines above a play: a line that the contents list, or in capitals above the cast."""
+    """Return the title in the lines above a play: a line of the contents, or a line in capitals above the cast."""
     listed = next((line for line in reversed(above) if _key(line) in titles), "")
     cast = max((index for index, line in enumerate(above) if _PREAMBLE.match(line)), default=len(above))
     capitals = (line for line in reversed(above[:cast]) if line.isupper() and not _END.match(line))
@@ -187,9 +187,9 @@ def _title_of(above: list[str], titles: set[str]) -> str:
 
 
 def clean(text: str) -> str:
-    """Replace characters other than English letters and common marks by the nearest such character, or remove them."""
+    """Return a text of English letters and common marks. Other characters are replaced by similar ones, or removed."""
     text = re.sub(r" *\t *", " ", text).translate(_ALIKE)
-    text = unicodedata.normalize("NFKD", text)  # "é" → "e" and a mark that goes; "…" → "..."
+    text = unicodedata.normalize("NFKD", text)  # "é" → "e" and a mark, which is removed below; "…" → "..."
     text = re.sub(r"&c\b\.?", "etc.", text).replace("&", "AND")
     text = re.sub(r"^([ _]*)\d+\.? +", r"\1", text, flags=re.M)  # "1 GENTLEMAN" → "GENTLEMAN"
     text = re.sub(r'(?<![^\s(\[—_-])"', "“", text).replace('"', "”")
@@ -199,7 +199,7 @@ def clean(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines, with the headings that some editions have in the usual form.
+    """Return the lines, with unusual forms of headings replaced by the usual form.
 
     "ACT_2|SC_7" → "ACT 2. SCENE 7"; "KING_LEAR|EPILOGUE" → "EPILOGUE"; "KING LEAR ACT I. SCENE 1" → "ACT I. SCENE 1".
     """
@@ -223,13 +223,13 @@ def _without_bars(line: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Leave one blank line of every run of them, none above the text, and no blanks at the end of a line."""
+    """Return a text with at most one blank line in a row, none above the text, and no spaces at the ends of lines."""
     text = re.sub(r" +$", "", text, flags=re.M)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
 def _without_headings(lines: list[str]) -> Iterator[str]:
-    """Yield all lines but the headings. PROLOGUE right above a speech is its speaker."""
+    """Yield all lines except headings. PROLOGUE directly above a speech is not a heading but its speaker."""
     heading = ""
     for index, line in enumerate(lines):
         if _is_numbered(line) or (heading and _goes_on(heading, line)):
@@ -241,7 +241,7 @@ def _without_headings(lines: list[str]) -> Iterator[str]:
 
 
 def _goes_on(heading: str, line: str) -> bool:
-    """Is this line the rest of a heading that is wrapped: "SCENE I. A room in" / "the palace."?"""
+    """Return whether a line continues a wrapped heading: "SCENE I. A room in" / "the palace."."""
     return heading[-1:].isalpha() and " " in heading.strip() and bool(line) and not _SPEECH.match(line)
 
 
@@ -250,7 +250,7 @@ def _is_part(line: str) -> bool:
 
 
 def _is_heading_of_part(lines: list[str], index: int) -> bool:
-    """Is this PROLOGUE, EPILOGUE or the like a heading, alone or typed twice, and not the speaker of the next line?"""
+    """Return whether a line such as PROLOGUE, single or typed twice, is a heading and not the next line's speaker."""
     if not _is_part(lines[index]):
         return False
     first = last = index
@@ -265,7 +265,7 @@ def _is_heading_of_part(lines: list[str], index: int) -> bool:
 
 
 def _is_numbered(line: str) -> bool:
-    """Is this the heading of an act or a scene?"""
+    """Return whether a line is the heading of an act or a scene."""
     return bool(_ACT.match(line) or _SCENE.match(line))
 
 
@@ -275,7 +275,7 @@ def _is_blank(lines: list[str], index: int) -> bool:
 
 @dataclass(frozen=True)
 class _Play:
-    """The first line of a play, the line after its last, and the line after the play above it."""
+    """The first line of a play, the line after its last line, and the line after the previous play."""
 
     start: int
     end: int
@@ -286,7 +286,7 @@ def _plays(lines: list[str]) -> Iterator[_Play]:
     """Yield each play."""
     titles = _titles(lines)
     runs = _runs(lines)
-    above = done = 0  # what is above done belongs to an earlier play, or to a list of acts
+    above = done = 0  # lines before `done` belong to an earlier play or to a list of acts
     for run, following in pairwise([*runs, [len(lines)]]):
         end = _end(lines, run[-1], following[0], titles)
         if _is_spoken(lines[run[0] : run[1] if len(run) > 1 else end]):
@@ -297,7 +297,7 @@ def _plays(lines: list[str]) -> Iterator[_Play]:
 
 
 def _runs(lines: list[str]) -> list[list[int]]:
-    """Group the headings of acts: each group counts up, and is a play or a list of the acts of one."""
+    """Return the headings of acts in groups with increasing numbers. A group is a play or a list of acts."""
     runs: list[list[int]] = []
     before, last = (0, 0), 0
     for index, line in enumerate(lines):
@@ -305,7 +305,7 @@ def _runs(lines: list[str]) -> list[list[int]]:
             scene = _SCENE_OF_ACT.search(line, act.end())
             number = (_number(act[1]), _number(scene[1]) if scene else 0)
             is_next = bool(runs) and not any(lines[last + 1 : index])
-            if is_next and number[0] == before[0] and before[1] in (0, number[1]):  # a heading typed twice
+            if is_next and number[0] == before[0] and before[1] in (0, number[1]):  # the same heading twice
                 before, last = number, index
                 continue
             if not runs or number <= before:
@@ -325,7 +325,7 @@ def _number(numeral: str) -> int:
 
 
 def _is_spoken(act: list[str]) -> bool:
-    """Is this an act, and not an act and its scenes in a list? In a list, a line may be wrapped."""
+    """Return whether these lines are an act, not an entry of a list of acts. In a list, a line may be wrapped."""
     for block in _blocks(act, 0, len(act)):
         headings = sum(map(_is_heading, block.lines))
         if not _is_heading(block.lines[0]) or len(block.lines) >= 2 * headings:
@@ -338,9 +338,9 @@ def _is_heading(line: str) -> bool:
 
 
 def _start(lines: list[str], above: int, act: int) -> int:
-    """Return the line where a play begins to be spoken: its first act, or a prologue or an induction before it.
+    """Return the first spoken line of a play: that of its first act, or of a prologue or an induction before it.
 
-    A cast may have a PROLOGUE too: the spoken one is below the setting ("SCENE: Verona"), or the last one.
+    A cast may also list a PROLOGUE. The spoken one is below the setting ("SCENE: Verona"), or it is the last one.
     """
     cast = max((index for index in range(above, act) if _PREAMBLE.match(lines[index])), default=above)
     setting = next((index for index in range(cast, act) if _is_setting(lines[index])), None)
@@ -355,13 +355,13 @@ def _is_setting(line: str) -> bool:
 
 
 def _opens(lines: list[str], index: int) -> bool:
-    """Does a prologue, an induction or a chorus begin in this line?"""
+    """Return whether a prologue, an induction or a chorus begins in a line."""
     line = lines[index]
     return _is_blank(lines, index - 1) and any(kind.match(line) for kind in (_PRELUDE, _CHORUS, _ENTRANCE))
 
 
 def _end(lines: list[str], last_act: int, limit: int, titles: set[str]) -> int:
-    """Return the line where a play has ended: at its end mark, or where the next work begins."""
+    """Return the line after a play: that of its end mark, or the first line of the next work."""
     limit = next((index for index in range(last_act, limit) if _END.match(lines[index])), limit)
     blocks = list(_blocks(lines, last_act + 1, limit))
     for number, block in enumerate(blocks):
@@ -374,7 +374,7 @@ def _end(lines: list[str], last_act: int, limit: int, titles: set[str]) -> int:
 
 @dataclass(frozen=True)
 class _Block:
-    """Lines without a blank one between them."""
+    """Consecutive lines that are not blank."""
 
     start: int
     lines: list[str]
@@ -398,14 +398,14 @@ def _blocks(lines: list[str], start: int, stop: int) -> Iterator[_Block]:
 
 
 def _is_next_work(block: _Block, titles: set[str]) -> bool:
-    """Is this a title: listed in the contents, or in capitals far below the text above?"""
+    """Return whether a block is a title: listed in the contents, or in capitals far below the previous text."""
     if _is_heading(block.lines[0]):
         return False
     return _key(" ".join(block.lines)) in titles or (block.gap >= _FAR and block.is_in_capitals)
 
 
 def _title_above(blocks: list[_Block], preamble: int) -> int:
-    """Return where the title of a preamble begins: a few blocks in capitals, or one line that stands apart."""
+    """Return the first line of the title above a preamble: a few blocks in capitals, or a separate line."""
     start = preamble
     for block in reversed(blocks[-_TITLE_BLOCKS:]):
         if not (block.is_in_capitals or _stands_apart(block)) or _is_heading(block.lines[0]):
@@ -420,7 +420,7 @@ def _stands_apart(block: _Block) -> bool:
 
 
 def _titles(lines: list[str]) -> set[str]:
-    """Return the works that the first list of contents has, if there is one. A title met again is the work itself."""
+    """Return the titles in the first list of contents, if there is one. A repeated title begins the work itself."""
     contents = next((index for index, line in enumerate(lines) if _CONTENTS.match(line)), len(lines))
     titles: set[str] = set()
     for block in _blocks(lines, contents + 1, len(lines)):
@@ -432,5 +432,5 @@ def _titles(lines: list[str]) -> set[str]:
 
 
 def _key(title: str) -> str:
-    """A title without its page number, its capitals and its marks."""
+    """Return a title in lower case without its page number and marks."""
     return " ".join(re.findall(r"[^\W\d_]+", title.lower()))

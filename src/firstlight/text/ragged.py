@@ -36,7 +36,7 @@ class RaggedIds:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Iterable[int]]) -> Self:
-        """Collect rows of ids, which are read one at a time."""
+        """Return the rows in two arrays. rows: rows of ids, which are read one at a time."""
         ids, offsets = array("i"), array("q", [0])
         for row in rows:
             ids.fromlist(list(row))
@@ -56,7 +56,7 @@ class RaggedIds:
         return type(self)(self.ids[places], offsets)
 
     def cut(self, most: int) -> Self:
-        """Return the texts without what follows the first `most` ids of each."""
+        """Return the texts, each cut to its first `most` ids."""
         lengths = self.lengths.clip(max=most)
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
@@ -71,6 +71,6 @@ class RaggedIds:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> NDArray[np.integer]:
-        """Return the ids of one text, as a view: (length,). Raises IndexError past either end."""
+        """Return the ids of one text as a view, (length,). Raises IndexError if there is no such text."""
         index = range(len(self))[index]  # -1 is the last text
         return self.ids[self.offsets[index] : self.offsets[index + 1]]

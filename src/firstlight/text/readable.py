@@ -1,4 +1,4 @@
-"""Tokens as people can see them."""
+"""Tokens with visible symbols for white space."""
 
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode
 
@@ -6,7 +6,7 @@ READABLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 
 def readable(tokenizer: TextTokenizer, token_id: int, separator_id: int | None = None) -> str:
-    """A token of a generator as people can see it: a space as ␣, a new line as ⏎, the end of a document as [end]."""
+    """Return the text of a token, with ␣ for a space, ⏎ for a new line, ⇥ for a tab and [end] for a separator."""
     if token_id == separator_id:
         return "[end]"
     if isinstance(tokenizer, WordText):

@@ -1,4 +1,4 @@
-"""Load a tokenizer of any kind from its JSON."""
+"""Loading of tokenizers of all kinds from JSON."""
 
 import json
 
@@ -13,10 +13,10 @@ AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceToke
 
 
 def tokenizer_of_json(text: str) -> AnyTokenizer:
-    """Return the tokenizer whose `to_json` wrote the text. Raises UserError for a text that no tokenizer wrote."""
+    """Return the tokenizer of a text that `to_json` returned. Raises UserError if the text is not such a JSON."""
     try:
         tokenizer = _tokenizer_of(text)
-    except Exception as error:  # the library raises a plain Exception for whatever it cannot read
+    except Exception as error:  # the library raises a plain Exception for input that it cannot read
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise UserError(f"the saved tokenizer is broken ({reason}); use the run's other checkpoint") from error
     return tokenizer
@@ -36,7 +36,7 @@ def _tokenizer_of(text: str) -> AnyTokenizer:
 
 
 def _whole(backend: Backend) -> Backend:
-    """The same. Raises ValueError unless its ids are 0, 1, 2, …, since each is a row of a table of vectors."""
+    """Return the tokenizer. Raises ValueError unless its ids are 0, 1, 2, …, since each is a row of an embedding."""
     ids = sorted(backend.get_vocab().values())
     if ids != list(range(len(ids))):
         raise ValueError(f"its {len(ids)} ids are not 0 to {len(ids) - 1}")

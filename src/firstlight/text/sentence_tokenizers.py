@@ -1,4 +1,4 @@
-"""The tokenizer for translation: cased, with punctuation, and able to write its ids as text again."""
+"""The tokenizer for translation, which keeps capitals and punctuation and can decode its ids."""
 
 import json
 import unicodedata
@@ -18,8 +18,8 @@ BEGIN, END = "[BEGIN]", "[END]"
 BEGIN_ID, END_ID = 2, 3
 MARKS = [PAD, UNK, BEGIN, END]
 MARK_IDS = (PAD_ID, UNKNOWN_ID, BEGIN_ID, END_ID)
-SENTENCES = "sentences"  # what a tokenizer's JSON calls its kind
-SPACE = "Ġ"  # byte-level encoding's symbol for a space, with which every word begins
+SENTENCES = "sentences"  # the kind in a tokenizer's JSON
+SPACE = "Ġ"  # the symbol for a space in byte-level encoding; every word begins with it
 
 
 class SentenceTokenizer:
@@ -47,7 +47,7 @@ class SentenceTokenizer:
     """
 
     unknown_id: int | None = UNKNOWN_ID
-    unwritten: Sequence[int] = (PAD_ID, UNKNOWN_ID, BEGIN_ID)  # what a translation never contains
+    unwritten: Sequence[int] = (PAD_ID, UNKNOWN_ID, BEGIN_ID)  # ids that a translation never contains
 
     def __init__(self, backend: Backend) -> None:
         ids = backend.get_vocab()
@@ -57,9 +57,10 @@ class SentenceTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], options: TokenizerOptions) -> Self:
-        """Train a tokenizer on texts: its vocabulary has at most `options.max_size` entries, the four marks included.
+        """Return a tokenizer trained on texts, with at most `options.max_size` tokens, the four marks included.
 
-        texts: read once; options: `kind` must be "word" or "subword". Raises UserError if no word remains.
+        texts: texts, which are read once; options: `kind` must be "word" or "subword". Raises UserError if no word
+        remains.
         """
         assert options.kind in (TokenizerKind.word, TokenizerKind.subword), options.kind
         clean = (tidy(text) for text in texts)
@@ -82,11 +83,11 @@ class SentenceTokenizer:
         )
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of token ids; marks are left out."""
+        """Return the text of token ids. Marks are left out."""
         return str(self._backend.decode([token_id for token_id in ids if token_id >= len(MARKS)])).strip()
 
     def readable(self, ids: Iterable[int]) -> list[str]:
-        """Return the token of each id without the space before it; a mark is written by its name."""
+        """Return the token of each id without the space before it. Marks are returned by name, such as [END]."""
         return [self.words[i] if i < len(MARKS) else str(self._backend.decode([i])).strip() for i in ids]
 
     def plain_words(self) -> list[str]:
@@ -99,12 +100,12 @@ class SentenceTokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the tokenizer whose `to_json` wrote the text."""
+        """Return the tokenizer of a text that `to_json` returned."""
         return cls(Backend.from_str(json.dumps(json.loads(text)["backend"])))
 
 
 def tidy(text: str) -> str:
-    """Return a text with single spaces, none at its ends, in NFC, and with "?" for what UTF-8 cannot encode."""
+    """Return a text in NFC with single spaces, no spaces at its ends, and "?" for what UTF-8 cannot encode."""
     return unicodedata.normalize("NFC", " ".join(text.split())).encode("utf-8", "replace").decode()
 
 
@@ -119,7 +120,7 @@ def _words(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
 
 
 def _pieces(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
-    """Train byte-pair encoding; its ids start after the marks, which as special tokens would be found in texts."""
+    """Return trained byte-pair encoding. The marks are no special tokens, so that they are not found in texts."""
     assert options.max_size is not None
     backend = _backend(models.BPE())
     backend.train_from_iterator(

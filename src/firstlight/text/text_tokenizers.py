@@ -1,4 +1,4 @@
-"""Tokenizers for generators, which keep every character of a text: of characters, and of byte pairs."""
+"""Tokenizers for generators: of characters, of byte pairs, and of words. The first two keep every character."""
 
 import codecs
 import json
@@ -15,15 +15,15 @@ from firstlight.text.options import NUM_BYTES
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, PAD_ID, UNKNOWN_ID, Tokenizer
 
-CHARACTERS, BYTE_PAIRS = "characters", "byte_pairs"  # what a tokenizer's JSON calls its kind
+CHARACTERS, BYTE_PAIRS = "characters", "byte_pairs"  # the kind in a tokenizer's JSON
 NOT_IN_VOCABULARY = -1
 
 
 class TextTokenizer(Protocol):
     """The interface of a tokenizer for a generator.
 
-    words: the tokens as a reader should see them; unknown_id: the id for a character without a token, or None;
-    unwritten: the ids that a generator must not produce.
+    words: the tokens in readable form; unknown_id: the id of a character without a token, or None; unwritten: the ids
+    that a generator must not generate.
     """
 
     @property
@@ -43,14 +43,17 @@ class TextTokenizer(Protocol):
     def stream(self) -> "Decoder": ...
 
     def characters_per_token(self) -> NDArray[np.int64] | None:
-        """(vocab_size,) int, or None if a token can stand for different numbers of characters."""
+        """Return the number of characters of each token, (vocab_size,) int, or None if it is not fixed."""
         ...
 
     def to_json(self) -> str: ...
 
 
 class Decoder(Protocol):
-    """Converts ids to text one at a time; bytes of an incomplete character are held back."""
+    """The interface of a decoder, which converts ids to text one at a time.
+
+    The bytes of an incomplete character are kept until the character is complete.
+    """
 
     def write(self, token_id: int) -> str: ...
 
@@ -64,7 +67,7 @@ class CharacterTokenizer:
 
     Args:
         characters: the characters of the vocabulary.
-        unknown_symbol: the character that stands for all others; None: a character outside the vocabulary is an error.
+        unknown_symbol: the character that replaces all others; None: a character outside the vocabulary is an error.
 
     Attributes:
         words: the characters, in the order of their ids.
@@ -89,12 +92,14 @@ class CharacterTokenizer:
         self.unwritten = [] if unknown_symbol is None else [0]
         codes = [ord(character) for character in characters]
         missing = NOT_IN_VOCABULARY if self.unknown_id is None else self.unknown_id
-        self._id_of_code = np.full(max(codes, default=0) + 2, missing, dtype=np.int32)  # the last: all that is above
+        self._id_of_code = np.full(
+            max(codes, default=0) + 2, missing, dtype=np.int32
+        )  # the last entry is for all higher codes
         self._id_of_code[codes] = np.arange(len(codes)) + len(self.words) - len(codes)
 
     @classmethod
     def train(cls, texts: Iterable[str], unknown_symbol: str | None) -> Self:
-        """Return a tokenizer of all characters of the texts, which are read once."""
+        """Return a tokenizer of all characters of some texts, which are read once."""
         found: set[str] = set()
         for text in texts:
             found.update(text)
@@ -173,7 +178,7 @@ class BytePairTokenizer:
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
         """Return a tokenizer of the 256 bytes and the most frequent merges, at most `vocab_size` tokens in all."""
-        assert vocab_size >= NUM_BYTES, f"{vocab_size} cannot hold {NUM_BYTES} bytes"
+        assert vocab_size >= NUM_BYTES, f"{vocab_size} is too small for {NUM_BYTES} bytes"
         backend = Backend(models.BPE())
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         backend.decoder = decoders.ByteLevel()
@@ -192,7 +197,7 @@ class BytePairTokenizer:
         return len(self.words)
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """Return the ids of many texts; half a surrogate pair, which UTF-8 cannot encode, becomes "?"."""
+        """Return the ids of many texts. A lone surrogate, which UTF-8 cannot encode, becomes "?"."""
         whole = [text.encode("utf-8", "replace").decode() for text in texts]
         return RaggedIds.from_rows(encoding.ids for encoding in self._backend.encode_batch_fast(whole))
 
@@ -210,7 +215,7 @@ class BytePairTokenizer:
 
 
 class WordText:
-    """A tokenizer of words or subwords for a generator: it reads simplified words and writes a space before each."""
+    """A tokenizer of words or subwords for a generator. It encodes simplified words and decodes them with spaces."""
 
     unknown_id: int | None = UNKNOWN_ID
     unwritten: Sequence[int] = (UNKNOWN_ID,)
@@ -230,11 +235,11 @@ class WordText:
         spaced = [
             word.removeprefix(CONTINUATION) if word.startswith(CONTINUATION) else f" {word}" for word in self.words
         ]
-        spaced[PAD_ID] = "\n"  # which stands between texts
+        spaced[PAD_ID] = "\n"  # [PAD] separates texts
         return _Words(spaced)
 
     def characters_per_token(self) -> None:
-        """None, since [UNK] may stand for any word."""
+        """Return None, because [UNK] may stand for any word."""
 
     def to_json(self) -> str:
         return self.tokenizer.to_json()
@@ -261,21 +266,24 @@ def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
 
 
 def writer_of(tokenizer: "Tokenizer | CharacterTokenizer | BytePairTokenizer") -> TextTokenizer:
-    """Return a tokenizer with the interface that a generator needs."""
+    """Return a tokenizer with the interface that a generator requires."""
     return WordText(tokenizer) if isinstance(tokenizer, Tokenizer) else tokenizer
 
 
 def first_id(tokenizer: TextTokenizer, separator_id: int | None) -> int:
-    """Return the id from which a text without a prompt starts: a separator of documents, a new line, or any token."""
+    """Return the id from which a text without a prompt starts.
+
+    It is the separator of documents, else a new line, else the first token that a generator may generate.
+    """
     if separator_id is not None:
         return separator_id
-    new_lines = (i for i, word in enumerate(tokenizer.words) if word in ("\n", "Ċ"))  # Ċ: of byte pairs
+    new_lines = (i for i, word in enumerate(tokenizer.words) if word in ("\n", "Ċ"))  # Ċ is the new line of byte pairs
     written = (i for i in range(tokenizer.vocab_size) if i not in tokenizer.unwritten)
     return next(new_lines, next(written))
 
 
 class _Words:
-    """Writes each id as a text of its own."""
+    """Decoder in which each id has a text."""
 
     def __init__(self, words: list[str]) -> None:
         self._words = words
@@ -288,7 +296,7 @@ class _Words:
 
 
 class _Bytes:
-    """Writes each id as bytes; a character may end in the next id."""
+    """Decoder in which each id has bytes. A character may end in the next id."""
 
     def __init__(self, tokens: list[bytes]) -> None:
         self._tokens = tokens

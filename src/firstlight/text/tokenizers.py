@@ -1,4 +1,4 @@
-"""Tokenizers of words and of subwords for classifiers, built on the library `tokenizers`."""
+"""Tokenizers of words and of subwords for classifiers, based on the library `tokenizers`."""
 
 import json
 from codecs import BOM_UTF8
@@ -21,11 +21,11 @@ from firstlight.text.ragged import RaggedIds
 PAD, UNK = "[PAD]", "[UNK]"
 PAD_ID, UNKNOWN_ID = 0, 1
 SPECIAL = [PAD, UNK]
-CONTINUATION = "##"  # begins a subword that does not begin a word
-LETTER_COVERAGE = 0.9999  # of the text: the letters beyond it are too rare to be learned
-WORD_PATTERN = r"[\p{L}\p{N}_]{2,}"  # Python's \w\w+\b, where \w means more to Hugging Face
-MARKED_PATTERN = r"[\p{L}\p{N}_]+|([^\p{L}\p{N}_\s])\1{0,2}"  # the same of words_and_marks
-NO_WORDS = "the training texts have no word; check data.text_column"
+CONTINUATION = "##"  # the start of a subword that does not begin a word
+LETTER_COVERAGE = 0.9999  # share of the text; letters beyond it are too rare to be learned
+WORD_PATTERN = r"[\p{L}\p{N}_]{2,}"  # Python's \w\w+\b; in Hugging Face's library, \w matches more
+MARKED_PATTERN = r"[\p{L}\p{N}_]+|([^\p{L}\p{N}_\s])\1{0,2}"  # the pattern of words_and_marks
+NO_WORDS = "the training texts have no words; check data.text_column"
 
 
 class Tokenizer:
@@ -75,7 +75,7 @@ class Tokenizer:
         return len(self.words)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; [] if it has no words."""
+        """Return the ids of a text, or [] if it has no words."""
         return self.encode_batch([text])[0].tolist()
 
     def tokens(self, text: str) -> list[str]:
@@ -93,12 +93,12 @@ class Tokenizer:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the tokenizer whose `to_json` wrote the text."""
+        """Return the tokenizer of a text that `to_json` returned."""
         return cls(Backend.from_str(text))
 
 
 class _WordIds(dict[str, list[int]]):
-    """The ids of each word, computed once: most words of a text have occurred before."""
+    """Cache of the ids of each word, because most words of a text have occurred before."""
 
     def __init__(self, model: models.Model) -> None:
         super().__init__()
@@ -114,8 +114,8 @@ def train_word_tokenizer(
 ) -> tuple[Tokenizer, RaggedIds]:
     """Return a tokenizer of the words that occur in the most texts, and the ids of the texts.
 
-    The words are simplified (see `simplify`) and have at least two characters. Those of the most texts have the lowest
-    ids; ties are in alphabetical order.
+    The words are simplified (see `simplify`) and have at least two characters. The words of the most texts have the
+    lowest ids; ties are in alphabetical order.
 
     Args:
         texts: the training texts, which are read once.
@@ -158,14 +158,14 @@ def train_word_tokenizer(
 
 
 def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
-    """Return the words of at least `minimum` texts, those of most texts first. Raises UserError if there are none."""
+    """Return the words of at least `minimum` texts, the most frequent first. Raises UserError if there are none."""
     kept = [word for word, num_texts in frequency.items() if num_texts >= minimum]
     if not frequency:
         raise UserError(NO_WORDS)
     if not kept:
         raise UserError(
-            f"tokenizer.min_document_frequency={minimum} leaves no word; "
-            f"set it to {max(frequency.values())} or less, as no word is in more texts"
+            f"tokenizer.min_document_frequency={minimum} removes all words; "
+            f"set it to {max(frequency.values())} or less, since no word is in more texts"
         )
     return sorted(kept, key=lambda word: (-frequency[word], word))
 
@@ -180,7 +180,7 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokeniz
         vocab_size: the largest number of entries, [PAD] and [UNK] included.
 
     Raises:
-        UserError: if there are no words, or the letters alone need more entries than `vocab_size`.
+        UserError: if there are no words, or if the letters need more entries than `vocab_size`.
 
     Example:
         >>> from firstlight.text import train_subword_tokenizer
@@ -195,7 +195,7 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokeniz
     base = [*SPECIAL, *letters, *(CONTINUATION + letter for letter in letters)]
     if vocab_size < len(base):
         raise UserError(
-            f"tokenizer.max_size={vocab_size} cannot hold the {len(letters)} letters of the texts; "
+            f"tokenizer.max_size={vocab_size} is too small for the {len(letters)} letters of the texts; "
             f"set it to {len(base)} or more"
         )
     draft = Backend(models.BPE(unk_token=UNK, continuing_subword_prefix=CONTINUATION, fuse_unk=True))
@@ -203,28 +203,28 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokeniz
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
         min_frequency=2,
-        special_tokens=base,  # left to itself, the trainer numbers "##a", "##b", … differently in every run
+        special_tokens=base,  # otherwise the trainer numbers "##a", "##b", … differently in every run
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
     )
     draft.train_from_iterator(_repeated(frequency, set(letters)), trainer)
-    return _tokenizer(draft.model)  # without the draft's belief that every letter is a special token
+    return _tokenizer(draft.model)  # in the draft, every letter is a special token
 
 
 def _alphabet(frequency: Counter[str]) -> list[str]:
-    """Return, sorted, as many of the most frequent letters as LETTER_COVERAGE asks for."""
+    """Return the most frequent letters that together reach LETTER_COVERAGE, sorted."""
     letters: Counter[str] = Counter()
     for word, times in frequency.items():
         for letter in word:
             letters[letter] += times
     ranked = sorted(letters, key=lambda letter: (-letters[letter], letter))
-    covered = accumulate((letters[letter] for letter in ranked), initial=0)  # by the letters before each
+    covered = accumulate((letters[letter] for letter in ranked), initial=0)  # by the letters before each letter
     enough = LETTER_COVERAGE * letters.total()
     return sorted(letter for letter, before in zip(ranked, covered, strict=False) if before < enough)
 
 
 def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -> Iterator[str]:
-    """Yield every word of these letters as often as it was found, in lines of at most `at_once` words."""
+    """Yield every word that has only these letters as often as it occurs, in lines of at most `at_once` words."""
     for word, times in frequency.items():
         if letters.issuperset(word):
             for start in range(0, times, at_once):
@@ -232,7 +232,7 @@ def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -
 
 
 def load_word_list(path: Path, *, punctuation: bool = False) -> Tokenizer:
-    """Return a tokenizer of the words of a file, one a line, in order; [PAD] and [UNK] come first, listed or not.
+    """Return a tokenizer of the words of a file, one per line. [PAD] and [UNK] come first, listed or not.
 
     Raises UserError for a blank line, a word listed twice, and a word that no text can contain after simplification.
     """
@@ -240,13 +240,13 @@ def load_word_list(path: Path, *, punctuation: bool = False) -> Tokenizer:
     line_of: dict[str, int] = {}
     for line, word in _lines(path):
         if word in line_of:
-            raise UserError(f"{path}:{line}: {word!r} is on line {line_of[word]} already; remove one of them")
+            raise UserError(f"{path}:{line}: {word!r} is already on line {line_of[word]}; remove one of them")
         if word not in SPECIAL:
             _check_word(word, split, f"{path}:{line}")
         line_of[word] = line
     listed = [word for word in line_of if word not in SPECIAL]
     if not listed:
-        raise UserError(f"{path}: no words; write one word a line")
+        raise UserError(f"{path}: the file has no words; write one word per line")
     return _word_tokenizer(listed, punctuation=punctuation)
 
 
@@ -255,23 +255,23 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         content = regular(path).read_bytes().removeprefix(BOM_UTF8)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; name a file with one word a line") from None
+        raise UserError(f"{path}: {error.strerror}; name a file with one word per line") from None
     for line, raw in enumerate(content.splitlines(), start=1):
         try:
             yield line, raw.decode()
         except UnicodeDecodeError:
-            raise UserError(f"{path}:{line}: broken UTF-8; save the file as UTF-8") from None
+            raise UserError(f"{path}:{line}: the line is not UTF-8; save the file as UTF-8") from None
 
 
 def _check_word(word: str, split: Callable[[str], list[str]], place: str) -> None:
-    """Raise UserError unless a text that is this word has this word."""
+    """Raise UserError unless a text that consists of this word is split into this word."""
     found = split(word)
     if not word.strip():
-        raise UserError(f"{place}: a blank line; remove it")
+        raise UserError(f"{place}: the line is blank; remove it")
     if not found:
         raise UserError(f"{place}: {word!r} is not a word of two letters or more; remove it")
     if found != [word]:
-        raise UserError(f"{place}: {word!r} is never found, texts have {' '.join(found)!r} instead; list that")
+        raise UserError(f"{place}: {word!r} never occurs in simplified texts; list {' '.join(found)!r} instead")
 
 
 def _word_tokenizer(vocabulary: list[str], *, punctuation: bool) -> Tokenizer:
@@ -280,7 +280,7 @@ def _word_tokenizer(vocabulary: list[str], *, punctuation: bool) -> Tokenizer:
 
 
 def _tokenizer(model: models.Model, *, punctuation: bool = False) -> Tokenizer:
-    """Complete a model to a file for Hugging Face too: the same simplification, the same words."""
+    """Return the tokenizer of a model, with the same normalization and words in Hugging Face's library."""
     backend = Backend(model)
     backend.normalizer = normalizer(punctuation=punctuation)
     pattern = MARKED_PATTERN if punctuation else WORD_PATTERN

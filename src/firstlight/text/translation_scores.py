@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 
 class TranslationScores(NamedTuple):
-    """BLEU and chrF of a corpus, from 0 to 100, and the signatures that say how they were computed (Post 2018).
+    """BLEU and chrF of a corpus, from 0 to 100, and the signatures of their computation (Post 2018).
 
-    bleu: Papineni et al. 2002, with 13a tokens, cased; chrf: character n-grams (Popović 2015).
+    bleu: cased BLEU with the tokenizer 13a (Papineni et al. 2002); chrf: F-score of character n-grams (Popović 2015).
     """
 
     bleu: float
@@ -27,7 +27,7 @@ class TranslationScores(NamedTuple):
 
 
 def score(translations: Sequence[str], references: Sequence[str]) -> TranslationScores:
-    """Return the scores of the translations of a corpus, one reference for each."""
+    """Return the scores of the translations of a corpus, with one reference for each."""
     from sacrebleu.metrics import BLEU, CHRF
 
     assert len(translations) == len(references), f"{len(translations)} translations of {len(references)}"

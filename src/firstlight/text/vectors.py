@@ -1,4 +1,4 @@
-"""Word vectors: counted in texts and reduced to principal components, or read from a file."""
+"""Word vectors: from counts in texts, reduced to principal components, or from a file."""
 
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
@@ -16,10 +16,10 @@ from firstlight.files.regular import regular
 from firstlight.text.options import EigenMethod
 from firstlight.text.ragged import RaggedIds
 
-CONSTANT = 1e-12  # a row whose variance is this small a part of its mean square is rounding alone
-TOLERANCE = 1e-9  # of the eigenvalues, relative
-ENOUGH = 1e-8  # of power iteration: the residual of an eigenvector, relative to the largest eigenvalue
-TIED = 1e-6  # relative; components this close to the largest one are as large
+CONSTANT = 1e-12  # a row with a smaller ratio of variance to mean square varies only by rounding
+TOLERANCE = 1e-9  # relative, of the eigenvalues
+ENOUGH = 1e-8  # relative to the largest eigenvalue, the residual of an eigenvector in power iteration
+TIED = 1e-6  # relative; entries this close to the largest one count as equal to it
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -27,16 +27,17 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def cooccurrence(ids: RaggedIds, vocab_size: int, window: int = 1, ignored: Sequence[int] = ()) -> csr_array:
-    """Return how often each pair of words occurs at most `window` places apart in one text (post 3: movie sentiment).
+    """Return how often each pair of words occurs at a distance of at most `window` words (post 3: movie sentiment).
 
-    The matrix is symmetric. In "very very", each of the two words sees the other, so the pair counts twice.
+    Pairs are counted within each text. The matrix is symmetric. In "very very", each word is a neighbor of the other,
+    so the pair counts twice.
 
     Args:
         ids: the token ids of the texts.
         vocab_size: number of token ids.
         window: the largest distance, in words, at least 1.
-        ignored: ids without counts, such as that of [UNK]. They keep their places: the words on their two sides are two
-            places apart.
+        ignored: ids that are not counted, such as that of [UNK]. They keep their positions, so the words before and
+            after an ignored word have a distance of 2.
 
     Returns:
         (vocab_size, vocab_size) float64, a sparse array.
@@ -66,11 +67,11 @@ def principal_components(
 ) -> NDArray[np.float32]:
     """Return word vectors: the rows of a co-occurrence matrix, projected onto principal components (post 3).
 
-    This is the method of post 3 (movie sentiment). Each row is centered and divided by its standard deviation (of n),
-    which gives X; a constant row, such as one without counts, becomes zero. The components are the eigenvectors of XᵀX
-    / n with the largest eigenvalues, the largest first. The largest entry of a component is positive. Unlike in
-    classical PCA, the rows of X are centered and not its columns, so the first component may be close to the mean row.
-    The eigenvectors are found without a dense (n, n) matrix.
+    This is the method of post 3 (movie sentiment). The matrix X has the rows of the counts, each centered and divided
+    by its population standard deviation. A constant row, such as one without counts, becomes zero. The components are
+    the eigenvectors of XᵀX / n with the largest eigenvalues, in descending order. The entry of a component with the
+    largest absolute value is positive. Classical PCA centers columns, but this method centers rows, so the first
+    component may be close to the mean row. The eigenvectors are computed without a dense (n, n) matrix.
 
     Args:
         counts: (n, n) sparse array, as `cooccurrence` returns it.
@@ -104,23 +105,23 @@ def principal_components(
         return (rows.T @ projected - shift @ projected) / size
 
     if not rows.count_nonzero():
-        return np.zeros((size, dim), np.float32)  # Lanczos' method wants something to start with
+        return np.zeros((size, dim), np.float32)  # Lanczos' method requires a nonzero matrix
     operator = LinearOperator((size, size), matvec=covariance, dtype=np.float64)
     if method is EigenMethod.power:
         return project(power_iteration(operator, dim, tolerance=ENOUGH, seed=seed)[1]).astype(np.float32)
     generator = np.random.default_rng(seed)
     start = generator.standard_normal(size)
-    restart = {"rng": generator} if "rng" in signature(eigsh).parameters else {}  # SciPy before 1.17 has a fixed one
+    restart = {"rng": generator} if "rng" in signature(eigsh).parameters else {}  # SciPy before 1.17: a fixed generator
     eigenvalues, eigenvectors = eigsh(operator, dim, which="LA", v0=start, tol=TOLERANCE, **restart)
     falling = np.argsort(-eigenvalues)
     return project(_signed(eigenvectors[:, falling])).astype(np.float32)
 
 
 def _standardised(counts: csr_array) -> tuple[csr_array, NDArray[np.float64]]:
-    """Return R, (n, n), and s, (n,): the rows of R - s 1ᵀ are those of the counts with mean 0 and deviation 1, or 0."""
+    """Return R, (n, n), and s, (n,). R - s 1ᵀ has the standardized rows of the counts, and 0 for constant rows."""
     size = counts.shape[1]
     sums, squares = counts.sum(axis=1), counts.multiply(counts).sum(axis=1)
-    variance = (size * squares - sums**2) / size**2  # exact for counts, as it stands
+    variance = (size * squares - sums**2) / size**2  # this form is exact for counts
     varies = variance > CONSTANT * squares / size
     scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1)), 0)
     return (diags_array(scale) @ counts).tocsr(), scale * sums / size
@@ -158,7 +159,7 @@ def power_iteration(
     for number in range(dim):
         found, values = eigenvectors[:, :number], eigenvalues[:number]
         start: NDArray[np.float64] = generator.standard_normal((size,))
-        start = start - found @ (found.T @ start)  # a deflated matrix of zeros leaves any start unchanged
+        start = start - found @ (found.T @ start)  # a deflated matrix of zeros does not change the start
         vector: NDArray[np.float64] = start / np.linalg.norm(start)
         for _ in range(steps):
             image = matrix @ vector - found @ (values * (found.T @ vector))
@@ -177,7 +178,7 @@ def power_iteration(
 
 
 def _signed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply each column by 1 or -1 so that its largest entry, the first in case of a tie, is positive: (n, dim)."""
+    """Return columns multiplied by 1 or -1, so that the first of the largest entries of each is positive: (n, dim)."""
     sizes = np.abs(vectors)
     first = np.argmax(sizes >= (1 - TIED) * sizes.max(axis=0), axis=0)
     return vectors * np.sign(vectors[first, np.arange(vectors.shape[1])])
@@ -189,9 +190,9 @@ def _signed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDArray[np.float32]]:
     r"""Return the vectors of the wanted words from a text file in the format of GloVe or word2vec.
 
-    Each line has a word and its numbers, separated by single spaces; the last `dim` fields are the numbers, so that a
-    word may contain spaces. The header of word2vec, "count dim", is optional. Words are compared exactly. If a word is
-    on two lines, the first one counts. The file is read line by line, and every line is checked.
+    Each line has a word and its numbers, separated by single spaces. The last `dim` fields are the numbers, so a word
+    may contain spaces. The header of word2vec, "count dim", is optional. Words are compared exactly. If a word is on
+    two lines, the first line is used. The file is read line by line, and every line is checked.
 
     Args:
         path: the file, in UTF-8.
@@ -199,7 +200,7 @@ def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDA
         dim: size of the vectors.
 
     Returns:
-        word -> (dim,) float32, for the words that the file has.
+        A dict from each word that the file has to its vector, (dim,) float32.
 
     Raises:
         UserError: if a line cannot be read; the message names the file and the line.
@@ -226,7 +227,7 @@ def read_vectors(path: Path, wanted: Collection[str], dim: int) -> dict[str, NDA
 
 
 class Coverage(NamedTuple):
-    """How many words of a vocabulary have a vector, and their share of the tokens, from 0 to 1."""
+    """The number of words of a vocabulary that have a vector, and their share of the tokens, from 0 to 1."""
 
     num_found: int
     num_words: int
@@ -240,9 +241,9 @@ class Coverage(NamedTuple):
 def coverage(
     vectors: Collection[str], vocabulary: Sequence[str], ids: RaggedIds, ignored: Sequence[int] = ()
 ) -> Coverage:
-    """Return how much of a vocabulary (id → word), and of the texts that it encodes, has vectors.
+    """Return the part of a vocabulary (id → word) and of encoded texts that has vectors.
 
-    An ignored id, such as that of [UNK], is not counted as a word, and its tokens have no vector.
+    An ignored id, such as that of [UNK], does not count as a word, and its tokens have no vector.
     """
     is_word = ~np.isin(np.arange(len(vocabulary)), ignored)
     has_vector = np.array([word in vectors for word in vocabulary], np.bool_) & is_word
@@ -251,17 +252,19 @@ def coverage(
 
 
 def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, str]]:
-    """Yield each line's place, word and numbers, these as text. Raises UserError for a line of the wrong width."""
+    """Yield the place, the word and the numbers (as text) of each line. Raises UserError for a wrong width."""
     lines = _lines(path)
     place, line = next(lines, (f"{path}:1", ""))
     if not line:
-        raise UserError(f"{place}: no word and vector; name a text file of GloVe or word2vec")
+        raise UserError(f"{place}: the line has no word and vector; name a text file of GloVe or word2vec")
     promised = _header(line)
     width = _width(line, dim) if promised is None else promised[1]
     if not width:
-        raise UserError(f"{place}: no numbers after a word; write a word and its vector, separated by single spaces")
+        raise UserError(
+            f"{place}: the line has no numbers after a word; write a word and its vector, separated by single spaces"
+        )
     if width != dim:
-        raise UserError(f"{path} has vectors of {width} numbers, and model.dim={dim}; set model.dim={width}")
+        raise UserError(f"{path} has vectors of {width} numbers, but model.dim={dim}; set model.dim={width}")
     count = 0
     if promised is None:
         yield place, *_parted(line, width, place)
@@ -271,35 +274,37 @@ def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, str]]:
         count += 1
     if promised is not None and count != promised[0]:
         raise UserError(
-            f"{path}:1: the header says {promised[0]} words, and the file has {count}; "
+            f"{path}:1: the header promises {promised[0]} words, but the file has {count}; "
             "download it again, or correct the header"
         )
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a UTF-8 file, each with its place, without the spaces at its end."""
+    """Yield the place of each line of a UTF-8 file, and the line without the spaces at its end."""
     is_text = False  # so far
     try:
         with regular(path).open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 place = f"{path}:{number}"
-                problem = "a NUL byte" if b"\0" in raw else ""
+                problem = "the line contains a NUL byte" if b"\0" in raw else ""
                 try:
                     line = raw.removeprefix(BOM_UTF8 if number == 1 else b"").rstrip(b" \r\n").decode()
                 except UnicodeDecodeError as error:
                     problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
                 if problem and not is_text:
-                    raise UserError(f"{place}: {problem}: a packed or binary file; unpack it, or convert it to text")
+                    raise UserError(
+                        f"{place}: {problem}, so the file is packed or binary; unpack it, or convert it to text"
+                    )
                 if problem:
                     raise UserError(f"{place}: {problem}; save the file as UTF-8 text")
-                is_text = is_text or _header(line) is None  # what follows a header may still be binary
+                is_text = is_text or _header(line) is None  # the lines after a header may be binary
                 yield place, line
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; name a text file of GloVe or word2vec") from None
 
 
 def _header(line: str) -> tuple[int, int] | None:
-    """Return the count of words and the width if the line, the first one, says so as word2vec does."""
+    """Return the number of words and the width of the vectors if the first line is a header of word2vec."""
     fields = line.split(" ")
     if len(fields) != 2 or not all(field.isascii() and field.isdigit() for field in fields):
         return None
@@ -307,7 +312,7 @@ def _header(line: str) -> tuple[int, int] | None:
 
 
 def _width(line: str, dim: int) -> int:
-    """Return how many numbers follow the word on a file's first line; the word may hold spaces, or be a number."""
+    """Return the number of numbers after the word of a first line. The word may contain spaces or be a number."""
     fields = line.split(" ")[1:]
     return dim if len(fields) == dim else _numbers_at_end(fields)
 
@@ -317,15 +322,17 @@ def _numbers_at_end(fields: list[str]) -> int:
 
 
 def _parted(line: str, width: int, place: str) -> tuple[str, str]:
-    """Part a line into its word and its numbers. Raises UserError if it has more or fewer than `width` numbers."""
+    """Return the word and the numbers of a line. Raises UserError if it does not have `width` numbers."""
     if line.count(" ") == width:
         word, _, numbers = line.partition(" ")
         return word, numbers
     word, *fields = line.rsplit(" ", width)
-    last = word.rpartition(" ")[2]  # of a word with spaces, such as ". . ."
+    last = word.rpartition(" ")[2]  # the last part of a word with spaces, such as ". . ."
     if len(fields) < width or not last or _is_number(last):
         found = _numbers_at_end(line.split(" ")[1:])
-        raise UserError(f"{place}: {found} numbers after the word, and {width} on the lines before; correct the line")
+        raise UserError(
+            f"{place}: the line has {found} numbers after the word, but earlier lines have {width}; correct it"
+        )
     return word, " ".join(fields)
 
 
@@ -338,7 +345,7 @@ def _vector(numbers: str, place: str) -> NDArray[np.float32]:
 
 
 def _is_number(field: str) -> bool:
-    """Whether the field is a number that is finite as a float32."""
+    """Return whether the field is a number that is finite as a float32."""
     try:
         return abs(float(field)) <= LARGEST
     except ValueError:
