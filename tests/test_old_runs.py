@@ -109,7 +109,7 @@ def test_an_old_run_that_was_interrupted_ends_as_one_that_was_not(old: Scripts, 
     for scripts, arguments in ((old, [f"resume={RUNS['interrupted']}"]), (other, COMMANDS["interrupted"])):
         done = scripts.run("train", *arguments, NO_FIGURE)
         assert done.returncode == 0, done.stderr
-        assert "Going on from step 12" in done.stdout
+        assert "resumed at step 12 " in done.stdout
     found, named, then = weights(run), weights(other.folder / RUNS["interrupted"]), weights(whole)
     assert found.keys() == then.keys()
     for name, weight in found.items():
@@ -127,7 +127,7 @@ def test_an_old_run_that_was_interrupted_ends_as_one_that_was_not(old: Scripts, 
 def test_an_old_run_that_was_finished_is_trained_further_as_version_0_2_0_did(name: str, old: Scripts) -> None:
     done = old.run("train", f"resume={RUNS[name]}", "trainer.max_steps=305")
     assert done.returncode == 0, done.stderr
-    assert "Going on from step 300" in done.stdout
+    assert "resumed at step 300 " in done.stdout
     assert record(old.folder / RUNS[name])["steps"] == 305
     assert metrics(old.folder / RUNS[name]) == pytest.approx(CONTINUED[name], rel=10 * ROUNDING, abs=ROUNDING)
 

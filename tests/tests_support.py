@@ -15,6 +15,7 @@ import logging
 import os
 import pty
 import runpy
+import signal
 import struct
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pyte
 from processes import CAN_FORK, ForkedProcess, ForkServer
 
 ROOT = Path(__file__).parents[1]
@@ -105,18 +107,33 @@ class Scripts:
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
 
-    def run_in_terminal(self, name: str, *arguments: str, fresh: bool = False) -> Done:
-        """Run a script as a process of its own on a terminal; stdout has everything that was shown there."""
+    def run_in_terminal(
+        self,
+        name: str,
+        *arguments: str,
+        fresh: bool = False,
+        columns: int = 110,
+        environ: Mapping[str, str] | None = None,
+        interrupt: Callable[[bytes], bool] = lambda _: False,
+    ) -> Done:
+        """Run a script as a process of its own on a terminal; stdout has everything that was shown there.
+
+        interrupt: whether to press Ctrl-C, once, given all that was shown so far.
+        """
         terminal, inside = pty.openpty()
-        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 110, 0, 0))
-        size = {"COLUMNS": "110", "LINES": "24", "TERM": "xterm-256color"}
-        process = self.start(name, *arguments, fresh=fresh, environ=size, terminal=inside)
+        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        size = {"COLUMNS": str(columns), "LINES": "24", "TERM": "xterm-256color"}
+        process = self.start(name, *arguments, fresh=fresh, environ=size | dict(environ or {}), terminal=inside)
         os.close(inside)
-        shown = b""
+        shown, is_interrupted = b"", False
         with open(terminal, "rb", buffering=0) as file:
             try:
                 while part := file.read(65536):
                     shown += part
+                    if not is_interrupted and interrupt(shown):
+                        is_interrupted = True
+                        os.write(file.fileno(), b"\x03")  # the terminal shows ^C; it is not the one of the process,
+                        os.kill(process.pid, signal.SIGINT)  # which therefore needs the signal too
             except OSError as error:  # how Linux says that nobody writes there any more
                 assert error.errno == errno.EIO
         return Done(process.wait(timeout=300), shown.decode(), "")
@@ -130,6 +147,17 @@ class Scripts:
     def newest_run(self) -> Path:
         files = (self.folder / "logs").glob("*/runs/*/metrics.json")
         return max(files, key=lambda file: file.stat().st_mtime_ns).parent
+
+
+def rendered(shown: str, columns: int) -> list[str]:
+    """The lines that a terminal of some columns has at the end, with those that have scrolled out of sight."""
+    screen = pyte.HistoryScreen(columns, 24, history=10_000)
+    pyte.Stream(screen).feed(shown)
+    scrolled = ["".join(line[column].data for column in range(columns)) for line in screen.history.top]
+    lines = [line.rstrip() for line in (*scrolled, *screen.display)]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def records(folder: Path) -> dict[str, dict[str, Any]]:

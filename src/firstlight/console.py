@@ -1,10 +1,14 @@
 """The console of rich that shows texts of data as they are: brackets are no markup, and no character is a command."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
+from rich.file_proxy import FileProxy
 from rich.segment import Segment
 from rich.text import Text
 
@@ -28,3 +32,40 @@ class Console(RichConsole):
         """Yield the segments of an object, with control characters in its text escaped; rich's own commands stay."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+_shared: ContextVar[Console | None] = ContextVar("shared", default=None)
+
+
+@contextmanager
+def one_console(*, quiet: bool = False) -> Iterator[Console]:
+    """Make one console that everything within the block prints through, so that a live display stays below it.
+
+    Long lines of text are not wrapped at words: a command or a path can be copied from the terminal.
+
+    Args:
+        quiet: Whether it prints nothing.
+    """
+    console = Console(quiet=quiet, soft_wrap=True)
+    token = _shared.set(console)
+    try:
+        yield console
+    finally:
+        _shared.reset(token)
+
+
+def is_watched() -> bool:
+    """Return whether standard output is a terminal on which nothing else, such as a sweep's table, is live."""
+    return sys.stdout.isatty() and not isinstance(sys.stdout, FileProxy) and not terminal().is_dumb_terminal
+
+
+def terminal() -> Console:
+    """Return the console of the enclosing `one_console`, or a new one."""
+    return _shared.get() or Console()
+
+
+def quoted_below(text: str) -> str:
+    """Return a text to show below a line: wrapped for the width of the terminal, with a bar in front of each line."""
+    console = terminal()
+    lines = Text(visible(text)).wrap(console, max(console.width - 4, 1))
+    return "\n".join(f"  │ {line.plain.rstrip()}" for line in lines)

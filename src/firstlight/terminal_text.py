@@ -61,6 +61,33 @@ class Formatter(logging.Formatter):
         return visible(super().format(record))
 
 
+class Handler(logging.StreamHandler[TextIO]):
+    """Shows records on what `sys.stdout` is at the moment, so that they go above a live display.
+
+    Information of the loggers in DETAILS is left to the log file. A record may have the attribute `on_terminal`, a text
+    that replaces its message on a terminal; the empty text hides it there.
+    """
+
+    DETAILS = ("firstlight.data.", "firstlight.callbacks.reference_lines", "firstlight.runs.history")
+
+    def __init__(self, stream: object = None) -> None:  # noqa: ARG002  (Hydra passes the one of its own handler)
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        """Standard output."""
+        return sys.stdout
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, unless it is a detail or is hidden on a terminal."""
+        if record.levelno <= logging.INFO and record.name.startswith(self.DETAILS):
+            return
+        if (replacement := getattr(record, "on_terminal", None)) is None or not self.stream.isatty():
+            super().emit(record)
+        elif replacement:
+            say(replacement)
+
+
 def prepare_streams() -> None:
     """Make warnings, log lines before a log is set up and tracebacks visible; no character can fail to be printed.
 

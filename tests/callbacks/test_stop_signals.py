@@ -127,7 +127,7 @@ def test_a_second_signal_ends_at_once(bench, at, tmp_path) -> None:
 def test_the_first_signal_says_what_happens_next(bench, at, caplog) -> None:
     with caplog.at_level(logging.INFO, "firstlight"), pytest.raises(Interrupted):
         bench.fit(at("on_before_backward", 4, sends(signal.SIGINT)), StopAtStepEnd())
-    assert "Stopping at the end of this step; once more to stop at once" in caplog.messages
+    assert "Stopping after this step; interrupt again to stop at once" in caplog.messages
 
 
 # --- around a validation ---

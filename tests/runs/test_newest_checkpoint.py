@@ -154,7 +154,7 @@ def test_a_run_with_a_damaged_last_checkpoint_ends_as_one_without(
     done = scripts.run("train", f"resume={interrupted}")
     assert done.returncode == 0, done.stderr
     assert "last.ckpt is damaged; the run goes on from" in done.stdout
-    assert "Going on from step 28" in done.stdout
+    assert "resumed at step 28 " in done.stdout
     weights, expected = (read_checkpoint(run / "checkpoints" / "last.ckpt") for run in (interrupted, whole))
     assert all(torch.equal(weights["state_dict"][name], weight) for name, weight in expected["state_dict"].items())
     assert curve(interrupted) == curve(whole)

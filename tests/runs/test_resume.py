@@ -167,7 +167,7 @@ def test_a_killed_generator_ends_as_one_that_was_not(
     assert interrupt_at(killed, signal.SIGKILL, 3, *again) == -signal.SIGKILL
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr
-    assert "Going on from step" in done.stdout
+    assert "resumed at step" in done.stdout
     assert_same_run(whole, killed)
     samples = [{path.name: path.read_text() for path in run.glob("samples/*.txt")} for run in (whole, killed)]
     assert samples[0] == samples[1]
@@ -187,7 +187,7 @@ def test_a_killed_translator_ends_as_one_that_was_not(
     assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr
-    assert "Going on from step" in done.stdout
+    assert "resumed at step" in done.stdout
     assert_same_run(whole, killed)
     assert any("val/bleu" in line for line in curve(whole))
     samples = [{path.name: path.read_text() for path in run.glob("samples/*.txt")} for run in (whole, killed)]
@@ -229,7 +229,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     assert json.loads((killed / "metrics.json").read_text())["status"] == "interrupted"
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr
-    assert "Going on from step" in done.stdout
+    assert "resumed at step" in done.stdout
     assert_same_run(whole, killed)
 
 
@@ -310,7 +310,7 @@ def test_a_run_goes_on_once_the_process_that_trained_it_has_ended(
     monkeypatch.setattr(resume, "sleep", end)
     done = scripts.run("train", *quick, "resume=auto")
     assert done.returncode == 0, done.stderr
-    assert "Going on from step 4" in done.stdout
+    assert "resumed at step 4 " in done.stdout
 
 
 def test_a_run_of_version_0_2_is_found_by_its_key(scripts: Scripts, begun: Path, quick: list[str]) -> None:

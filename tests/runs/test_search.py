@@ -120,7 +120,7 @@ def test_a_killed_search_goes_on_to_what_it_would_have_been_in_one_go(
     assert [record["status"] for record in killed.values()] == ["finished", "running"]
     done = scripts.run("train", *command, "hydra.sweeper.n_trials=2")
     assert done.returncode == 0, done.stderr
-    assert "Going on from step" in (folder / "trial-0001" / "train.log").read_text()
+    assert "Resumed at step" in (folder / "trial-0001" / "train.log").read_text()
     two = records(folder)
     assert two["trial-0000"] == killed["trial-0000"]
     assert [record["status"] for record in two.values()] == ["finished", "finished"]

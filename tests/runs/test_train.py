@@ -107,7 +107,7 @@ def test_everything_lies_below_the_log_folder(scripts: Scripts, tiny_training: l
 def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_training: list[str]) -> None:
     done = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
     assert "test" in done.stdout
-    assert "python src/evaluate.py mine" in done.stdout
+    assert "python src/explore.py mine\n  python src/playground.py mine\n  python src/report.py mine\n" in done.stdout
     assert "python src/predict.py mine --text" in done.stdout
     again = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
     assert again.returncode == 2

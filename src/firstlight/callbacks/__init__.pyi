@@ -1,6 +1,7 @@
 from .accuracy import Accuracy as Accuracy
 from .checkpoint import BestAndLast as BestAndLast
 from .confusion_matrix import ConfusionMatrix as ConfusionMatrix
+from .final_validation import FinalValidation as FinalValidation
 from .model_summary import ModelSummary as ModelSummary
 from .non_finite import NonFiniteGuard as NonFiniteGuard
 from .progress import ProgressBar as ProgressBar

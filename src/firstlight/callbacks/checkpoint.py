@@ -109,12 +109,15 @@ class BestAndLast(Checkpoint):
 
     def validation_follows(self, trainer: Trainer, batch_idx: int) -> bool:
         """Return whether a validation follows this step. The checkpoint then waits for its result."""
-        if not trainer.enable_validation or trainer.val_check_batch is None:
+        every_n_epochs = trainer.check_val_every_n_epoch
+        if not trainer.enable_validation or (every_n_epochs and (trainer.current_epoch + 1) % every_n_epochs):
             return False
-        if trainer.check_val_every_n_epoch is None:  # trainer.val_check_interval counts on through the epochs
+        if trainer.should_stop and _may_stop(trainer):  # Lightning validates before it stops
+            return True
+        if trainer.val_check_batch is None:
+            return False
+        if every_n_epochs is None:  # trainer.val_check_interval counts through the epochs
             batch_idx = trainer.fit_loop.total_batch_idx
-        elif (trainer.current_epoch + 1) % trainer.check_val_every_n_epoch:
-            return False
         return (batch_idx + 1) % trainer.val_check_batch == 0
 
     def _save(self, trainer: Trainer, path: str) -> None:
@@ -122,6 +125,12 @@ class BestAndLast(Checkpoint):
             if not torch.isfinite(parameter).all():
                 raise RunError(f"{name} is not finite at step {trainer.global_step}; {last_before(trainer)}")
         trainer.save_checkpoint(path)
+
+
+def _may_stop(trainer: Trainer) -> bool:
+    """Return whether a trainer that was asked to stop has done the least epochs and steps that it was given."""
+    epochs = trainer.fit_loop.epoch_progress.current.completed
+    return epochs >= (trainer.min_epochs or 0) and trainer.global_step >= (trainer.min_steps or 0)
 
 
 def best_and_last(trainer: Trainer) -> BestAndLast | None:

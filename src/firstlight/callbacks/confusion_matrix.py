@@ -10,13 +10,14 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
+from rich.measure import Measurement
 from rich.table import Table
 from torchmetrics.classification import MulticlassConfusionMatrix
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from firstlight.callbacks.classes import Classes
 from firstlight.callbacks.publish import log_to_wandb, publish_figure, publish_table, shows_media
-from firstlight.console import Console
+from firstlight.console import terminal
 
 NAMES = {"val": "validation", "test": "test"}
 
@@ -147,6 +148,7 @@ def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None
     for name, row in zip(class_names, counts, strict=True):
         total = max(int(row.sum()), 1)
         table.add_row(name, *(f"{count} ({count / total:.0%})" for count in row))
-    console = Console()
-    console.print(f"{title}:")
-    console.print(table)
+    console = terminal()
+    if Measurement.get(console, console.options, table).minimum <= console.width:
+        console.print(f"{title}:")
+        console.print(table, soft_wrap=False)

@@ -1,10 +1,13 @@
 """The table of the model's modules, with the same number of parameters as the end of the run."""
 
+from typing import Any
+
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import RichModelSummary
-from rich import get_console
+from rich.table import Table
 from torch import nn
 
+from firstlight.console import terminal
 from firstlight.networks.size import num_parameters
 
 
@@ -31,7 +34,18 @@ class ModelSummary(RichModelSummary):
         super().on_fit_start(trainer, pl_module)
         if trainer.is_global_zero and self._max_depth:
             counted = getattr(trainer.datamodule, "num_counted", 0)  # type: ignore[attr-defined]
-            get_console().print(self.size(pl_module, counted), soft_wrap=True, highlight=False)
+            terminal().print(self.size(pl_module, counted), soft_wrap=True)
+
+    @staticmethod
+    def summarize(summary_data: list[tuple[str, list[str]]], *_: Any, **__: Any) -> None:
+        """Print the table of the modules, without the arithmetic that Lightning counts only for an example input."""
+        columns = {name: values for name, values in summary_data if name != "FLOPs"}
+        table = Table()
+        for name in columns:
+            table.add_column(name.strip(), justify="right" if name.startswith("Params") else "left")
+        for row in zip(*columns.values(), strict=True):
+            table.add_row(*row)
+        terminal().print(table, soft_wrap=False)
 
     @staticmethod
     def size(module: nn.Module, num_counted: int = 0) -> str:

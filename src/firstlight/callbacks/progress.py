@@ -3,21 +3,33 @@
 import logging
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.callbacks import ProgressBar as LightningProgressBar
 from lightning.pytorch.trainer.states import TrainerFn
-from rich.file_proxy import FileProxy
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from firstlight.callbacks.checkpoint import best_and_last
+from firstlight.console import is_watched, terminal
 
 log = logging.getLogger(__name__)
 
+SECONDS_BETWEEN = 1.0  # two updates, at the longest
+MARGIN = 4  # columns that stay free at the right, for the ^C that a terminal shows at the end of the line
 
-class ProgressBar(RichProgressBar):
-    """Show Lightning's rich progress bar on a terminal, and nothing in a file, in a pipe or within a sweep.
+
+class ProgressBar(LightningProgressBar):
+    """Show one line on a terminal that says how far the training is, or the validation or test within it.
+
+    The line has the epoch, the step, the steps per second, the loss and the time left. What is printed or logged
+    meanwhile goes above it, and it leaves nothing behind. In a file, in a pipe and within a sweep nothing is shown.
 
     Args:
-        refresh_rate: The number of batches between two updates of the bar.
+        refresh_rate: The number of batches between two updates of the line. It is updated every second at least.
 
     Example:
         >>> import lightning as L
@@ -28,22 +40,168 @@ class ProgressBar(RichProgressBar):
     """
 
     def __init__(self, refresh_rate: int = 20) -> None:
-        super().__init__(refresh_rate=refresh_rate, leave=False)
-        if isinstance(sys.stdout, FileProxy) or not sys.stdout.isatty():
-            self.disable()
+        super().__init__()
+        self.refresh_rate = refresh_rate
+        self.is_enabled = is_watched()
+        self._line: _Line | None = None
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether nothing is shown."""
+        return not self.is_enabled
+
+    def enable(self) -> None:
+        """Show the line."""
+        self.is_enabled = True
+
+    def disable(self) -> None:
+        """Show nothing."""
+        self.is_enabled = False
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        steps = trainer.estimated_stepping_batches
+        self._begin(_epoch(trainer), steps, trainer.global_step)
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._line is not None:
+            self._line.name(_epoch(trainer))
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Update the bar, but only after every refresh_rate-th batch: Lightning collects the metrics after each."""
-        if (batch_idx + 1) % self.refresh_rate == 0 or trainer.is_last_batch:
-            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+        if self._line is None or not self._line.is_due(batch_idx, self.refresh_rate):
+            return
+        loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+        self._line.show(trainer.global_step, None if loss is None else float(loss) * trainer.accumulate_grad_batches)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._begin("validation", sum(trainer.num_val_batches))
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._evaluated(batch_idx)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._end()
+
+    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._begin("test", sum(trainer.num_test_batches))
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._evaluated(batch_idx)
+
+    def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._end()
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._end()
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self._close()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self._close()
+
+    def _begin(self, name: str, total: float, completed: int = 0) -> None:
+        """Show another loop: the training, or within it or by itself a validation or a test."""
+        if self.is_disabled:
+            return
+        if self._line is None:
+            self._line = _Line()
+        self._line.begin(name, total, completed)
+
+    def _evaluated(self, batch_idx: int) -> None:
+        if self._line is not None and self._line.is_due(batch_idx, self.refresh_rate):
+            self._line.show(batch_idx + 1)
+
+    def _end(self) -> None:
+        """Show the loop around the one that has ended, or nothing any more."""
+        if self._line is not None and self._line.end():
+            self._close()
+
+    def _close(self) -> None:
+        if self._line is not None:
+            self._line.stop()
+            self._line = None
+
+
+class _Line(Progress):
+    """The line of the innermost loop that runs. It vanishes at the end."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[facts]}", markup=False),
+            TimeRemainingColumn(compact=True),
+            console=terminal(),
+            auto_refresh=False,
+            transient=True,
+            expand=True,
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        self.loops: list[TaskID] = []
+        self._shown_at = time.perf_counter()
+        self.start()
+
+    def get_renderable(self) -> RenderableType:
+        """Return the line, with a margin at its right."""
+        return Padding(super().get_renderable(), (0, MARGIN, 0, 0))
+
+    def begin(self, name: str, total: float, completed: int) -> None:
+        """Show a loop in place of the one around it."""
+        for loop in self.loops:
+            self.update(loop, visible=False)
+        count = None if total in (-1, float("inf")) else int(total)
+        self.loops.append(self.add_task(name, total=count, completed=completed, facts=""))
+        self._draw()
+
+    def end(self) -> bool:
+        """Show the loop around the innermost one. Return whether there is none."""
+        self.remove_task(self.loops.pop())
+        if not self.loops:
+            return True
+        self.update(self.loops[-1], visible=True)
+        self._draw()
+        return False
+
+    def name(self, name: str) -> None:
+        """Name the innermost loop."""
+        self.update(self.loops[-1], description=name)
+
+    def is_due(self, batch_idx: int, refresh_rate: int) -> bool:
+        """Return whether the line is to be updated after this batch."""
+        return (batch_idx + 1) % refresh_rate == 0 or time.perf_counter() - self._shown_at >= SECONDS_BETWEEN
+
+    def show(self, completed: int, loss: float | None = None) -> None:
+        """Show how far the innermost loop is."""
+        loop = self.loops[-1]
+        self.update(loop, completed=completed)
+        task = self.tasks[-1]
+        of_all = f"{completed:,}" if task.total is None else f"{completed:,}/{int(task.total):,}"
+        speed = f"  {task.speed:,.1f}/s" if task.speed else ""
+        self.update(loop, facts=of_all if loss is None else f"step {of_all}{speed}  loss {loss:.3f}")
+        self._draw()
+
+    def _draw(self) -> None:
+        self.refresh()
+        self._shown_at = time.perf_counter()
+
+
+def _epoch(trainer: Trainer) -> str:
+    number = trainer.current_epoch + 1
+    last = trainer.max_epochs
+    return f"epoch {number}" if last is None or last < 0 else f"epoch {number}/{last}"
 
 
 class ValidationLine(Callback):
     """Write a line to the log after each validation: the epoch, the step, the seconds and all validation metrics.
 
-    The line goes to the logger `firstlight.callbacks.progress` of the module `logging`, at the level INFO.
+    The line goes to the logger `firstlight.callbacks.progress` of the module `logging`, at the level INFO. On a
+    terminal it has as many metrics as fit, the monitored one first.
 
     Example:
         >>> import logging
@@ -78,6 +236,20 @@ class ValidationLine(Callback):
         train_loss = trainer.callback_metrics.get("train/loss")
         if train_loss is not None:
             metrics["train/loss"] = float(train_loss)
-        shown = "  ".join(f"{name} {value:.4f}" for name, value in sorted(metrics.items()))
         seconds = time.perf_counter() - self._started_at
-        log.info("epoch %d  step %d  %.0f s  %s", trainer.current_epoch + 1, trainer.global_step, seconds, shown)
+        moment = f"epoch {trainer.current_epoch + 1}  step {trainer.global_step}  {seconds:.0f} s"
+        values = {name: f"{name} {value:.4f}" for name, value in sorted(metrics.items())}
+        checkpoint = best_and_last(trainer)
+        first = dict.fromkeys((checkpoint.monitor if checkpoint else "val/loss", "val/loss", "train/loss"))
+        chosen = [name for name in first if name in values] + [name for name in values if name not in first]
+        on_terminal = fitting(moment, [values[name] for name in chosen])
+        log.info("%s", "  ".join([moment, *values.values()]), extra={"on_terminal": on_terminal})
+
+
+def fitting(line: str, parts: list[str]) -> str:
+    """Return a line with as many parts after it as fit the width of the terminal."""
+    for part in parts:
+        if len(line) + 2 + len(part) > terminal().width:
+            break
+        line = f"{line}  {part}"
+    return line

@@ -99,7 +99,7 @@ class StopAtStepEnd(Callback):
         if self.received is not None or not self._waits:
             raise Interrupted(number)
         self.received = number
-        log.info("Stopping at the end of this step; once more to stop at once")
+        log.info("Stopping after this step; interrupt again to stop at once")
 
     def _stop(self, trainer: Trainer, checkpoint: BestAndLast | None) -> None:
         assert self.received is not None

@@ -10,6 +10,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.publish import data_of, publish_table
+from firstlight.console import quoted_below
 from firstlight.decoding.generate import generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
@@ -78,7 +79,8 @@ class TextSamples(Callback):
         path = self.folder / f"{trainer.global_step:08d}.txt"
         path.write_text("\n\n".join(samples) + "\n", encoding="utf-8")
         is_documents = data_of(trainer, self).separator_id is not None
-        log.info("It writes:\n%s", "  ".join(samples) if is_documents else samples[0].strip("\n"))
+        text = "  ".join(samples) if is_documents else samples[0].strip("\n")
+        log.info("It writes:\n%s", text, extra={"on_terminal": quoted_below(text)})
         rows = [{"step": trainer.global_step, "sample": sample} for sample in samples]
         publish_table(trainer, "val/samples", rows)
 

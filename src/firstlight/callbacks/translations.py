@@ -11,6 +11,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
 from firstlight.callbacks.publish import data_of, publish_table
+from firstlight.console import quoted_below
 from firstlight.data.pairs import PairBatch, PairData
 from firstlight.decoding.beam import Search, translate
 from firstlight.errors import UserError
@@ -134,7 +135,7 @@ class Translations(Callback):
         """Some translations for people; how the scores were computed, once the training is over."""
         is_fitting = trainer.state.fn is TrainerFn.FITTING
         if not is_fitting:
-            log.info("%s", scores.signatures)
+            log.info("%s", scores.signatures, extra={"on_terminal": ""})
         chosen = range(0, len(sources), max(len(sources) // max(self.num_samples, 1), 1))[: self.num_samples]
         texts = [f"{sources[i]}\n  {references[i]}\n  {translations[i]}" for i in chosen]
         if texts and (is_fitting or stage == "test"):
@@ -142,7 +143,10 @@ class Translations(Callback):
             path = self.folder / (f"{trainer.global_step:08d}.txt" if is_fitting else "test.txt")
             path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
         if texts and is_fitting:
-            log.info("Source, reference and what it writes:\n%s", texts[0])
+            i = chosen[0]
+            named = f"source:      {sources[i]}\nreference:   {references[i]}\ntranslation: {translations[i]}"
+            on_terminal = quoted_below(named)
+            log.info("Source, reference and what it writes:\n%s", texts[0], extra={"on_terminal": on_terminal})
         rows = [{"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen]
         publish_table(trainer, f"{stage}/translations", rows)
 

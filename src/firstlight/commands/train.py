@@ -21,6 +21,7 @@ from firstlight import spelling
 from firstlight.config.checks import check
 from firstlight.config.messages import explain, explained
 from firstlight.config.schema import register_schemas
+from firstlight.config.trainer_checks import check_accelerator
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder, lower_is_better
@@ -88,6 +89,7 @@ class CheckBeforeRun(Callback):
                 with answered():
                     _show_plan(config)
                 sys.exit(0)
+            check_accelerator(config.trainer)
         except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
             fail(explain(error), USER_MISTAKE)
         except Exception as error:

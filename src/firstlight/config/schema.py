@@ -68,6 +68,10 @@ class RootConfig:
     compile_mode: str | None = None
     """Mode of torch.compile: default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs; requires
     compile=true."""
+    quiet: bool = False
+    """Whether to print nothing but warnings and errors, and at the end the run's folder."""
+    print_config: bool = False
+    """Whether to print the configuration before the training; the run's folder always has it as config.txt."""
     dry_run: bool = False
     """Whether to check the configuration and list the runs that would start, without starting them."""
     train: bool = True

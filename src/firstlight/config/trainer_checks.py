@@ -8,6 +8,7 @@ from firstlight.errors import UserError
 
 WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
 AT_LEAST_ONE = ("accumulate_grad_batches", "check_val_every_n_epoch")
+ACCELERATORS = ("gpu", "cuda", "mps")
 TRAINS_NOTHING_AT_0 = ("max_epochs", "max_steps", "limit_train_batches")
 
 
@@ -44,6 +45,29 @@ def check_devices(trainer: DictConfig) -> None:
             f"trainer.devices={devices}: a CPU is one device, and {devices} processes would share its cores; set "
             f"threads= for the cores of one process, or use trainer=ddp_sim trainer.devices={devices}"
         )
+
+
+def check_accelerator(trainer: DictConfig) -> None:
+    """Raise UserError for a GPU that this machine does not have. Imports torch, but only if a GPU is named."""
+    accelerator, devices = trainer.get("accelerator"), str(trainer.get("devices"))
+    if accelerator not in ACCELERATORS:
+        return
+    count = num_gpus(accelerator)
+    if count == 0:
+        raise UserError(
+            f"trainer.accelerator={accelerator}: torch finds no such device on this machine; leave the option of "
+            "trainer out, or set trainer=cpu"
+        )
+    if devices.isdecimal() and int(devices) > count:
+        raise UserError(f"trainer.devices={devices}: torch finds {count} of them; set trainer.devices={count}")
+
+
+def num_gpus(accelerator: str) -> int:
+    """Return the number of GPUs that torch can use as `gpu`, `cuda` or `mps`. Imports torch."""
+    import torch
+
+    count = 0 if accelerator == "mps" else torch.cuda.device_count()  # which does not initialise CUDA
+    return count or int(accelerator != "cuda" and torch.backends.mps.is_available())
 
 
 def has_accelerator() -> bool:

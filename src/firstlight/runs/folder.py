@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -102,6 +103,14 @@ class RunFolder:
     def write(self, record: dict[str, Any]) -> None:
         """Replace metrics.json, whole or not at all."""
         write_atomically(self.metrics_file, json.dumps(record, indent=2, allow_nan=True) + "\n")
+
+    def is_empty(self) -> bool:
+        """Return whether the folder has no files but those that Hydra writes before a run."""
+        return {file.name for file in self.path.iterdir()} <= {".hydra", "train.log"}
+
+    def remove(self) -> None:
+        """Delete the folder with everything in it."""
+        shutil.rmtree(self.path)
 
     def remove_leftovers(self) -> None:
         """Delete what a process that was killed while it wrote a checkpoint has left."""

@@ -53,7 +53,7 @@ class HistoryLogger(Logger):
             elif isinstance(logger, ResumableWandbLogger):
                 logger.go_on(map(_metrics_of, kept), max((line["step"] for line in before), default=-1))
         if first_step:
-            log.info("Going on from step %d", first_step)
+            log.info("Resumed at step %d", first_step)
         return self._seconds_before
 
     @rank_zero_only

@@ -15,7 +15,7 @@ from firstlight.errors import UserError
 
 NOT_PART_OF_A_RUN = (  # keys at the top that change where, how fast or how loudly a run computes, but not what
     *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
-    *("optimized_metric", "optimized_mode", "dry_run", "threads"),
+    *("optimized_metric", "optimized_mode", "dry_run", "threads", "quiet", "print_config"),
 )
 FREE_OPTIONS = {  # likewise, options of groups whose other options are part of a run
     "data": ("cache_dir", "num_workers", "evaluation_batch_size", "device_resident"),
@@ -40,6 +40,7 @@ NOT_PART_OF_A_RUN_IN_0_2 = tuple(key for key in NOT_PART_OF_A_RUN if key != "thr
 FREE_OPTIONS_IN_0_2 = {"data": ("cache_dir",), "trainer": ("default_root_dir",)}
 # Options that version 0.2.0 does not have, with their defaults. A default does not change the key of a run.
 ADDED_SINCE_0_2: dict[str, dict[str, Any]] = {
+    "trainer": {"enable_progress_bar": True},
     "model": {"_target_": None, "options": {}},
     "vectors": {"method": "lanczos"},
 }

@@ -17,6 +17,7 @@ from lightning.pytorch.profilers import PassThroughProfiler
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
+from firstlight.callbacks.final_validation import FinalValidation
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.data.options import SourceKind
@@ -113,10 +114,12 @@ def optimizer_changes(config: DictConfig) -> dict[str, Any]:
 def build_callbacks(config: DictConfig) -> list[Callback]:
     """What every run needs, the metrics by which runs are compared among it, and what config.callbacks names."""
     chosen: list[Callback] = [instantiate(node) for node in (config.callbacks or {}).values() if node]
+    if config.quiet or not config.trainer.get("enable_progress_bar", True):
+        chosen = [callback for callback in chosen if not isinstance(callback, ProgressBar)]
     for needed in map(get, kind_of_config(config).metric_callbacks):
         if not any(isinstance(callback, needed) for callback in chosen):
             chosen.insert(0, needed())
-    return [ReseedEveryStep(config.seed), TrainingLoss(), *chosen, StopAtStepEnd()]
+    return [ReseedEveryStep(config.seed), TrainingLoss(), FinalValidation(), *chosen, StopAtStepEnd()]
 
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:

@@ -21,7 +21,6 @@ from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
-from firstlight.kinds.registry import kind_of_config
 from firstlight.lit.cards import refuse_other_state
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
@@ -50,13 +49,17 @@ def train(config: DictConfig, started_at: float) -> float | None:
         record = record_of_start(config, folder)
         parts, start = prepare(config, folder)
         return _train(config, folder, record, parts, start, started_at)
-    with folder.locked(), sigterm_raises():
+    is_new = HydraConfig.get().mode is RunMode.RUN and folder.is_empty()
+    is_prepared = False
+    with terminal.one_console_of(config), folder.locked(), sigterm_raises():
         is_resumed = bool(config.resume) and folder.is_run()
         record = record_of_start(config, folder)
         if not is_resumed:
             folder.write(record)
         try:
-            parts, start = prepare(config, folder)
+            with terminal.preparing():
+                parts, start = prepare(config, folder)
+            is_prepared = True
             is_resumed = False  # all checks are passed: from here on the folder tells of this run
             folder.remove_leftovers()
             if start is not None and start.path != folder.last_checkpoint:
@@ -69,12 +72,14 @@ def train(config: DictConfig, started_at: float) -> float | None:
                 raise
             if number := signal_behind(error):
                 finish(folder, record, "interrupted")
-                log.info("Interrupted. To go on: %s", terminal.resume_command(folder))
+                terminal.say_interrupted(folder, record)
                 raise Interrupted(number) from error
             finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
+            if is_new and not is_prepared and isinstance(error, UserError):
+                folder.remove()  # a mistake leaves no run
             raise
         finish(folder, record, "finished")
-        terminal.report(folder, record, kind_of_config(config))
+        terminal.report(config, folder, record)
         return metric
 
 
@@ -83,8 +88,6 @@ def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, Found | None]
 
     A run that goes on must have the network and data that it began with. Raises UserError.
     """
-    if HydraConfig.get().mode is RunMode.RUN:
-        terminal.print_config(config)
     keeps_checkpoints = bool((config.callbacks or {}).get("checkpoint"))
     start = newest_checkpoint(folder, keeps_checkpoints=keeps_checkpoints) if config.resume else None
     if start is not None:
@@ -113,6 +116,9 @@ def _train(
     if is_rank_zero():
         folder.write(record)
         write_lists(folder, parts.data)
+        if config.print_config:
+            terminal.print_config(config)
+        terminal.show_start(config, folder, record, parts.trainer, start.step if start else None)
     fit_started_at = time.perf_counter()
     try:
         if config.train:

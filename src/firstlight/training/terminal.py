@@ -1,33 +1,69 @@
-"""What a training run shows on the terminal: its configuration first, its metrics last."""
+"""What a training run shows on the terminal: what it is first, its metrics last."""
 
+import logging
 import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch.utilities import rank_zero_only
+import torch
+from lightning.pytorch import Trainer
 from omegaconf import DictConfig, OmegaConf
+from rich.live import Live
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from firstlight.console import Console
+from firstlight.console import Console, is_watched, one_console, terminal
 from firstlight.invocation import invocation
 from firstlight.kinds.kind import Kind
+from firstlight.kinds.registry import kind_of_config
 from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
+from firstlight.terminal_text import Handler, say
+
+log = logging.getLogger(__name__)
+
+LABEL_WIDTH = 9  # columns
+SAMPLE_MARK = "GENERATED SAMPLE, not real data"
 
 
-@rank_zero_only
+@contextmanager
+def one_console_of(config: DictConfig) -> Iterator[None]:
+    """Print all of a run through one console; with quiet=true nothing but warnings and errors."""
+    if config.quiet:
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, Handler):
+                handler.setLevel(logging.WARNING)
+    with one_console(quiet=config.quiet):
+        yield
+
+
+@contextmanager
+def preparing() -> Iterator[None]:
+    """Show on a terminal that the run is being prepared, and remove that line at the end."""
+    console = terminal()
+    if console.quiet or not is_watched():
+        yield
+        return
+    text = Text("Preparing the data and the network …", style="dim")
+    with Live(text, console=console, auto_refresh=False, transient=True, redirect_stderr=sys.stderr.isatty()) as live:
+        live.refresh()
+        yield
+
+
 def print_config(config: DictConfig) -> None:
-    """The resolved config as a tree."""
-    console = Console()
-    console.print(tree_of(config, is_colored=console.is_terminal))
+    """Print the resolved config as a tree."""
+    console = terminal()
+    console.print(tree_of(config, is_colored=console.is_terminal), soft_wrap=False)
 
 
 def save_config(config: DictConfig, folder: RunFolder) -> None:
-    """The resolved config into the run's folder: as a tree for people, as YAML for programs."""
+    """Write the resolved config into the run's folder: as a tree for people, as YAML for programs."""
     text = StringIO()
     Console(file=text, width=120).print(tree_of(config, is_colored=False))
     write_atomically(folder.path / "config.txt", text.getvalue())
@@ -35,7 +71,7 @@ def save_config(config: DictConfig, folder: RunFolder) -> None:
 
 
 def tree_of(config: DictConfig, *, is_colored: bool) -> Tree:
-    """A branch for each key, its value as YAML, which is_colored highlights."""
+    """Return a tree with a branch for each key, whose value is YAML. is_colored: whether the YAML is highlighted."""
     tree = Tree("config", guide_style="dim")
     for key in config:
         value = config[key]
@@ -46,21 +82,83 @@ def tree_of(config: DictConfig, *, is_colored: bool) -> Tree:
     return tree
 
 
-def report(folder: RunFolder, record: dict[str, Any], kind: Kind) -> None:
-    """The end of a run on the terminal: its metrics, where it is, and what to do with it."""
-    console = Console()
+def show_start(
+    config: DictConfig, folder: RunFolder, record: dict[str, Any], trainer: Trainer, first_step: int | None
+) -> None:
+    """Print what a run is, before its first step. first_step: the step from which it resumes; None for a new run."""
+    console = terminal()
+    for label, text in start_of(config, folder, record, trainer, first_step).items():
+        style = "bold yellow" if SAMPLE_MARK in text else ""
+        console.print(Text(f"{label:<{LABEL_WIDTH}}", style="bold").append(text, style=f"not bold {style}"))
+
+
+def start_of(
+    config: DictConfig, folder: RunFolder, record: dict[str, Any], trainer: Trainer, first_step: int | None
+) -> dict[str, str]:
+    """Return what is printed before the first step, by its label."""
+    data = record["data"]
+    is_sample = data["source"] == "sample"
+    experiment = record["experiment"]
+    counts = data.get("rows") or data["tokens"]
+    splits = "  ".join(f"{split} {count:,}" for split, count in counts.items() if count)
+    classes = data.get("classes")
+    state = "new" if first_step is None else f"resumed at step {first_step}"
+    return {
+        "task": record["task"] + (f"  experiment {experiment}" if experiment else ""),
+        "data": str(data["path"]) + (f"  {SAMPLE_MARK}" if is_sample else ""),
+        "rows" if "rows" in data else "tokens": splits + (f"  classes {', '.join(classes)}" if classes else ""),
+        "network": f"{kind_of_config(config).noun}  {record['model']}  {record['parameters']:,} parameters",
+        "device": f"{device_of(trainer)}  {_counted(record['threads'], 'thread')}",
+        "run": f"{state}  {as_typed(folder.path)}",
+    }
+
+
+def device_of(trainer: Trainer) -> str:
+    """Return the devices of a trainer, such as `cpu` or `2 x NVIDIA H100`."""
+    device = trainer.strategy.root_device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return name if trainer.world_size == 1 else f"{trainer.world_size} x {name}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> None:
+    """Print the end of a run: its metrics, where it is, and what to do with it."""
+    console = terminal()
+    if console.quiet:
+        say(as_typed(folder.path))
+        return
     console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; the best checkpoint:")
-    console.print(metrics_table(record["metrics"]))
+    console.print(metrics_table(record["metrics"]), soft_wrap=False)
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")
-    where = as_typed(folder.path)
-    next_steps = (f"{invocation('evaluate')} {where}", f"{invocation(kind.command)} {where} {kind.example}")
-    for line in (f"The run is in {where}", *(f"  {step}" for step in next_steps)):
-        console.print(line, soft_wrap=True)
+    console.print(f"The run is in {as_typed(folder.path)}. To continue:")
+    log_dir, kind = Path(config.paths.log_dir), kind_of_config(config)
+    compared = log_dir if folder.path.is_relative_to(log_dir.absolute()) else as_typed(folder.path)
+    for command in next_commands(folder, compared, kind, console.width if console.is_terminal else None):
+        console.print(command)
+
+
+def next_commands(folder: RunFolder, compared: Path, kind: Kind, width: int | None) -> list[str]:
+    """Return the commands that apply to a finished run. One that is longer than the width has two lines.
+
+    compared: the folder of the runs that `report` compares.
+    """
+    run = shlex.quote(str(as_typed(folder.path)))
+    apply = f"  {invocation(kind.command)} {run}"
+    separator = " \\\n      " if width is not None and len(f"{apply} {kind.example}") > width else " "
+    return [
+        f"{apply}{separator}{kind.example}",
+        f"  {invocation('explore')} {run}",
+        f"  {invocation('playground')} {run}",
+        f"  {invocation('report')} {shlex.quote(str(compared))}",
+    ]
 
 
 def metrics_table(metrics: dict[str, float]) -> Table:
-    """A row for each metric, a column for each split."""
+    """Return a table with a row for each metric and a column for each split."""
     splits = [split for split in ("val", "test") if any(name.startswith(f"{split}/") for name in metrics)]
     table = Table()
     table.add_column("metric")
@@ -72,12 +170,18 @@ def metrics_table(metrics: dict[str, float]) -> Table:
     return table
 
 
+def say_interrupted(folder: RunFolder, record: dict[str, Any]) -> None:
+    """Log at which step a run was interrupted, and the command that resumes it."""
+    steps = record["steps"]
+    log.info("Interrupted%s. To resume:\n  %s", f" at step {steps}" if steps else "", resume_command(folder))
+
+
 def resume_command(folder: RunFolder) -> str:
-    """What to type to go on with a run."""
+    """Return the command that resumes a run."""
     again = foreign.to_type_again(folder.overrides_file)  # what a folder alone may not choose
     return f"{invocation('train')} {shlex.join([f'resume={as_typed(folder.path)}', *again])}"
 
 
 def as_typed(path: Path) -> Path:
-    """A path as one would type it from here."""
+    """Return a path as you would type it in the current folder."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
