@@ -29,6 +29,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pyte
+
 from processes import CAN_FORK, ForkedProcess, ForkServer
 
 ROOT = Path(__file__).parents[1]

@@ -107,6 +107,8 @@ class Trainer:
     """Whether Lightning divides the data among processes; false, since the data modules do so themselves."""
     enable_model_summary: bool
     """Whether Lightning prints its own summary of the network; false, since callbacks.model_summary prints one."""
+    enable_progress_bar: bool
+    """Whether a terminal shows a progress bar; quiet=true prints no other lines either."""
 
 
 class Callbacks:
