@@ -354,13 +354,13 @@ def test_without_a_network_and_a_mirror_hub_is_refused(find_cut_off, tmp_path):
 def test_without_a_network_and_a_mirror_a_path_is_refused(find_cut_off):
     found = find_cut_off(path="own/unseen", source="auto")
     assert found["error"] == "UserError"
-    assert found["message"] == "path=own/unseen is no local file or folder, and the Hub does not answer"
+    assert found["message"] == "path=own/unseen is not a local file or folder, and the Hub does not answer"
 
 
 def test_without_a_network_and_a_mirror_auto_is_the_sample_with_a_warning(find_cut_off):
     found = find_cut_off(hub="own/unseen", source="auto")
     assert found["source"] == "sample"
-    assert "WARNING:firstlight.data.sources:No amazon_reviews data" in found["log"]
+    assert "WARNING:firstlight.data.sources:The data amazon_reviews was not found" in found["log"]
     assert "GENERATED SAMPLE" in found["log"]
     assert found["seconds"] < 8
 

@@ -194,7 +194,7 @@ def test_a_line_without_its_translation_is_refused_with_its_place(longer, shorte
     write(f"mine/train.{longer}", [*ENGLISH, "four", "five"])
     rows = find("mine").rows("train", ["en", "de"])
     assert [next(rows).line for _ in range(3)] == [1, 2, 3]
-    message = f"mine/train.{longer}:4: mine/train.{shorter} has only 3 lines; each needs its translation"
+    message = f"mine/train.{longer}:4: mine/train.{shorter} has only 3 lines; each line requires a translation"
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         next(rows)
 
@@ -221,13 +221,13 @@ def test_two_files_are_needed_for_a_pair():
 
 def test_a_prefix_without_one_of_its_files_is_refused():
     write("corpus.en", ENGLISH)
-    with pytest.raises(UserError, match=r"data.path=corpus: there is no such file or folder"):
+    with pytest.raises(UserError, match=r"data.path=corpus: the file or folder does not exist"):
         find("corpus")
 
 
 def test_a_folder_with_one_language_is_refused():
     write("mine/train.en", ENGLISH)
-    with pytest.raises(UserError, match=r"^mine/train.en has no mine/train.de beside it; add it, or remove the file$"):
+    with pytest.raises(UserError, match=r"^mine/train.en has no mine/train.de next to it; add it, or remove the file$"):
         find("mine")
 
 
@@ -239,7 +239,7 @@ def test_a_split_in_one_language_beside_others_in_two_is_refused(ending):
     assert find("mine").splits == ["train"]
     write(f"mine/val.{ending}", ENGLISH)
     other = {"en": "de", "de": "en"}[ending]
-    with pytest.raises(UserError, match=rf"^mine/val.{ending} has no mine/val.{other} beside it"):
+    with pytest.raises(UserError, match=rf"^mine/val.{ending} has no mine/val.{other} next to it"):
         find("mine")
 
 
@@ -279,7 +279,7 @@ def test_what_is_not_local_is_asked_of_the_hub_and_generated_at_last(asked, capl
     source = find()
     assert asked == ["bentrevett/multi30k"]
     assert (source.kind, source.where) == (SourceKind.sample, f"generated pairs {pairs.VERSION}")
-    assert "No multi30k data" in caplog.text
+    assert "The data multi30k was not found" in caplog.text
     assert "GENERATED SAMPLE" in caplog.text
 
 
@@ -302,13 +302,15 @@ def test_the_hub_is_asked_even_where_there_is_a_local_copy(asked):
 
 
 def test_a_path_to_nothing_local_is_a_data_set_of_the_hub(asked):
-    with pytest.raises(UserError, match=r"data.path=own/pairs is no local file or folder, and the Hub does not answer"):
+    with pytest.raises(
+        UserError, match=r"data.path=own/pairs is not a local file or folder, and the Hub does not answer"
+    ):
         find("own/pairs")
     assert asked == ["own/pairs"]
 
 
 def test_local_is_never_anything_else(asked):
-    with pytest.raises(UserError, match=r"data.source=local: there is no folder multi30k"):
+    with pytest.raises(UserError, match=r"data.source=local: no folder multi30k exists"):
         find(source=SourceKind.local)
     assert asked == []
 
@@ -326,19 +328,19 @@ def test_a_path_that_may_be_a_source_passes(path):
 
 @pytest.mark.parametrize("path", ["missing", "./own/pairs", "a/b/c"])
 def test_a_path_to_nothing_is_refused_with_the_two_files_that_would_do(path):
-    message = f"data.path={path}: there is no such file or folder, and no {path}.en and {path}.de"
+    message = f"data.path={path}: the file or folder does not exist, nor do {path}.en and {path}.de"
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         check_pair_path(PairOptions(path=path))
 
 
 def test_the_two_files_that_would_do_have_the_endings_of_the_languages():
     write_pair("corpus")
-    with pytest.raises(UserError, match=r"and no corpus.en and corpus.fr$"):
+    with pytest.raises(UserError, match=r"nor do corpus.en and corpus.fr$"):
         check_pair_path(PairOptions(path="corpus", target_column="fr"))
 
 
 def test_a_path_that_is_forced_to_be_local_must_exist():
-    with pytest.raises(UserError, match=r"data.path=own/pairs: there is no such file or folder"):
+    with pytest.raises(UserError, match=r"data.path=own/pairs: the file or folder does not exist"):
         check_pair_path(PairOptions(path="own/pairs", source=SourceKind.local))
 
 
@@ -373,7 +375,7 @@ def test_the_same_files_the_other_way_round_are_another_fingerprint():
 @pytest.mark.parametrize("ending", ["en", "de"])
 def test_one_file_of_a_pair_is_answered_with_what_to_name(ending):
     write_pair("mine")
-    with pytest.raises(UserError, match=rf"^data.path=mine.{ending} is one file of two; name what .* common, mine$"):
+    with pytest.raises(UserError, match=rf"^data.path=mine.{ending} is one of two files; name the common part, mine$"):
         check_pair_path(PairOptions(path=f"mine.{ending}"))
 
 

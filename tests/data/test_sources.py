@@ -99,7 +99,7 @@ def test_auto_generates_a_sample_at_last_and_warns(no_hub, caplog):
     [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.levelno == logging.WARNING
     assert warning.getMessage() == (
-        "No amazon_reviews data: not below $FIRSTLIGHT_DATA, not in data/, and the Hub does not answer. "
+        "The data amazon_reviews was not found below $FIRSTLIGHT_DATA or data/, and the Hub does not answer. "
         "Training on a GENERATED SAMPLE instead; its numbers say nothing about real data."
     )
 
@@ -122,7 +122,7 @@ def test_another_name_is_another_folder(make, asked):
 
 
 def test_local_is_never_anything_else(make, asked):
-    message = r"data.source=local: there is no folder amazon_reviews below \$FIRSTLIGHT_DATA or data/; set data.path"
+    message = r"data.source=local: no folder amazon_reviews exists below \$FIRSTLIGHT_DATA or data/; set data.path"
     with pytest.raises(UserError, match=message):
         find(source=SourceKind.local)
     folder = make("data/amazon_reviews")
@@ -178,20 +178,20 @@ def test_a_path_to_nothing_local_is_a_data_set_of_the_hub(asked):
 
 
 def test_a_path_to_the_hub_is_never_a_sample(no_hub):
-    message = "data.path=own/reviews is no local file or folder, and the Hub does not answer"
+    message = "data.path=own/reviews is not a local file or folder, and the Hub does not answer"
     with pytest.raises(UserError, match=message):
         find(path="own/reviews")
 
 
 @pytest.mark.parametrize("path", ["missing.csv", "mine/missing.jsonl", "./mine", "/mine/reviews", "a/b/c", "reviews"])
 def test_a_path_that_can_only_be_local_must_exist(asked, path):
-    with pytest.raises(UserError, match=f"data.path={path}: there is no such file or folder"):
+    with pytest.raises(UserError, match=f"data.path={path}: the file or folder does not exist"):
         find(path=path)
     assert asked == []
 
 
 def test_a_path_that_is_forced_to_be_local_must_exist(asked):
-    with pytest.raises(UserError, match=r"data.path=own/reviews: there is no such file or folder"):
+    with pytest.raises(UserError, match=r"data.path=own/reviews: the file or folder does not exist"):
         find(path="own/reviews", source=SourceKind.local)
 
 

@@ -465,8 +465,8 @@ def test_a_short_text_can_be_measured_though_not_trained_on(tmp_path):
 @pytest.mark.parametrize("length", [2, 12])
 def test_a_text_that_is_shorter_than_the_context_is_refused_in_one_line(tmp_path, length):
     message = (
-        f"^{tmp_path}/text.txt: its training part has {round(0.95 * length)} tokens, and context_length=11 needs 12; "
-        "take more text, or a smaller context_length$"
+        f"^{tmp_path}/text.txt: the training part has {round(0.95 * length)} tokens, but "
+        "context_length=11 requires 12; use more text or a smaller context_length$"
     )
     with pytest.raises(UserError, match=message):
         open_text(tmp_path, "a" * length)
@@ -479,17 +479,17 @@ def test_a_text_of_one_window_can_be_trained_on(tmp_path):
 
 
 def test_a_text_without_a_validation_part_is_refused(tmp_path):
-    message = f"^{tmp_path}/text.txt: too little text for a validation part; take more$"
+    message = f"^{tmp_path}/text.txt: the text is too short for a validation part; use more text$"
     with pytest.raises(UserError, match=message):
         open_text(tmp_path, "a" * 29)  # one character for validation, and nothing to predict
-    with pytest.raises(UserError, match=r"for a validation part; take more, or data\.split=sequential$"):
+    with pytest.raises(UserError, match=r"for a validation part; use more text or data\.split=sequential$"):
         open_text(tmp_path, TEXT.replace("\n", " "), split=Split.passages)  # one passage
 
 
 def test_names_that_are_too_few_are_refused(tmp_path):
-    with pytest.raises(UserError, match=f"{tmp_path}/text.txt: its training part has 8 tokens, and context_length=11"):
+    with pytest.raises(UserError, match=f"{tmp_path}/text.txt: the training part has 8 tokens, but context_length=11"):
         open_names(tmp_path, ["Ann", "Bo"])
-    with pytest.raises(UserError, match=f"{tmp_path}/text.txt: too little text for a validation part"):
+    with pytest.raises(UserError, match=f"{tmp_path}/text.txt: the text is too short for a validation part"):
         open_names(tmp_path, ["Annabel", "Bernadette"])
 
 

@@ -149,7 +149,7 @@ def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation,
     assert kind_and_where(find(url=nowhere, preparation=preparation)) == (SourceKind.sample, where)
     [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.getMessage() == (
-        f"No shakespeare data: not below $FIRSTLIGHT_DATA, not in data/, and {nowhere} does not answer. "
+        f"The data shakespeare was not found below $FIRSTLIGHT_DATA or data/, and {nowhere} does not answer. "
         "Training on a GENERATED SAMPLE instead; its numbers say nothing about real data."
     )
 
@@ -166,7 +166,7 @@ def test_no_warning_is_given_where_real_data_is_found(make, web, caplog):
 
 
 def test_local_is_never_anything_else(make, web):
-    message = r"data.source=local: there is no folder shakespeare below \$FIRSTLIGHT_DATA or data/; set data.path"
+    message = r"data.source=local: no folder shakespeare exists below \$FIRSTLIGHT_DATA or data/; set data.path"
     with pytest.raises(UserError, match=message):
         find(source=SourceKind.local, url=web.url)
     file = make("data/shakespeare/plays.txt")
@@ -251,7 +251,7 @@ def test_a_url_that_is_none_is_refused(url):
 def test_a_download_that_breaks_off_leaves_nothing(web, working_folder):
     web.promised = 100
     web.content = b"one"
-    with pytest.raises(RunError, match=r"broke off \(.*\); try again, or set data.path"):
+    with pytest.raises(RunError, match=r"the download was interrupted \(.*\); try again, or set data.path"):
         find(url=web.url)
     assert not list(working_folder.glob("cache/downloads/*"))
 
@@ -294,13 +294,13 @@ def test_a_folder_without_one_text_is_refused(make, folder, files, found):
     Path(folder).mkdir(parents=True)
     for file in files:
         make(f"{folder}/{file}")
-    with pytest.raises(UserError, match=f"{folder} must hold one .txt file, and there is {found}; set data.path to a"):
+    with pytest.raises(UserError, match=f"{folder} must have one .txt file, but has {found}; set data.path to a"):
         find(path="mine" if folder == "mine" else None)
 
 
 @pytest.mark.parametrize("path", ["missing.txt", "own/text", "/mine/novel"])
 def test_a_path_must_exist(path):
-    with pytest.raises(UserError, match=f"data.path={path}: there is no such file or folder"):
+    with pytest.raises(UserError, match=f"data.path={path}: the file or folder does not exist"):
         find(path=path)
 
 

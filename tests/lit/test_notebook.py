@@ -446,7 +446,7 @@ def test_data_that_uses_the_vocabulary_of_a_module_is_read_as_the_training_data(
     assert "test/loss" in trainer().test(module, datamodule=other)[0]
     of_one, of_other = (trainer().predict(module, dataloaders=each.text_dataloader(TEXTS)) for each in (data, other))
     assert of_one == of_other
-    with pytest.raises(ValueError, match="the data is set up already"):
+    with pytest.raises(ValueError, match="the data is already set up"):
         other.use_vocabulary_of(module)
 
 

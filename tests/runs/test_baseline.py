@@ -243,7 +243,10 @@ def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> No
         (["--task", "sentimnet"], "--task sentimnet: there is no such task; there are baselines for "),
         (["--task", "../task/stars"], "--task ../task/stars: there is no such task"),
         (["--task", "text"], "set it to a text file, as in --data.path my_novel.txt"),
-        (["--task", "stars", "--data.path", "nowhere.csv"], "--data.path nowhere.csv: there is no such file or folder"),
+        (
+            ["--task", "stars", "--data.path", "nowhere.csv"],
+            "--data.path nowhere.csv: the file or folder does not exist",
+        ),
         (["--task", "stars", "--data.split", "passages"], "--data.split means nothing to --task stars; leave it out"),
         (["--task", "names", "--data.test-fraction", "0.7"], "--data.test-fraction 0.7 must be at least 0"),
         (

@@ -92,4 +92,4 @@ def test_classes_without_an_order_have_no_mean(scripts: Scripts, tmp_path: Path)
     done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "data.evidence=true")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "data.evidence=true takes the mean of classes, and the 3 of data.labels=classes have no order" in done.stderr
+    assert "data.evidence=true requires ordered classes, but the 3 of data.labels=classes have no order" in done.stderr

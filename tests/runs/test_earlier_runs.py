@@ -98,7 +98,7 @@ def test_a_run_with_evidence_in_its_network_is_trained_further_by_resume_alone(f
     data = reviews(folder)
     data.use_vocabulary_of(module)
     assert next(iter(data.val_dataloader())).features.shape[2] == 3
-    with pytest.raises(UserError, match=r"of version 0.2.0 and lacks the numbers of texts .* resume=, or train a new"):
+    with pytest.raises(UserError, match=r"by version 0.2.0 and lacks the numbers of texts .* resume=, or train a new"):
         data.train_dataloader()
 
 

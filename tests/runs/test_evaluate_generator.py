@@ -189,7 +189,7 @@ MISTAKES = {
     "--data.label-column stars": "--data.label-column means nothing to this kind of run; leave it out",
     "--data.text-column body": "--data.text-column means nothing to this kind of run; leave it out",
     "--data.lowest-label 1": "--data.lowest-label means nothing to this kind of run; leave it out",
-    "--data.path nowhere.txt": "nowhere.txt: there is no such file or folder",
+    "--data.path nowhere.txt": "nowhere.txt: the file or folder does not exist",
     "--data.path empty.txt": "empty.txt:1: the file is empty; name a file with text",
     "--data.path single.txt": "single.txt",
     "--data.path text.txt --data.source sample": (

@@ -285,7 +285,7 @@ def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
         (["--task", "stars", "--text", "good"], "--text is about a run, and --task stars draws data alone"),
         (["--task", "stars", "--log"], "--log sends figures to the loggers of a run"),
         (["--task", "stars", "--figures", "attention"], "--figures attention does not fit --task stars without a run"),
-        (["--task", "stars", "--data.path", "nowhere.csv"], "--data.path nowhere.csv: there is no such file"),
+        (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
         (["--task", "names", "--data.text-column", "a"], "--data.text-column means nothing to --task names"),
     ],
 )  # fmt: skip

@@ -700,7 +700,7 @@ MISTAKES = {
     "data.batch_tokens=0": "data.batch_tokens=0 must be at least 1",
     "data.batch_size=8": "data.batch_size is not a key of the configuration; did you mean data.",
     "context_length=1": "context_length=1 must be at least 2, for one word and the end",
-    "data.path=no/where/at_all": "data.path=no/where/at_all: there is no such file or folder, and no "
+    "data.path=no/where/at_all": "data.path=no/where/at_all: the file or folder does not exist, nor do "
     "no/where/at_all.en and no/where/at_all.de",
     "data.source_column=de": "data.source_column and data.target_column are both de",
     "model=bag_of_words": "model=bag_of_words is not for this task",

@@ -1,4 +1,4 @@
-"""Where sentences and their translations come from: rows with two columns, or two text files, line by line."""
+"""Sources of sentences and their translations: rows with two columns, or two text files with matching lines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,30 +15,31 @@ SAMPLE = "pairs"
 
 @dataclass(frozen=True)
 class ParallelFiles(Source):
-    """Text files such as train.en and train.de, whose lines belong together.
+    """Source of pairs from text files such as train.en and train.de, whose lines correspond.
 
-    files: of the source language by split; endings: of both languages, which are the names of the columns.
+    files: the files of the source language by split; endings: the extensions of both languages, which are also the
+    names of the columns.
     """
 
     endings: tuple[str, str] = field(default=("en", "de"))
 
     def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
-        """Read a split, one pair of lines at a time. Raises UserError if one file has more lines."""
+        """Yield the pairs of lines of a split. Raises UserError if one file has more lines."""
         first, second = (_file(_stem(self.files[split], self.endings[0]), ending) for ending in self.endings)
         line = 0
         for ours, theirs in zip_longest(read_lines(first), read_lines(second)):
             if ours is None or theirs is None:
                 more, less = (second, first) if ours is None else (first, second)
-                raise UserError(f"{more}:{line + 1}: {less} has only {line} lines; each needs its translation")
+                raise UserError(f"{more}:{line + 1}: {less} has only {line} lines; each line requires a translation")
             line = ours[0]
             values = {ending: text for ending, (_, text) in zip(self.endings, (ours, theirs), strict=True)}
             yield Row(line, {column: values[column] for column in columns})
 
 
 def find_pairs(options: PairOptions, *, only_split: str = "train") -> Source:
-    """The source that the options name. A single file, or pair of files, holds the split `only_split`.
+    """Return the source that the options name. Raises UserError.
 
-    Raises UserError.
+    only_split: the split of a single file or of a single pair of files.
     """
     endings = (options.source_column, options.target_column)
     where = _local_place(options)
@@ -51,21 +52,21 @@ def find_pairs(options: PairOptions, *, only_split: str = "train") -> Source:
 
 
 def _local_place(options: PairOptions) -> Path | None:
-    """Where text files may lie; None where the options ask for another source."""
+    """Return the path at which to look for text files, or None if the options name another source."""
     if options.source not in (SourceKind.auto, SourceKind.local):
         return None
     return Path(options.path) if options.path is not None else local_folder(options.name)
 
 
 def is_text_pair(path: Path, endings: tuple[str, str]) -> bool:
-    """Whether a path is what two files' names have in common: corpus of corpus.en and corpus.de."""
+    """Return whether a path is the common part of two file names, such as corpus for corpus.en and corpus.de."""
     return all(_file(path, ending).is_file() for ending in endings)
 
 
 def _text_files(where: Path, endings: tuple[str, str], only_split: str) -> dict[str, Path]:
-    """The files of the source language by split, where there are two text files for each split; else none.
+    """Return the files of the source language by split, or {} if there are no pairs of text files.
 
-    Raises UserError for a split in one language, and for two pairs of one split.
+    Raises UserError if a split lacks one language or has two pairs of files.
     """
     if not where.is_dir():
         return {only_split: _file(where, endings[0])} if is_text_pair(where, endings) else {}
@@ -76,7 +77,7 @@ def _text_files(where: Path, endings: tuple[str, str], only_split: str) -> dict[
         there = [side for side in sides if side.is_file()]
         if len(there) == 1:
             [missing] = set(sides) - set(there)
-            raise UserError(f"{there[0]} has no {missing} beside it; add it, or remove the file")
+            raise UserError(f"{there[0]} has no {missing} next to it; add it, or remove the file")
         if split in found:
             raise UserError(f"{where}: {found[split].name} and {sides[0].name} are both the {split} split; remove one")
         found[split] = sides[0]
@@ -91,22 +92,22 @@ def _file(stem: Path, ending: str) -> Path:
 
 
 def _stem(path: Path, ending: str) -> Path:
-    """What _file made a path of; an ending may have a dot, as in train.tok.en."""
+    """Return a path without its extension, the inverse of _file. An extension may have a dot, as in train.tok.en."""
     return path.with_name(path.name.removesuffix(f".{ending}"))
 
 
 def check_pair_path(options: PairOptions) -> None:
-    """Raise UserError, before anything heavy, if a path can be no source at all."""
+    """Raise UserError if a path is not a possible source, before anything heavy is imported."""
     endings = (options.source_column, options.target_column)
     if options.path is None or is_text_pair(Path(options.path), endings):
         return
     for ending in endings:
         stem = options.path.removesuffix(f".{ending}")
         if stem != options.path and is_text_pair(Path(stem), endings):
-            raise UserError(f"data.path={options.path} is one file of two; name what they have in common, {stem}")
+            raise UserError(f"data.path={options.path} is one of two files; name the common part, {stem}")
     if not Path(options.path).exists() and not HUB_ID.fullmatch(options.path):
         raise UserError(
-            f"data.path={options.path}: there is no such file or folder, and no {options.path}."
+            f"data.path={options.path}: the file or folder does not exist, nor do {options.path}."
             f"{options.source_column} and {options.path}.{options.target_column}"
         )
     check_path(options.path, options.source)

@@ -1,4 +1,4 @@
-"""Reviews and their labels as batches."""
+"""Batches of reviews and their labels."""
 
 import logging
 from collections.abc import Sequence
@@ -36,25 +36,24 @@ log = logging.getLogger(__name__)
 
 
 class ReviewData(RowData):
-    """Labelled texts, such as reviews, as batches for a classifier.
+    """A data module of labelled texts, such as reviews, for a classifier.
 
     The texts come from a local file or folder, a data set of the Hugging Face Hub, or a generated sample. They are
-    encoded once, with a vocabulary that is counted on the training rows; the result is kept in `cache_dir`. The loaders
-    yield batches of the type `ReviewBatch`. A source without a validation or test split gives up a part of its
-    training rows for each.
+    encoded once, with a vocabulary that is counted on the training rows, and stored in `cache_dir`. The loaders yield
+    batches of the type `ReviewBatch`. If the source has no validation or test split, a part of the training rows is
+    used instead.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
-            at the generated sample alone (`sample`).
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
+            (`auto`), or only at the generated sample (`sample`).
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: Which generated texts stand in for the real ones: reviews with stars, or film reviews with two classes.
+        sample: The generated sample: reviews with stars (`reviews`), or film reviews with two classes (`movies`).
         text_column: The column with the texts.
         label_column: The column with the labels.
-        labels: What is predicted. `binary`: 1 and 2 stars are negative, 4 and 5 are positive, and texts with 3 stars
-            are left out. `stars`: one of five classes in their order. `classes`: the distinct values of the label
-            column.
+        labels: The classes to predict. `binary`: 1 and 2 stars are negative, 4 and 5 are positive, and texts with 3
+            stars are left out. `stars`: five ordered classes. `classes`: the distinct values of the label column.
         lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
         class_names: Names for the classes of `labels="classes"`, in the order of the sorted labels.
         validation_fraction: The share of every class taken from the training rows if there is no validation split.
@@ -73,17 +72,17 @@ class ReviewData(RowData):
         device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
         seed: The seed of the order of the training batches.
         cache_dir: The folder for encoded texts and downloads.
-        evidence: Whether the mean class of the training texts that contain a word, or a pair of neighboring words, is
-            counted and given to the network as features of each token, `batch.features`. In training the text's own
-            class is removed from its features. The classes must be two, or have an order.
-        evidence_pairs: The number of pairs of words that are counted, those in the most texts.
-        evidence_shrinkage: The strength, in texts, with which the mean of few texts is drawn towards 0.
+        evidence: Whether to add features of each token, `batch.features`: the mean class of the training texts that
+            contain its word, and its pair with the word before. In training, the class of a text is removed from its
+            own features. Requires two classes or ordered ones.
+        evidence_pairs: The number of pairs of words to count. The pairs in the most texts are kept.
+        evidence_shrinkage: How strongly the mean of few texts is shrunk towards 0, as a number of texts.
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
         UserError: In `prepare_data` and `setup`, if a row cannot be read. The message names the file and the line.
 
-    The task is that of the post on a review classifier in Julia (May 2022).
+    Source: the post on a review classifier in Julia (May 2022).
 
     Example:
         >>> from pathlib import Path
@@ -105,8 +104,8 @@ class ReviewData(RowData):
     targets: NDArray[np.int64]
     table: TokenTable
     evidence: NgramEvidence | None = None
-    reader: tuple[Tokenizer | None, list[str] | None] = (None, None)  # of a trained network that is to read other data
-    reader_card: dict[str, Any] | None = None  # likewise
+    reader: tuple[Tokenizer | None, list[str] | None] = (None, None)  # of a trained network that reads this data
+    reader_card: dict[str, Any] | None = None  # the card of that network
 
     @takes(ReviewOptions)
     def __init__(self, **options: Any) -> None:
@@ -114,7 +113,7 @@ class ReviewData(RowData):
         self.options = options_from(ReviewOptions, options, "ReviewData")
 
     def prepare_data(self) -> None:
-        """Encode the texts, unless the cache has them."""
+        """Encode the texts unless the cache has them."""
         encode(self.source, self.options, *self.reader)
 
     def setup(self, stage: str = "fit") -> None:  # noqa: ARG002  (all splits live in one table)
@@ -136,7 +135,7 @@ class ReviewData(RowData):
 
     @cached_property
     def source(self) -> Source:
-        """Where the rows come from. It is looked up once in every process."""
+        """The source of the rows, which is searched for once in every process."""
         return find_source(self.options, sample=self.options.sample.value)
 
     @property
@@ -177,7 +176,7 @@ class ReviewData(RowData):
         return {"class_weights": self.class_weights()}
 
     def card(self) -> dict[str, Any]:
-        """Return what a checkpoint records about the data, in plain types and tensors."""
+        """Return the facts about the data that a checkpoint stores, in plain types and tensors."""
         names = {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
         return names if self.evidence is None else names | {"evidence": self.evidence.table()}
 
@@ -189,7 +188,7 @@ class ReviewData(RowData):
         return self.source.texts(self.options.text_column, self.rows(split)[:count].tolist())
 
     def describe(self) -> dict[str, Any]:
-        """Return what metrics.json records about the data, in plain types."""
+        """Return the facts about the data that metrics.json stores, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -202,8 +201,8 @@ class ReviewData(RowData):
     def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Return the shuffled training batches, each a `ReviewBatch`.
 
-        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
-        an uninterrupted one. Elsewhere every pass over the loader has all training rows in a new order.
+        During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an
+        uninterrupted one. Without a trainer, every pass over the loader has all training rows in a new order.
 
         Example:
             >>> data = ReviewData(path="reviews.csv", labels="binary", batch_size=10)
@@ -225,12 +224,11 @@ class ReviewData(RowData):
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
 
-        Each batch is a `ReviewBatch` whose targets are all 0.
-
-        A text of more than `context_length` tokens is cut, with a warning.
+        Each batch is a `ReviewBatch` whose targets are all 0. Texts longer than `context_length` tokens are cut, with a
+        warning.
 
         Args:
-            texts: Any number of texts. They are simplified and encoded as the training texts were.
+            texts: Any number of texts. They are normalized and encoded like the training texts.
 
         Example:
             >>> data = ReviewData(path="reviews.csv", labels="binary")
@@ -258,13 +256,13 @@ class ReviewData(RowData):
         return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
 
     def _count(self) -> NgramEvidence | None:
-        """Count the evidence of the training rows. Raises UserError for classes of which no mean can be taken."""
+        """Return the evidence counted on the training rows. Raises UserError for classes without an order."""
         options = self.options
         if not options.evidence:
             return None
         if self.num_classes > 2 and not self.has_ordered_classes:
             raise UserError(
-                f"data.evidence=true takes the mean of classes, and the {self.num_classes} of data.labels=classes have "
+                f"data.evidence=true requires ordered classes, but the {self.num_classes} of data.labels=classes have "
                 "no order; set data.evidence=false"
             )
         evidence = NgramEvidence(
@@ -277,24 +275,24 @@ class ReviewData(RowData):
         return evidence
 
     def _evidence_of(self, card: dict[str, Any]) -> NgramEvidence | None:
-        """The evidence that a trained network reads, as its card has it; None if it reads none."""
+        """Return the evidence in the card of a trained network, or None if the card has none."""
         if "evidence" not in card:
             return None
         try:
             return NgramEvidence.from_table(card["evidence"], self.tokenizer.vocab_size, self.num_classes)
         except ValueError as error:
-            raise UserError(f"the evidence of the network is not for this data: {error}") from error
+            raise UserError(f"the evidence of the network does not fit this data: {error}") from error
 
     def _are_counted(self) -> bool:
-        """Whether the evidence was counted on these training rows. Raises UserError if they cannot be taken out."""
+        """Return whether the evidence was counted on these rows. Raises UserError if they cannot be left out of it."""
         if self.evidence is None:
             return False
         if self.reader_card is not None and self.reader_card["data_fingerprint"] != self.source.fingerprint:
             return False
         if not self.evidence.can_leave_out:
             raise UserError(
-                "the checkpoint is of version 0.2.0 and lacks the numbers of texts that data.evidence=true needs in "
-                "training; go on with its run by resume=, or train a new network"
+                "the checkpoint was written by version 0.2.0 and lacks the numbers of texts that data.evidence=true "
+                "requires in training; resume its run with resume=, or train a new network"
             )
         return True
 
@@ -304,7 +302,7 @@ class ReviewData(RowData):
         return drawn(rows, self.options.max_train_rows if split == "train" else None, self.options.split_seed)
 
     def _check_classes(self) -> None:
-        """Raise UserError unless the training rows have something to tell apart."""
+        """Raise UserError unless the training rows have at least two classes."""
         for split in ("train", "validation"):
             if len(self.rows(split)) == 0:
                 raise UserError(f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}")

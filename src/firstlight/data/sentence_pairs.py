@@ -1,4 +1,4 @@
-"""Pairs of sentences as arrays of ids, encoded once and kept on disk."""
+"""Pairs of sentences as arrays of ids, which are encoded once and stored on disk."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
 
-VERSION = 1  # raise it whenever the same input would be encoded otherwise
+VERSION = 1  # increase it when the encoding changes, so that the cache is not reused
 SIDES = ("source", "target")
 
 
 class PairTokenizers(NamedTuple):
-    """What reads the source and what reads and writes the target: twice the same, where the vocabulary is shared."""
+    """The tokenizers of the source and of the target, which are the same object if the vocabulary is shared."""
 
     source: SentenceTokenizer
     target: SentenceTokenizer
@@ -28,10 +28,10 @@ class PairTokenizers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EncodedPairs:
-    """All pairs of a source, split after split, in the order in which they were read; ids without marks.
+    """All pairs of a source, split after split, in the order in which they were read.
 
-    splits: (pairs,) int, an index into SPLITS; places: (pairs, 2) int, of each pair the split of the file that it is
-    in and its line.
+    source, target: the ids of both sides without marks; splits: (pairs,) int, an index into SPLITS; places: (pairs, 2)
+    int, the split of the file of each pair, and its line.
     """
 
     source: RaggedIds
@@ -41,15 +41,15 @@ class EncodedPairs:
     tokenizers: PairTokenizers
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
-        """The row numbers of a split: (n,)."""
+        """Return the row numbers of a split, (n,)."""
         return np.flatnonzero(self.splits == SPLITS.index(split))
 
 
 def encode_pairs(source: Source, options: PairOptions, tokenizers: PairTokenizers | None = None) -> EncodedPairs:
-    """Read, check and encode a source, or take it from the cache.
+    """Return the encoded pairs of a source, which is read and checked, or opened from the cache.
 
-    Tokenizers are given where a trained network is to read other data; else they are learned from the training pairs.
-    Raises UserError naming file and line.
+    tokenizers: those of a trained network that reads this data; None learns them from the training pairs. Raises
+    UserError with file and line.
     """
     folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizers)
     cache.provide(folder, lambda new: _save(_encode(source, options, tokenizers), new), f"Encoding {source.where}")
@@ -83,7 +83,7 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
 
 
 def _checked(text: object, column: str, source: Source, split: str, line: int) -> str:
-    """The text of one side. Raises UserError if there is none."""
+    """Return the text of one side without extra spaces. Raises UserError if it is empty or not a text."""
     if not isinstance(text, str):
         raise UserError(f"{source.place(split, line)}: column {column} holds {text!r}, not a text")
     if not (text := tidy(text)):
@@ -92,7 +92,7 @@ def _checked(text: object, column: str, source: Source, split: str, line: int) -
 
 
 def _cache_key(source: Source, options: PairOptions, tokenizers: PairTokenizers | None) -> str:
-    """A name for everything that the encoding depends on."""
+    """Return a name that depends on everything that changes the encoding."""
     depends_on = {
         "version": VERSION,
         "source": source.fingerprint,
@@ -115,7 +115,7 @@ def _save(encoded: EncodedPairs, folder: Path) -> None:
 
 
 def _load(folder: Path) -> EncodedPairs:
-    """The ids stay on disk and are read where they are needed; a private mapping, so that torch may take them."""
+    """Open encoded pairs. The ids stay on disk in a private mapping, which torch may write to."""
     source, target = (
         RaggedIds(np.load(folder / f"{side}_ids.npy", mmap_mode="c"), np.load(folder / f"{side}_offsets.npy"))
         for side in SIDES
@@ -126,6 +126,6 @@ def _load(folder: Path) -> EncodedPairs:
 
 
 def tokenizers_of(source: str, target: str) -> PairTokenizers:
-    """The tokenizers of their JSON: one for both where it is the same."""
+    """Return the tokenizers from their JSON. The same JSON gives one object for both."""
     reader = SentenceTokenizer.from_json(source)
     return PairTokenizers(reader, reader if source == target else SentenceTokenizer.from_json(target))

@@ -1,4 +1,4 @@
-"""Where rows come from: local files, the Hub, or the generated sample, all read in the same way."""
+"""Sources of rows: local files, the Hub, or the generated sample, all with the same interface."""
 
 import hashlib
 import logging
@@ -26,7 +26,7 @@ SampleSplits = dict[str, list[dict[str, Any]]]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
 SAMPLE_WARNING = (
-    "No %s data: not below $" + DATA_VARIABLE + ", not in data/, and %s does not answer. Training on a GENERATED "
+    "The data %s was not found below $" + DATA_VARIABLE + " or data/, and %s does not answer. Training on a GENERATED "
     "SAMPLE instead; its numbers say nothing about real data."
 )
 
@@ -35,7 +35,7 @@ SAMPLE_WARNING = (
 class Source:
     """Rows by split, with a fingerprint of their content.
 
-    kind: local, hub or sample; where: a path, a Hub id with its revision, or the sample's version.
+    kind: local, hub or sample; where: a path, a Hub id with its revision, or the version of the sample.
     """
 
     kind: SourceKind
@@ -49,7 +49,7 @@ class Source:
         return list(self.files) if self.sample is None else list(self.sample.SPLITS)
 
     def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
-        """Read a split, one row at a time."""
+        """Yield the rows of a split."""
         if self.sample is None:
             yield from read_rows(self.files[split], columns)
         else:
@@ -62,11 +62,11 @@ class Source:
         return _generated(self.sample.splits, tuple(self.sample.SPLITS.items()))
 
     def texts(self, column: str, rows: Sequence[int]) -> list[str]:
-        """The texts of some rows, in their order, read again; rows are counted through all splits."""
+        """Return the texts of some rows, read again. rows: their numbers, counted through all splits."""
         return [text for (text,) in self.values([column], rows)]
 
     def values(self, columns: Sequence[str], rows: Sequence[int]) -> list[tuple[str, ...]]:
-        """What some rows hold in some columns, in their order, read again; rows are counted through all splits."""
+        """Return the values of some rows in some columns, read again. rows: as in `texts`."""
         place_of = {int(row): place for place, row in enumerate(rows)}
         found: list[tuple[str, ...]] = [()] * len(place_of)
         stream = (row.values for split in self.splits for row in self.rows(split, columns))
@@ -76,18 +76,18 @@ class Source:
         return found
 
     def place(self, split: str, line: int) -> str:
-        """What an error calls a row: its file and line."""
+        """Return the place of a row for an error message: file and line."""
         return f"{self.files[split]}:{line}" if self.sample is None else f"sample {split}:{line}"
 
 
 @lru_cache(maxsize=2)
 def _generated(splits: Callable[[], SampleSplits], _sizes: tuple[tuple[str, int], ...]) -> SampleSplits:
-    """The rows of a sample by split. They are kept: a sample takes 1 to 2 s, and a process may have several sources."""
+    """Return the rows of a sample by split. They are cached, since generating a sample takes 1 to 2 s."""
     return splits()
 
 
 class SourceOptions(Protocol):
-    """What says where rows come from; the fields are those of ReviewTextOptions."""
+    """The options that name a source; the fields are those of `ReviewTextOptions`."""
 
     source: SourceKind
     name: str
@@ -97,9 +97,9 @@ class SourceOptions(Protocol):
 
 
 def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: str = "train") -> Source:
-    """The source that the options name. A single file holds the split `only_split`. Raises UserError.
+    """Return the source that the options name. Raises UserError.
 
-    sample: the module below firstlight.data.samples that stands in where there is nothing.
+    sample: the module of the generated sample in firstlight.data.samples; only_split: the split of a single file.
     """
     if options.path is not None:
         return _from_path(options, options.path, only_split)
@@ -111,7 +111,7 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
             return _local(folder, dataset_files(folder))
         if options.source is SourceKind.local:
             raise UserError(
-                f"data.source=local: there is no folder {options.name} below ${DATA_VARIABLE} or data/; set data.path"
+                f"data.source=local: no folder {options.name} exists below ${DATA_VARIABLE} or data/; set data.path"
             )
     if not options.hub:
         raise UserError("data.hub is not set, so there is nothing to download; set data.path")
@@ -127,7 +127,7 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
 
 
 def check_path(path: str | None, source: SourceKind) -> None:
-    """Raise UserError, before anything heavy, if a path can be neither a file, nor a folder, nor a Hub id."""
+    """Raise UserError if a path is not a file, folder or Hub id, before anything heavy is imported."""
     if path is None:
         return
     if Path(path).exists():
@@ -136,7 +136,7 @@ def check_path(path: str | None, source: SourceKind) -> None:
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; download the file first, or name a Hub data set as owner/name")
     if source is SourceKind.local or not HUB_ID.fullmatch(path) or Path(path).suffix.lower() in READERS:
-        raise UserError(f"data.path={path}: there is no such file or folder")
+        raise UserError(f"data.path={path}: the file or folder does not exist")
 
 
 def _from_path(options: SourceOptions, path: str, only_split: str) -> Source:
@@ -146,12 +146,12 @@ def _from_path(options: SourceOptions, path: str, only_split: str) -> Source:
         try:
             return _from_hub(path, Path(options.cache_dir))
         except hub.HubUnreachableError as error:
-            raise UserError(f"data.path={path} is no local file or folder, and the Hub does not answer") from error
+            raise UserError(f"data.path={path} is not a local file or folder, and the Hub does not answer") from error
     return _local(local, dataset_files(local) if local.is_dir() else {only_split: local})
 
 
 def local_folder(name: str) -> Path | None:
-    """The first folder of that name below $FIRSTLIGHT_DATA and data/."""
+    """Return the first folder of that name below $FIRSTLIGHT_DATA and data/, or None."""
     root = os.environ.get(DATA_VARIABLE)
     if root and not Path(root).is_dir():
         raise UserError(f"{DATA_VARIABLE}={root} is not a folder; correct it, or unset it")
@@ -177,7 +177,7 @@ def _sample(name: str) -> Source:
 
 
 def hash_of(files: dict[str, Path]) -> str:
-    """A fingerprint of the files' content, of how they are read, and of which split each is."""
+    """Return a fingerprint of the content, format and split of the files."""
     digest = hashlib.sha256()
     for split, path in sorted(files.items()):
         digest.update((split + path.suffix.lower()).encode())

@@ -1,4 +1,4 @@
-"""Texts to be continued as batches: characters or subwords of a file, or the words of reviews."""
+"""Batches of text for generators: characters or subwords of a file, or the words of reviews."""
 
 import logging
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class Prompts(Dataset[PromptBatch]):
-    """Each prompt as a batch of its own."""
+    """Data set of prompts, each of which is one batch."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
@@ -58,7 +58,7 @@ class StreamData(TableData):
     corpus: Corpus | EncodedTexts
     tokenizer: TextTokenizer
     separator_id: int | None = None
-    reader: Any = None  # the tokenizer of a trained network that is to read other data
+    reader: Any = None  # the tokenizer of a trained network that reads this data
     table: StreamTable
 
     def open(self) -> None:
@@ -66,7 +66,7 @@ class StreamData(TableData):
         raise NotImplementedError
 
     def setup(self, stage: str = "fit") -> None:
-        """Open the encoded text. All splits are in one table. For `fit` the splits must be long enough."""
+        """Open the encoded text of all splits. For `fit` the splits must be long enough."""
         if hasattr(self, "table"):
             return
         self.open()
@@ -76,7 +76,7 @@ class StreamData(TableData):
             self._check_lengths()
 
     def stream(self, split: str | None = None) -> Stream:
-        """Return the positions of the tokens of a split in the table. None: of all splits, one after the other."""
+        """Return the positions of the tokens of a split in the table. None returns those of all splits in order."""
         offsets = self.corpus.ids.offsets
         documents = np.arange(len(offsets) - 1) if split is None else self._documents[split]
         if not len(documents):
@@ -87,23 +87,23 @@ class StreamData(TableData):
         return Stream(range(first, end if split is None else first + self._num_tokens(split)))
 
     def ids(self, stream: Stream, most: int | None = None) -> NDArray[np.int64]:
-        """Return the tokens of a stream, (n,). most: the largest n."""
+        """Return the tokens of a stream, (n,). most: the largest n, or None."""
         return self.table.flat[torch.from_numpy(stream.head(most))].cpu().numpy()
 
     @property
     def first_id(self) -> int:
-        """The token before the first one of a text that is written without a prompt."""
+        """The token that precedes a text without a prompt."""
         return first_id(self.tokenizer, self.separator_id)
 
     def has_split(self, split: str) -> bool:
         return self._num_tokens(split) > 1
 
     def card(self) -> dict[str, Any]:
-        """Return what a checkpoint records about the data, in plain types."""
+        """Return the facts about the data that a checkpoint stores, in plain types."""
         return {"separator_id": self.separator_id}
 
     def describe(self) -> dict[str, Any]:
-        """Return what metrics.json records about the data, in plain types."""
+        """Return the facts about the data that metrics.json stores, in plain types."""
         return {
             "source": self.source.kind.value,
             "path": self.source.where,
@@ -115,8 +115,8 @@ class StreamData(TableData):
     def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Return the training windows, in batches of the type `TokenBatch`.
 
-        During `Trainer.fit` the batches continue at the trainer's step, so a resumed training sees the same batches as
-        an uninterrupted one.
+        During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an
+        uninterrupted one.
 
         Example:
             >>> from firstlight.data import CharacterData
@@ -136,15 +136,15 @@ class StreamData(TableData):
         return self.training_loader(Windows(), batches)
 
     def val_dataloader(self) -> TableLoader:
-        """Return the validation split once, in windows that do not overlap."""
+        """Return a loader of the validation split in windows that do not overlap."""
         return self.evaluation_loader("validation")
 
     def test_dataloader(self) -> TableLoader:
-        """Return the test split once, in windows that do not overlap."""
+        """Return a loader of the test split in windows that do not overlap."""
         return self.evaluation_loader("test")
 
     def predict_dataloader(self) -> TableLoader:
-        """Return one empty prompt, which a generator continues with a text from its beginning."""
+        """Return a loader of one empty prompt, for which a generator writes a text from its beginning."""
         return self.text_dataloader([""])
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
@@ -168,7 +168,7 @@ class StreamData(TableData):
         self.reader = writer_of(tokenizer)
 
     def evaluation_loader(self, split: str) -> TableLoader:
-        """Return a split once, in windows that do not overlap. split: `train`, `validation` or `test`."""
+        """Return a loader of a split in windows that do not overlap. split: `train`, `validation` or `test`."""
         self.ensure_setup()
         options = self.options
         batches = EveryWindow(self.stream(split), options.context_length, options.evaluation_batch_size, **self.share)
@@ -176,7 +176,7 @@ class StreamData(TableData):
 
     @property
     def _separator(self) -> int:
-        """Where the table has its separator."""
+        """The position of the separator in the table."""
         return len(self.table.flat) - 1
 
     def _num_tokens(self, split: str) -> int:
@@ -195,42 +195,42 @@ class StreamData(TableData):
         return documents
 
     def _check_lengths(self) -> None:
-        """Raise UserError unless there is a window to train on and a token to predict in validation."""
+        """Raise UserError unless training has a window and validation has a token to predict."""
         needed = self.options.context_length + 1
         if (tokens := self._num_tokens("train")) < needed:
             raise UserError(
-                f"{self.source.where}: its training part has {tokens} tokens, and context_length="
-                f"{self.options.context_length} needs {needed}; take more text, or a smaller context_length"
+                f"{self.source.where}: the training part has {tokens} tokens, but context_length="
+                f"{self.options.context_length} requires {needed}; use more text or a smaller context_length"
             )
         if not self.has_split("validation"):
             by_passages = isinstance(self.options, CharacterOptions) and self.options.split is Split.passages
-            remedy = "take more, or data.split=sequential" if by_passages else "take more"
-            raise UserError(f"{self.source.where}: too little text for a validation part; {remedy}")
+            remedy = "use more text or data.split=sequential" if by_passages else "use more text"
+            raise UserError(f"{self.source.where}: the text is too short for a validation part; {remedy}")
 
 
 class CharacterData(StreamData):
-    """A text as windows of tokens and the tokens that follow, for a generator.
+    """A data module of a text for a generator: windows of tokens and the tokens that follow.
 
-    The tokens are characters, or pieces of words from byte-pair encoding. The text comes from a local file, the web, or
-    a generated sample. It is encoded once and kept in `cache_dir`. The training batches are windows at random places,
+    The tokens are characters, or subwords from byte-pair encoding. The text comes from a local file, the web, or a
+    generated sample. It is encoded once and stored in `cache_dir`. The training batches are windows at random places,
     or consecutive windows of shuffled documents for `preparation="lines"`. Each batch is a `TokenBatch`.
-    Validation and test read their split once, in windows that do not overlap.
+    Validation and test use windows that do not overlap.
 
     Args:
-        source: Where to look: on the web (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
-            at the generated sample alone (`sample`).
+        source: Where to look: on the web (`hub`), on this machine (`local`), at both and then the generated sample
+            (`auto`), or only at the generated sample (`sample`).
         name: The folder below `$FIRSTLIGHT_DATA` or `data/` with one .txt file in it. It is used when `path` is None.
         url: The address of the file on the web. It is downloaded once.
         path: A text file in UTF-8.
-        preparation: What to make of the file. `text`: nothing. `plays`: the plays of a Gutenberg edition of
-            Shakespeare, in a reduced alphabet. `lines`: one document of each line, such as a list of names.
+        preparation: The preparation of the file. `text`: none. `plays`: the plays of a Gutenberg edition of
+            Shakespeare, in a reduced alphabet. `lines`: one document per line, such as a list of names.
         separator: The character between the documents of `preparation="lines"`.
-        split: Which part is for validation: the end of the text (`sequential`), or passages, which blank lines
-            separate, at random (`passages`).
+        split: The part for validation: the end of the text (`sequential`), or passages drawn at random (`passages`).
+            Blank lines separate passages.
         validation_fraction: The share of the text for validation.
         test_fraction: The share of the text for the test split.
         split_seed: The seed that chooses passages or documents for these two shares.
-        max_train_rows: The number of training documents, or of windows of text. None uses all of them.
+        max_train_rows: The number of training documents or of windows. None uses all of them.
         tokenizer: `"char"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         context_length: The number of tokens in a window.
         batch_size: The number of windows in a training batch.
@@ -244,8 +244,8 @@ class CharacterData(StreamData):
         ValueError: If an option has an impossible value. The message lists the choices.
         UserError: In `prepare_data` and `setup`, if the file cannot be read or is too short for `context_length`.
 
-    The windows are those of the post on a Shakespeare generator in Julia (March 2024), the documents those of the post
-    on names in PyTorch (November 2023).
+    Source: the posts on a Shakespeare generator in Julia (March 2024), for windows, and on names in PyTorch (November
+    2023), for documents.
 
     Example:
         >>> from firstlight.data import CharacterData
@@ -267,11 +267,11 @@ class CharacterData(StreamData):
 
     @cached_property
     def source(self) -> TextSource:
-        """Where the text comes from, looked for once."""
+        """The source of the text, which is searched for once."""
         return find_text(self.options)
 
     def prepare_data(self) -> None:
-        """Encode the text, unless the cache has it, and log its statistics, with a warning for plays with gaps."""
+        """Encode the text unless the cache has it, and log its statistics and the gaps of plays."""
         if hasattr(self, "corpus"):
             return
         self.corpus = encode_text(self.source, self.options, self.reader)
@@ -289,11 +289,11 @@ class CharacterData(StreamData):
             (self.separator_id,) = self.tokenizer.encode_batch([self.options.separator])[0].tolist()
 
     def describe(self) -> dict[str, Any]:
-        """Return what metrics.json records about the data, in plain types."""
+        """Return the facts about the data that metrics.json stores, in plain types."""
         return super().describe() | {"statistics": self.corpus.statistics}
 
     def known_documents(self) -> list[str]:
-        """Return the training documents, which a generator may have memorized; none if the text is one document."""
+        """Return the training documents, which a generator may memorize, or [] if the text is one document."""
         if self.separator_id is None:
             return []
         documents = (self.corpus.ids[document].tolist() for document in self._documents["train"].tolist())
@@ -301,35 +301,35 @@ class CharacterData(StreamData):
 
 
 class ReviewTextData(StreamData):
-    """The words of reviews as windows and the words that follow, for a generator that a classifier can start from.
+    """A data module of the texts of reviews for a generator, from which a classifier can start.
 
-    The texts are read and encoded exactly as by `ReviewData`, so that both have one vocabulary. They are shuffled in
-    every epoch and joined, with the token [PAD] between them. The training batches are consecutive windows of the
-    result, of the type `TokenBatch`. The labels are checked but not used.
+    The texts are read and encoded as in `ReviewData`, so both have the same vocabulary. They are shuffled in every
+    epoch and joined with the token [PAD] between them. The training batches are consecutive windows of the result, of
+    the type `TokenBatch`. The labels are checked but not used.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the sample (`auto`), or
-            at the generated sample alone (`sample`).
+        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
+            (`auto`), or only at the generated sample (`sample`).
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: Which generated texts stand in for the real ones: reviews with stars, or film reviews with two classes.
+        sample: The generated sample: reviews with stars (`reviews`), or film reviews with two classes (`movies`).
         text_column: The column with the texts.
         label_column: The column with the labels.
-        labels: How the labels are read, as in `ReviewData`. All texts are used, also those with 3 stars.
+        labels: How the labels are read, as in `ReviewData`. All texts are used, including those with 3 stars.
         lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
-        class_names: No effect here; accepted so that the options of a `ReviewData` can be passed on.
+        class_names: No effect. It is accepted so that the options of a `ReviewData` can be used.
         validation_fraction: The share of every class taken from the training rows if there is no validation split.
         test_fraction: The share of every class taken from the training rows if there is no test split.
         split_seed: The seed that chooses the rows of these two shares.
-        max_train_rows: The number of training texts; the first ones are taken. None uses all of them.
+        max_train_rows: The number of training texts. The first ones are used. None uses all of them.
         tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         context_length: The number of tokens in a window.
-        truncation: No effect here; windows read every text whole.
+        truncation: No effect, since windows contain complete texts.
         batch_size: The number of windows in a training batch.
         evaluation_batch_size: The number of windows in a validation or test batch.
-        bucket_by_length: No effect here; all windows have one length.
-        balance: No effect here; there are no classes to balance.
+        bucket_by_length: No effect, since all windows have the same length.
+        balance: No effect, since no classes are predicted.
         num_workers: The number of processes that load batches. 0 loads them in the main process.
         device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
         seed: The seed of the order of the training texts.
@@ -357,11 +357,11 @@ class ReviewTextData(StreamData):
 
     @cached_property
     def source(self) -> Source:
-        """Where the reviews come from, looked for once."""
+        """The source of the reviews, which is searched for once."""
         return find_source(self.options, sample=self.options.sample.value)
 
     def prepare_data(self) -> None:
-        """Encode the texts, unless the cache has them."""
+        """Encode the texts unless the cache has them."""
         encode(self.source, self.options, self.reader and self.reader.tokenizer)
 
     def training_words(self) -> dict[str, TrainingWords]:

@@ -1,4 +1,4 @@
-"""The base class of the data modules: loaders yield indices, and tokens are looked up in a table on the device."""
+"""The base class of the data modules, whose loaders yield indices of a table of tokens on the device."""
 
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -27,7 +27,7 @@ Loader = TypeVar("Loader", bound=TableLoader)
 
 
 class TrainingWords(NamedTuple):
-    """words: of each id, as a file of vectors would spell it; ids: the training texts; no_words: ids of marks."""
+    """words: the word of each id as in files of word vectors; ids: the training texts; no_words: the ids of marks."""
 
     words: list[str]
     ids: RaggedIds
@@ -37,13 +37,13 @@ class TrainingWords(NamedTuple):
 class TableData(LightningDataModule):
     """The base class of all data modules of firstlight.
 
-    All token ids lie in one table, on the device of the network if they fit. A loader yields indices, and the data
-    module looks the tokens up after the transfer, so there is no work per item. Without a trainer the loaders
-    yield batches of tokens at once.
+    All token ids are in one table, on the device of the network if they fit. A loader yields indices, and the data
+    module looks up the tokens after the transfer, so there is no work per item. Without a trainer, the loaders yield
+    batches of tokens.
 
     Attributes:
         options: The options of the data module, as a dataclass.
-        tokenizer: The tokenizer of the texts; of a translator's target sentences. Set by `setup`.
+        tokenizer: The tokenizer of the texts, or of the target sentences of a translator. Set by `setup`.
         table: The module that turns indices into a batch of tokens. Set by `setup`.
         index_batch: The type of a batch of indices.
 
@@ -64,14 +64,14 @@ class TableData(LightningDataModule):
     tokenizer: Any
 
     def ensure_setup(self) -> None:
-        """Prepare and set up the data, unless a trainer or the user has done so."""
+        """Prepare and set up the data unless a trainer or the user has done so."""
         if not hasattr(self, "table"):
             self.prepare_data()
             self.setup("fit")
 
     @property
     def source(self) -> Any:
-        """Where the data comes from: its kind, its place and its fingerprint."""
+        """The source of the data, with its kind, place and fingerprint."""
         raise NotImplementedError
 
     @property
@@ -84,12 +84,12 @@ class TableData(LightningDataModule):
         return {"vocab_size": self.tokenizer.vocab_size, "num_classes": self.num_classes}
 
     def has_split(self, split: str) -> bool:
-        """Return whether a split, such as `"test"`, has anything to measure."""
+        """Return whether a split, such as `"test"`, has data."""
         raise NotImplementedError
 
     @property
     def num_counted(self) -> int:
-        """The number of values that were counted in the training texts and are read besides the network's weights."""
+        """The number of values counted in the training texts that the network uses in addition to its weights."""
         return 0
 
     def module_options(self) -> dict[str, Any]:
@@ -97,23 +97,23 @@ class TableData(LightningDataModule):
         return {}
 
     def card(self) -> dict[str, Any]:
-        """Return what a checkpoint records about the data, in plain types and tensors."""
+        """Return the facts about the data that a checkpoint stores, in plain types and tensors."""
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
-        """Return what metrics.json records about the data, in plain types."""
+        """Return the facts about the data that metrics.json stores, in plain types."""
         raise NotImplementedError
 
     def training_words(self) -> dict[str, TrainingWords]:
-        """Return the words of the training texts by the name of their embedding; {} if there are none."""
+        """Return the words of the training texts by the name of their embedding, or {} without words."""
         return {}
 
     def known_documents(self) -> list[str]:
-        """Return short training texts that a generator may memorize; none for most data."""
+        """Return short training texts that a generator may memorize. The default is []."""
         return []
 
     def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader | PassLoader:
-        """Return a loader of training batches, which starts at the step of the trainer, if one asks for it."""
+        """Return a loader of training batches. It starts at the step of the trainer if a trainer is running."""
         trainer = self.trainer
         if trainer is None or not self.is_asked_by_trainer:
             return self.signed(PassLoader(dataset, batches, self.look_up, num_workers=self.options.num_workers))
@@ -126,68 +126,68 @@ class TableData(LightningDataModule):
         return self.signed(ResumableLoader(dataset, batches, current_batch, num_workers=self.options.num_workers))
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
-        """Return a loader of evaluation batches, each once."""
+        """Return a loader that yields each evaluation batch once."""
         look_up = None if self.is_asked_by_trainer else self.look_up
         return self.signed(TableLoader(dataset, batches, num_workers=self.options.num_workers, look_up=look_up))
 
     def signed(self, loader: Loader) -> Loader:
-        """Return a loader that knows how its texts were encoded, so that a module can refuse another vocabulary."""
+        """Return the loader with the method `reading`, with which a module refuses another vocabulary."""
         loader.reading = self.reading
         return loader
 
     def reading(self) -> dict[str, Any]:
-        """Return what turns texts into ids and ids into classes, in plain types: the tokenizers and the class names."""
+        """Return the tokenizers, the class names and the rest of the card, in plain types."""
         return {"tokenizer": self.tokenizer.to_json(), **self.card()}
 
     def use_vocabulary_of(self, module: Any) -> None:
-        """Encode the texts as a trained module does, with its vocabulary and its classes.
+        """Encode the texts with the vocabulary and the classes of a trained module.
 
         Call it before the data is set up, to test or train a module on data that it was not built for.
 
         Args:
-            module: A LightningModule of `for_data` or `load_from_checkpoint`.
+            module: A LightningModule created by `for_data` or `load_from_checkpoint`.
 
         Raises:
-            ValueError: If the data is set up already, or the module knows no vocabulary.
+            ValueError: If the data is already set up, or the module has no vocabulary.
         """
         if hasattr(self, "table"):
-            raise ValueError("the data is set up already; call use_vocabulary_of right after the constructor")
+            raise ValueError("the data is already set up; call use_vocabulary_of right after the constructor")
         if module.card is None:
-            raise ValueError("the module knows no vocabulary; build it by for_data or load_from_checkpoint")
+            raise ValueError("the module has no vocabulary; create it with for_data or load_from_checkpoint")
         self.read_as(module.card)
 
     def read_as(self, card: dict[str, Any]) -> None:
-        """Take the tokenizers and the names of the labels from the card of a checkpoint."""
+        """Use the tokenizers and the names of the labels in the card of a checkpoint."""
         raise NotImplementedError
 
     def look_up(self, batch: Any) -> Any:
-        """Return a batch of tokens on the CPU for a batch of indices."""
+        """Return the batch of tokens of a batch of indices, on the CPU."""
         return _moved(self.table(_moved(batch, self.table.flat.device)), torch.device("cpu"))
 
     @property
     def is_asked_by_trainer(self) -> bool:
-        """Whether a trainer is running, which calls the hooks of this data module to look up its batches."""
+        """Whether a running trainer calls the hooks of this data module to look up the batches."""
         trainer = self.trainer
         return trainer is not None and trainer.state.status is TrainerStatus.RUNNING
 
     @property
     def share(self) -> dict[str, int]:
-        """The rank of this process and the number of processes, by which every batch is divided."""
+        """The rank of this process and the number of processes among which every batch is divided."""
         trainer = self.trainer
         return {"rank": trainer.global_rank, "world_size": trainer.world_size} if trainer else {}
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the tokens up on the CPU if the table is not on the accelerator."""
+        """Return the batch of tokens if the table is on the CPU; else return the batch of indices."""
         if not isinstance(batch, self.index_batch) or self._is_resident():
             return batch
         return self.table(batch)
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Look the tokens up on the accelerator."""
+        """Return the batch of tokens, looked up on the accelerator if the batch still has indices."""
         return self.table(batch) if isinstance(batch, self.index_batch) else batch
 
     def _is_resident(self) -> bool:
-        """Whether the table is on the device of the network. It moves there, if it fits, when first needed."""
+        """Return whether the table is on the device of the network. It is moved there if it fits."""
         assert self.trainer is not None
         table: nn.Module = self.table
         device = self.trainer.strategy.root_device
@@ -200,19 +200,19 @@ class TableData(LightningDataModule):
 
 
 def _moved(batch: Any, device: torch.device) -> Any:
-    """A named tuple with its tensors on a device."""
+    """Return a named tuple with its tensors on a device."""
     return type(batch)(*(part.to(device) if isinstance(part, Tensor) else part for part in batch))
 
 
 class RowData(TableData):
-    """The base class of data whose rows are read whole: labelled texts, or pairs of sentences."""
+    """The base class of data with separate rows: labelled texts, or pairs of sentences."""
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the row numbers of a split, (n,)."""
         raise NotImplementedError
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of tokens of each row, (n,), by which a batch has rows of similar length."""
+        """Return the number of tokens of each row, (n,). Batches have rows of similar length."""
         raise NotImplementedError
 
     def lookup(self) -> Dataset[Any]:
@@ -223,22 +223,22 @@ class RowData(TableData):
         return len(self.rows(split)) > 0
 
     def val_dataloader(self) -> TableLoader:
-        """Return the batches of the validation split. Every row occurs once."""
+        """Return a loader of the validation split. Every row occurs once."""
         self.ensure_setup()
         return self.evaluation_loader(self.rows("validation"))
 
     def test_dataloader(self) -> TableLoader:
-        """Return the batches of the test split. Every row occurs once."""
+        """Return a loader of the test split. Every row occurs once."""
         self.ensure_setup()
         return self.evaluation_loader(self.rows("test"))
 
     def predict_dataloader(self) -> TableLoader:
-        """Return the rows of the test split in their order, or of the validation split if there is no test split."""
+        """Return a loader of the test split in its order, or of the validation split if there is no test split."""
         self.ensure_setup()
         rows = self.rows("test" if self.has_split("test") else "validation")
         return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
 
     def evaluation_loader(self, rows: NDArray[np.int64]) -> TableLoader:
-        """Return a loader of some rows, each once, with rows of similar length in a batch."""
+        """Return a loader of some rows, each once, in batches of similar length."""
         batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
         return self.table_loader(self.lookup(), batches)

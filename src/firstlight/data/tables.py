@@ -1,4 +1,4 @@
-"""Encoded texts on one device, and the batches that are looked up in them."""
+"""Tables of encoded texts on one device, and the batches that they return."""
 
 from typing import NamedTuple
 
@@ -26,8 +26,8 @@ class ReviewBatch(NamedTuple):
         targets: The class of each text, (batch,), int.
         rows: The row number of each text in its data, (batch,), int.
         num_tokens: The number of real tokens in the batch.
-        features: Further features of each token, (batch, length, features), float, such as those of
-            `ReviewData(evidence=True)`. An empty tensor if there are none.
+        features: Features of each token, (batch, length, features), float, as those of `ReviewData(evidence=True)`. An
+            empty tensor if there are none.
 
     Example:
         >>> import torch
@@ -47,7 +47,7 @@ class ReviewBatch(NamedTuple):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What a network reads: the token ids, the padding mask and, if there are any, the features."""
+        """The inputs of a network: the token ids, the padding mask and, if there are any, the features."""
         inputs = (self.token_ids, self.padding_mask)
         return (*inputs, self.features) if self.features.numel() else inputs
 
@@ -59,7 +59,7 @@ class TokenBatch(NamedTuple):
         token_ids: Token ids, (batch, length), int.
         targets: The token that follows each of them, (batch, length), int.
         num_tokens: The number of tokens, batch · length.
-        num_targets: The number of targets, which is the same.
+        num_targets: The number of targets, which equals num_tokens.
 
     Example:
         >>> import torch
@@ -98,7 +98,7 @@ class PromptBatch(NamedTuple):
 
 
 class TokenTable(torch.nn.Module):
-    """All texts on one device, cut to the context and padded when a batch asks for them."""
+    """All texts on one device. A batch of them is cut to the context and padded."""
 
     flat: Tensor
     starts: Tensor
@@ -113,7 +113,7 @@ class TokenTable(torch.nn.Module):
         truncation: Truncation,
         evidence: NgramEvidence | None = None,
     ) -> None:
-        """ids: the tokens of all texts; targets: (texts,); evidence: what computes the features of each token."""
+        """ids: the tokens of all texts; targets: (texts,); evidence: the module that computes the features, or None."""
         super().__init__()
         self.evidence = evidence
         self.context_length, self.truncation = context_length, truncation
@@ -124,10 +124,10 @@ class TokenTable(torch.nn.Module):
         self.register_buffer("targets", torch.from_numpy(targets), persistent=False)
 
     def forward(self, batch: RowBatch) -> ReviewBatch:
-        """Look up the rows of a batch, padded to the longest of them."""
+        """Return the batch of tokens of some rows, padded to the longest row."""
         lengths = self.lengths[batch.rows][:, None]
         columns = torch.arange(batch.longest, device=lengths.device)  # (length,)
-        skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): what is cut out of a long text
+        skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): the number of tokens to leave out
         match self.truncation:
             case Truncation.head:
                 skip = torch.zeros_like(skipped)
@@ -146,13 +146,13 @@ class TokenTable(torch.nn.Module):
 
 
 def texts_of(table: TokenTable, rows: NDArray[np.int64]) -> ReviewBatch:
-    """All of these rows as a network is given them, in one batch: (rows, longest). rows: (n,)."""
+    """Return some rows as one batch of shape (n, longest). rows: (n,)."""
     lengths = table.lengths[rows].clamp(max=table.context_length)
     return table(RowBatch(torch.from_numpy(rows), int(lengths.max()), int(lengths.sum())))
 
 
 class StreamTable(torch.nn.Module):
-    """The ids of all documents on one device, and perhaps one more, which separates them."""
+    """The ids of all documents on one device, followed by the separator if there is one."""
 
     flat: Tensor
 
@@ -163,13 +163,13 @@ class StreamTable(torch.nn.Module):
         self.register_buffer("flat", torch.from_numpy(ids), persistent=False)
 
     def forward(self, batch: WindowBatch) -> TokenBatch:
-        """Look the windows up; the targets are one token further on."""
+        """Return the batch of tokens of some windows. The targets are the tokens one position later."""
         ids = self.flat[batch.positions].long()  # (batch, length + 1)
         return TokenBatch(ids[:, :-1], ids[:, 1:])
 
 
 def fits(table: torch.nn.Module, device: torch.device) -> bool:
-    """Whether a table takes less than a quarter of what is free on an accelerator."""
+    """Return whether a table takes less than a quarter of the free memory of an accelerator."""
     if device.type != "cuda":
         return True
     size = sum(buffer.nbytes for buffer in table.buffers())

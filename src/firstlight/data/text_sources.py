@@ -1,4 +1,4 @@
-"""Where a text to be continued comes from: a local file, the web, or the generated sample."""
+"""Sources of a text for a generator: a local file, the web, or the generated sample."""
 
 import functools
 import hashlib
@@ -20,13 +20,13 @@ from firstlight.files.rows import read_text
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 5.0  # seconds without a byte
+PATIENCE = 5.0  # seconds to wait for the next byte
 AGENT = {"User-Agent": "firstlight"}
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """One text file, or a generated text. kind: local, hub (from the web) or sample."""
+    """A text file or a generated text. kind: local, hub (from the web) or sample."""
 
     kind: SourceKind
     where: str
@@ -35,18 +35,18 @@ class TextSource:
     sample: Preparation = Preparation.text
 
     def lines(self) -> Iterator[str]:
-        """The text, a line at a time, each with its "\\n"."""
+        """Yield the lines of the text, each with its "\\n"."""
         if self.path is not None:
             return read_text(self.path)
         return iter(sample_text(self.sample).splitlines(keepends=True))
 
 
 class UnreachableError(ConnectionError):
-    """The web did not answer."""
+    """Error: the web server did not answer."""
 
 
 def find_text(options: CharacterOptions) -> TextSource:
-    """The source that the options name. Raises UserError."""
+    """Return the source that the options name. Raises UserError."""
     if options.path is not None:
         check_text_path(options.path)
         return _local(Path(options.path))
@@ -59,7 +59,7 @@ def find_text(options: CharacterOptions) -> TextSource:
             return _local(folder)
         if options.source is SourceKind.local:
             raise UserError(
-                f"data.source=local: there is no folder {options.name} below ${DATA_VARIABLE} or data/; set data.path"
+                f"data.source=local: no folder {options.name} exists below ${DATA_VARIABLE} or data/; set data.path"
             )
     if options.url is None:
         raise UserError("data.url is not set, so there is nothing to download; set data.path to a text file")
@@ -73,7 +73,7 @@ def find_text(options: CharacterOptions) -> TextSource:
 
 
 def check_text_path(path: str | None) -> None:
-    """Raise UserError, before anything heavy, if a path is no file or folder."""
+    """Raise UserError if a path is not a file or folder, before anything heavy is imported."""
     if path is None:
         return
     if Path(path).exists():
@@ -81,12 +81,12 @@ def check_text_path(path: str | None) -> None:
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; set data.url, or download the file first")
-    raise UserError(f"data.path={path}: there is no such file or folder")
+    raise UserError(f"data.path={path}: the file or folder does not exist")
 
 
 @functools.cache
 def sample_text(preparation: Preparation) -> str:
-    """The generated text of a kind."""
+    """Return the generated text for a preparation: names for lines, otherwise plays."""
     from firstlight.data.samples import names, plays
 
     return "\n".join(names.names()) + "\n" if preparation is Preparation.lines else plays.text()
@@ -94,7 +94,7 @@ def sample_text(preparation: Preparation) -> str:
 
 def _local(path: Path) -> TextSource:
     file = _only_text_in(path) if path.is_dir() else path
-    next(read_text(file), None)  # what cannot be read at all is said before anything else is done
+    next(read_text(file), None)  # raises UserError early if the file cannot be read
     return TextSource(SourceKind.local, str(file), hash_of({"text": file}), file)
 
 
@@ -102,12 +102,12 @@ def _only_text_in(folder: Path) -> Path:
     files = sorted(folder.glob("*.txt"))
     if len(files) != 1:
         found = ", ".join(file.name for file in files[:5]) or "none"
-        raise UserError(f"{folder} must hold one .txt file, and there is {found}; set data.path to a file")
+        raise UserError(f"{folder} must have one .txt file, but has {found}; set data.path to a file")
     return files[0]
 
 
 def _download(url: str, name: str, cache_dir: Path) -> TextSource:
-    """The file at a URL, downloaded once and kept."""
+    """Return the file at a URL, which is downloaded once and stored in the cache."""
     folder = cache_dir / "downloads" / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"
     path = folder / "text.txt"
     cache.provide(folder, lambda new: new.joinpath(path.name).write_bytes(_fetch(url)), f"Downloading {url}")
@@ -115,7 +115,7 @@ def _download(url: str, name: str, cache_dir: Path) -> TextSource:
 
 
 def _fetch(url: str) -> bytes:
-    """The bytes at a URL. Raises UnreachableError without an answer, RunError for one that is no whole file."""
+    """Return the bytes at a URL. Raises UnreachableError without an answer, RunError for an incomplete one."""
     if not re.match(r"https?://[^/\s]+", url):
         raise UserError(f"data.url={url} must begin with https:// or http:// and a host; a local file is data.path")
     try:
@@ -127,8 +127,10 @@ def _fetch(url: str) -> bytes:
     except (InvalidURL, ValueError) as error:
         raise UserError(f"data.url={url} is not a URL ({error}); correct it") from error
     except HTTPException as error:
-        raise RunError(f"data.url={url} broke off ({error}); try again, or set data.path") from error
-    except OSError as error:  # no name, no route, no answer in time
+        raise RunError(
+            f"data.url={url}: the download was interrupted ({error}); try again, or set data.path"
+        ) from error
+    except OSError as error:  # unknown host, no route, or timeout
         raise UnreachableError(str(error)) from error
     if not content:
         raise RunError(f"data.url={url} is an empty file; set data.url, or data.path")

@@ -1,4 +1,4 @@
-"""Which windows of a text make up which batch: a function of the seed and the step."""
+"""Batches of windows of a text, as a function of the seed and the step."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,20 +13,20 @@ from firstlight.data.batches import PassesWithoutEnd
 
 
 class WindowBatch(NamedTuple):
-    """Where the tokens of some windows stand; each has one more than the context, for the last target."""
+    """The positions of the tokens of some windows. Each has one more than the context, for the last target."""
 
     positions: Tensor  # (batch, length + 1) int64
 
 
 class Windows(Dataset[WindowBatch]):
-    """Turns an array of positions into a WindowBatch."""
+    """Data set that turns an array of positions into a `WindowBatch`."""
 
     def __getitem__(self, positions: NDArray[np.int64]) -> WindowBatch:
         return WindowBatch(torch.from_numpy(positions))
 
 
 class RandomWindows(Sampler[NDArray[np.int64]]):
-    """Windows that begin anywhere in a stream (posts 2 and 4): batch number b depends on the seed and on b alone."""
+    """Sampler of windows at random places (posts 2 and 4). Batch number b depends only on the seed and on b."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RandomWindows(Sampler[NDArray[np.int64]]):
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        """first, length: where the stream stands and how many tokens it has, more than context_length."""
+        """first: the position of the stream; length: its number of tokens, more than context_length."""
         assert length > context_length, f"{length} tokens for a context of {context_length}"
         self.first, self.num_starts = first, length - context_length
         self.batch_size, self.seed = batch_size * world_size, seed
@@ -49,7 +49,7 @@ class RandomWindows(Sampler[NDArray[np.int64]]):
         self.start = 0
 
     def __len__(self) -> int:
-        """The batches of an epoch: as many tokens as the stream has."""
+        """Return the number of batches of an epoch, which has about as many tokens as the stream."""
         return self.steps
 
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
@@ -58,13 +58,13 @@ class RandomWindows(Sampler[NDArray[np.int64]]):
             yield self.batch(number)[self.rank :: self.world_size]
 
     def batch(self, number: int) -> NDArray[np.int64]:
-        """The positions of one batch, for all processes together: (batch, context_length + 1)."""
+        """Return the positions of one batch, for all processes together: (batch, context_length + 1)."""
         starts = np.random.default_rng((self.seed, number)).integers(self.num_starts, size=self.batch_size)
         return (self.first + starts)[:, None] + self.columns
 
 
 class ShuffledDocuments(PassesWithoutEnd):
-    """Consecutive windows of all documents joined by a separator, in another order in every epoch (post 4)."""
+    """Sampler of consecutive windows of joined documents, in a new order in every epoch (post 4)."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class ShuffledDocuments(PassesWithoutEnd):
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        """offsets: where all documents begin; documents: (n,) which to use; separator: where the separator stands."""
+        """offsets: the starts of all documents; documents: (n,) those to use; separator: its position in the table."""
         super().__init__(batch_size, seed, rank, world_size)
         self.offsets, self.documents, self.separator = offsets, documents, separator
         self.context_length = context_length
@@ -90,18 +90,18 @@ class ShuffledDocuments(PassesWithoutEnd):
         return -(-self.num_windows // self.batch_size)
 
     def epoch_batches(self, epoch: int) -> list[NDArray[np.int64]]:
-        """All batches of one epoch, for all processes together."""
+        """Return all batches of one epoch, for all processes together."""
         order = np.random.default_rng((self.seed, epoch)).permutation(len(self.documents))
         joined = join(self.offsets, self.documents[order], self.separator)
         firsts = np.arange(self.num_windows) * self.context_length
         windows = joined[firsts[:, None] + np.arange(self.context_length + 1)]
-        missing = -len(windows) % self.world_size  # every process needs the same number
-        windows = np.resize(windows, (len(windows) + missing, windows.shape[1]))  # begins again
+        missing = -len(windows) % self.world_size  # every process needs the same number of windows
+        windows = np.resize(windows, (len(windows) + missing, windows.shape[1]))  # repeats the first windows
         return [windows[i : i + self.batch_size] for i in range(0, len(windows), self.batch_size)]
 
 
 class EveryWindow(Sampler[NDArray[np.int64]]):
-    """A whole stream in windows that do not overlap, the last one perhaps shorter; each process has its own."""
+    """Sampler of the windows of a stream without overlap. The last one may be shorter. Each process has its own."""
 
     def __init__(
         self, stream: "Stream", context_length: int, batch_size: int, *, rank: int = 0, world_size: int = 1
@@ -124,7 +124,7 @@ class EveryWindow(Sampler[NDArray[np.int64]]):
 
 
 class Stream:
-    """Where the tokens of one long text stand in a table: in one piece, which is never spelled out, or anywhere."""
+    """The positions of the tokens of one long text in a table, as a range or as an array."""
 
     def __init__(self, positions: range | NDArray[np.int64]) -> None:
         self.positions = positions
@@ -133,16 +133,16 @@ class Stream:
         return len(self.positions)
 
     def __getitem__(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The positions of some places of the text, counted from 0; any shape."""
+        """Return the positions of some places of the text, counted from 0. places: any shape."""
         return self.positions.start + places if isinstance(self.positions, range) else self.positions[places]
 
     def head(self, most: int | None = None) -> NDArray[np.int64]:
-        """The positions of all tokens, or of the first: (n,)."""
+        """Return the positions of the first `most` tokens, or of all: (n,)."""
         return self[np.arange(len(self) if most is None else min(len(self), most))]
 
 
 def join(offsets: NDArray[np.int64], documents: NDArray[np.int64], separator: int) -> NDArray[np.int64]:
-    """Where the tokens of some documents stand, one after the other, a separator before each and after the last."""
+    """Return the positions of the tokens of joined documents, with a separator before each and after the last."""
     lengths = offsets[documents + 1] - offsets[documents] + 1  # with the separator before it
     ends = np.cumsum(lengths)
     begins = ends - lengths

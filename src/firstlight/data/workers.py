@@ -1,4 +1,4 @@
-"""Processes that load batches. They leave signals and locks to the process that started them, and end with it."""
+"""Worker processes that load batches. They ignore signals, release locks, and end with their parent process."""
 
 import multiprocessing
 import os
@@ -17,17 +17,16 @@ from torch.utils.data import DataLoader
 from firstlight.errors import UserError
 from firstlight.files import locks
 
-LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # bytes of the path of a Unix socket
-SIGNALS = (signal.SIGINT, signal.SIGTERM)  # which a terminal, systemd or Slurm sends to all processes of a run
+LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # the largest length of the path of a Unix socket in bytes
+SIGNALS = (signal.SIGINT, signal.SIGTERM)  # sent by a terminal, systemd or Slurm to all processes of a run
 
-_workers: dict[int, set[BaseProcess]] = {}  # by the id of the process that started them; a fork copies the dict
+_workers: dict[int, set[BaseProcess]] = {}  # by the id of the parent process, since a fork copies the dict
 
 
 def batches_of(loader: DataLoader[Any]) -> Iterator[Any]:
-    """Return an iterator over a loader. Its worker processes, if it has any, ignore the signals from their start.
+    """Return an iterator over a loader. Its worker processes, if it has any, ignore signals from their start.
 
-    The process that started the workers decides what a signal means: it may need some more batches to end in good
-    order.
+    The parent process handles signals. It may need more batches before it can stop at the end of a step.
     """
     if not loader.num_workers:
         return iter(loader)
@@ -45,8 +44,8 @@ def batches_of(loader: DataLoader[Any]) -> Iterator[Any]:
 
 
 def refuse_long_folder(folder: str) -> None:
-    """Raise UserError for a folder of temporary files in which torch can make no socket: it would wait for ever."""
-    longest = LONGEST_SOCKET - len("/pymp-xxxxxxxx/listener-xxxxxxxx")  # as multiprocessing names them
+    """Raise UserError if the path of the temporary folder is too long for torch's sockets, which would hang."""
+    longest = LONGEST_SOCKET - len("/pymp-xxxxxxxx/listener-xxxxxxxx")  # the names that multiprocessing gives them
     if len(os.fsencode(folder)) > longest:
         raise UserError(
             f"data.num_workers: the path of the folder for temporary files, {folder}, is longer than {longest} bytes, "
@@ -55,7 +54,7 @@ def refuse_long_folder(folder: str) -> None:
 
 
 def become_worker(worker_id: int) -> None:  # noqa: ARG001
-    """Prepare a process for loading batches; the `worker_init_fn` of a DataLoader."""
+    """Prepare a process for loading batches, as the `worker_init_fn` of a DataLoader."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     locks.give_up_inherited()
@@ -64,7 +63,7 @@ def become_worker(worker_id: int) -> None:  # noqa: ARG001
 
 @contextmanager
 def _signals_wait() -> Iterator[None]:
-    """Hold signals back while processes are started, which inherit this before they can ignore the signals."""
+    """Block signals while worker processes are started. They inherit the block until they ignore the signals."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -73,7 +72,7 @@ def _signals_wait() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as the process that started it has ended, however that came."""
+    """End this process as soon as its parent process has ended, for whatever reason."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "only a process of multiprocessing loads batches"
     parent.join()
@@ -81,8 +80,8 @@ def _end_with_parent() -> None:
 
 
 def _kill_workers() -> None:
-    """Kill the workers that still run when this process ends: multiprocessing would send SIGTERM, and wait."""
+    """Kill the workers that still run when this process ends; multiprocessing would send SIGTERM and wait."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's handler would call each of them a crash
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's handler would report each of them as a crash
     for worker in _workers[os.getpid()]:
         worker.kill()
