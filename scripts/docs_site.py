@@ -1,4 +1,4 @@
-"""Hooks of the documentation's build (mkdocs.yml): pages outside docs/, links to them, and public names."""
+"""Hooks of the documentation's build (mkdocs.yml): pages outside docs/, links to them, public names and keys."""
 
 import posixpath
 import re
@@ -7,9 +7,12 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+from firstlight.config.key_reference import key_reference
+
 ROOT = Path(__file__).parents[1]
 PAGES = ("RESULTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md")  # outside docs/
 LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)#\s]+)")
+KEYS = "<!-- the keys -->"  # in keys.md
 PACKAGE = re.compile(r"^::: firstlight\.(\w+)$", re.MULTILINE)
 PUBLIC_NAME = re.compile(r"^from \S+ import \w+ as (\w+)$", re.MULTILINE)
 
@@ -22,8 +25,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Return a page with the public names of a package in place of the package, and with links to pages of the site."""
-    return LINK.sub(lambda link: link[1] + page_of(link[2], page.file.src_uri), PACKAGE.sub(public_names, markdown))
+    """Return a page with public names, the keys of the configuration, and links to pages of the site filled in."""
+    written = PACKAGE.sub(public_names, markdown)
+    if KEYS in written:
+        written = written.replace(KEYS, key_reference())
+    return LINK.sub(lambda link: link[1] + page_of(link[2], page.file.src_uri), written)
 
 
 def page_of(link: str, source: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 import firstlight
 from browser import a_browser, open_file
+from firstlight.config.keys import keys
 from tests_support import ROOT
 
 PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")
@@ -65,6 +66,11 @@ def test_the_reference_has_every_public_name(package: str, site: Path) -> None:
     page = (site / "api" / f"{package}.html").read_text(encoding="utf-8")
     names = __import__(f"firstlight.{package}", fromlist=["__all__"]).__all__
     assert [name for name in names if f'id="firstlight.{package}.{name}"' not in page] == []
+
+
+def test_the_page_of_keys_has_every_key(site: Path) -> None:
+    page = (site / "keys.html").read_text(encoding="utf-8")
+    assert [key.name for key in keys() if f"<code>{key.name}</code>" not in page] == []
 
 
 def test_an_example_of_a_docstring_is_code(site: Path) -> None:

@@ -84,6 +84,6 @@ def test_a_name_that_would_not_work_is_refused(
 def test_what_exists_is_left_alone(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "birds"
     {"file": path.touch, "folder": path.mkdir, "link": lambda: path.symlink_to("nowhere")}[kind]()
-    with pytest.raises(UserError, match="birds: there is such a file or folder already; choose another name"):
+    with pytest.raises(UserError, match="birds: a file or folder of this name exists already; choose another name"):
         create(monkeypatch, tmp_path, "birds")
     assert [entry.name for entry in tmp_path.iterdir()] == ["birds"]

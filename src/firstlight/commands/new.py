@@ -1,4 +1,4 @@
-"""`firstlight new`: a project of the user's own, laid out from the files of firstlight/project_template."""
+"""The command `firstlight new`, which creates a project from the files of firstlight/project_template."""
 
 import re
 import sys
@@ -23,8 +23,8 @@ from firstlight.terminal_text import say
 
 TEMPLATE, SUFFIX = "project_template", ".template"
 PLACEHOLDERS = {"PROJECT_NAME": "{name}", "FIRSTLIGHT_VERSION": firstlight.__version__}
-HIDDEN = {"gitignore": ".gitignore"}  # whose own name would hide files of the package from git
-FOLDERS = ("conf", "data", "logs", "tests")  # of every project, beside the package
+HIDDEN = {"gitignore": ".gitignore"}  # a .gitignore in the package would hide its files from git
+FOLDERS = ("conf", "data", "logs", "tests")  # of every project, next to its package
 
 
 @dataclass
@@ -41,7 +41,7 @@ def main() -> None:
     check_name(name)
     folder = Path(name)
     if folder.exists() or folder.is_symlink():
-        raise UserError(f"{name}: there is such a file or folder already; choose another name")
+        raise UserError(f"{name}: a file or folder of this name exists already; choose another name")
     create(folder)
     say(f"The project is in {folder}/; README.md has all commands. To train it:")
     say(f"  cd {folder}\n  {invocation('train')} task={name}")
