@@ -1,4 +1,4 @@
-"""A small training through a real Trainer, on which every callback is tried."""
+"""Small trainings with a real Trainer, for the tests of the callbacks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ CONTEXT = 11
 
 
 class Memory(Logger):
-    """Keeps every line that a logger is given."""
+    """Logger that stores every call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,13 +42,13 @@ class Memory(Logger):
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None: ...
 
     def curve(self, name: str) -> list[tuple[int | None, float]]:
-        """(step, value) of every line that has the metric."""
+        """Return (step, value) of every call that has the metric."""
         return [(step, metrics[name]) for step, metrics in self.lines if name in metrics]
 
 
 @dataclass
 class Bench:
-    """Trains a tiny classifier of generated reviews, 600 for training, 100 for validation, 100 for test."""
+    """Training of a tiny classifier on generated reviews: 600 for training, 100 for validation, 100 for test."""
 
     folder: Path
     reviews: Path
@@ -92,7 +92,7 @@ class Bench:
         )
 
     def fit(self, *callbacks: Callback, data: Any = None, module: Any = None, ckpt_path: Any = None, **options: Any):
-        """The trainer after a training with these callbacks; trainer.lightning_module is what it trained."""
+        """Train with these callbacks, and return the trainer. trainer.lightning_module is the trained module."""
         data = data or self.data()
         trainer = self.trainer(*callbacks, **options)
         trainer.fit(module or self.module(data), datamodule=data, ckpt_path=ckpt_path)
@@ -105,7 +105,7 @@ def bench(tmp_path: Path, reviews_folder: Path) -> Bench:
 
 
 class Judged(Callback):
-    """Keeps targets and predictions of every evaluation: (n,) int."""
+    """Callback that stores the targets and predictions of every evaluation: (n,) int."""
 
     def __init__(self) -> None:
         self.targets: dict[str, list[int]] = {"val": [], "test": []}
@@ -128,7 +128,7 @@ def judged() -> Judged:
 
 
 class At(Callback):
-    """Does something in one hook: At("on_before_backward", 3, act) calls act(trainer) at its third call."""
+    """Callback with one hook: At("on_before_backward", 3, act) calls act(trainer) at the third call of the hook."""
 
     def __init__(self, hook: str, call: int, act: Callable[[Trainer], object]) -> None:
         calls = 0
@@ -148,7 +148,7 @@ def at() -> type[At]:
 
 
 def some_text(passages: int = 97, seed: int = 0) -> str:
-    """Passages of made-up words, some of them with letters of several bytes."""
+    """Return passages of generated words, some of them with letters of several bytes."""
     random = Random(seed)
     syllables = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
     words = ["".join(random.choices(syllables, k=random.randint(1, 3))) for _ in range(53)]
@@ -157,7 +157,7 @@ def some_text(passages: int = 97, seed: int = 0) -> str:
 
 @dataclass
 class WriterBench(Bench):
-    """Trains a tiny generator of made-up text; `text` is what it reads."""
+    """Training of a tiny generator on generated text, which is the attribute `text`."""
 
     text: str = field(default_factory=some_text)
 
@@ -181,7 +181,7 @@ class WriterBench(Bench):
 
     @staticmethod
     def ids(data: CharacterData, split: str) -> list[int]:
-        """The tokens of a split, in the order of the text."""
+        """Return the tokens of a split, in the order of the text."""
         return data.ids(data.stream(split)).tolist()
 
 

@@ -46,7 +46,7 @@ def test_test_metrics_are_scikit_learns_on_the_same_predictions(bench, judged, l
 
 
 def test_every_validation_is_measured_by_itself(bench, judged) -> None:
-    """What an earlier validation, or the validation at the end, counted is forgotten."""
+    """The counts of earlier validations, and of the validation at the end, are not included."""
     seen = []
 
     class Each(Callback):
@@ -86,7 +86,7 @@ def test_training_accuracy_of_one_logit_counts_the_sign(bench) -> None:
 
 
 def test_with_accumulation_every_batch_counts(bench) -> None:
-    """Two steps of three batches each; the last step of an epoch has fewer."""
+    """Two steps have three batches each. The last step of an epoch has fewer."""
     shares = []
 
     class Each(Callback):
@@ -100,7 +100,7 @@ def test_with_accumulation_every_batch_counts(bench) -> None:
 
 def test_what_was_counted_goes_into_the_checkpoint(bench) -> None:
     first, second = Accuracy(), Accuracy()
-    bench.fit(first, log_every_n_steps=4)  # two steps are left
+    bench.fit(first, log_every_n_steps=4)  # two steps are not yet logged
     state = first.state_dict()
     assert state["count"] == 2 * 20
     second.load_state_dict(state)

@@ -13,7 +13,7 @@ from firstlight.lit.checkpoint import read_checkpoint
 
 
 class Scores(Callback):
-    """Logs a given value as the metric of each validation."""
+    """Callback that logs given values as the metric of the validations."""
 
     def __init__(self, *values: float, name: str = "val/score") -> None:
         self.values, self.name = list(values), name
@@ -23,7 +23,7 @@ class Scores(Callback):
 
 
 class Writes(Callback):
-    """Notes at the start of each batch which step last.ckpt is of."""
+    """Callback that records the step of last.ckpt at the start of each batch."""
 
     def __init__(self, folder: Path) -> None:
         self.last = folder / "last.ckpt"
@@ -50,7 +50,7 @@ def best_and_last(folder: Path, mode: str = "min", monitor: str = "val/score", e
         ("min", [3, 1, 2], 2),
         ("max", [3, 1, 2], 1),
         ("max", [1, 2, 3], 3),
-        ("min", [1, 1, 1], 1),  # the first of equals
+        ("min", [1, 1, 1], 1),  # the first of equal values
         ("min", [-1, -2, 0], 2),
         ("min", [float("nan"), 7, 8], 2),
         ("max", [float("nan"), float("nan"), 8], 3),
@@ -85,7 +85,7 @@ def test_a_resumed_run_knows_how_good_the_best_was(bench, tmp_path) -> None:
     resumed = best_and_last(tmp_path)
     bench.fit(
         Scores(5, 4), resumed, max_epochs=3, limit_train_batches=2, ckpt_path=tmp_path / "last.ckpt"
-    )  # both worse
+    )  # both are worse
     assert step_of(tmp_path / "best.ckpt") == 2
     assert step_of(tmp_path / "last.ckpt") == 6
     assert (resumed.best_score, resumed.best_step) == (1, 2)
@@ -95,14 +95,14 @@ def test_an_unknown_monitor_is_an_error_that_lists_what_there_is(bench, tmp_path
     callback = best_and_last(tmp_path, monitor="val/accuracy")
     with pytest.raises(
         UserError,
-        match=r"^optimized_metric=val/accuracy is not measured in validation; there are val/loss, val/score$",
+        match=r"^optimized_metric=val/accuracy is not measured in validation; choose one of val/loss, val/score$",
     ):
         bench.fit(Scores(1), callback)
     assert not (tmp_path / "best.ckpt").exists()
 
 
 def test_beside_early_stopping_the_error_is_the_same(bench, tmp_path) -> None:
-    """Which comes first, and would raise an error of its own."""
+    """Early stopping runs before the checkpoint callback and would raise its own error."""
     config = OmegaConf.load(Path(__file__).parents[2] / "conf" / "callbacks" / "early_stopping.yaml").early_stopping
     early_stopping = instantiate(config, monitor="val/accuracy", mode="max")
     with pytest.raises(UserError, match=r"^optimized_metric=val/accuracy is not measured in validation"):
@@ -192,7 +192,7 @@ def test_a_validation_is_foreseen_exactly_where_it_comes(bench, tmp_path, option
 
 
 def test_with_accumulation_no_checkpoint_falls_between_two_steps(bench, tmp_path) -> None:
-    """A checkpoint before the gradients of a step are all there could not be resumed."""
+    """A checkpoint that is written before the last gradients of a step could not be resumed."""
     saved = []
 
     class Counts(BestAndLast):
@@ -233,7 +233,7 @@ def test_every_so_many_steps_is_at_least_one(every: int) -> None:
         BestAndLast("folder", "val/loss", "min", every)
 
 
-# --- weights that are no numbers ---
+# --- weights that are not finite ---
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -243,9 +243,9 @@ def test_weights_that_are_no_numbers_are_not_saved(bench, at, tmp_path, value: f
             trainer.lightning_module.network.embedding.weight[3, 2] = value
 
     where = r"^network\.embedding\.weight is not finite at step"
-    with pytest.raises(RunError, match=f"{where} 2; there is no checkpoint from before$"):
+    with pytest.raises(RunError, match=f"{where} 2; no checkpoint was written before this step$"):
         bench.fit(at("on_train_batch_end", 2, spoil), best_and_last(tmp_path, every=2))
-    with pytest.raises(RunError, match=f"{where} 4; the last checkpoint is from before$"):
+    with pytest.raises(RunError, match=f"{where} 4; the last checkpoint was written before this step$"):
         bench.fit(at("on_train_batch_end", 4, spoil), best_and_last(tmp_path, every=2))
     weights = read_checkpoint(tmp_path / "last.ckpt")
     assert weights["global_step"] == 2

@@ -21,7 +21,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def counts_of(path: Path, names: list[str]) -> np.ndarray:
-    """The counts of a CSV file: (classes, classes), a row for each true class."""
+    """Return the counts of a CSV file: (classes, classes), a row for each true class."""
     counts = np.zeros((len(names), len(names)), dtype=int)
     for row in rows_of(path):
         counts[names.index(row["true"]), names.index(row["predicted"])] = int(row["count"])
@@ -30,12 +30,12 @@ def counts_of(path: Path, names: list[str]) -> np.ndarray:
 
 @pytest.fixture
 def quick(monkeypatch) -> None:
-    """Leave out the drawing, which takes longest, where a test is not about the picture."""
+    """Replace the slow drawing in tests that do not check the figure."""
     monkeypatch.setattr(figures, "plot_confusion_matrix", lambda *_, **__: Figure(figsize=(100, 1)))
 
 
 def evaluate(bench, stage: str, *callbacks: Callback, labels: Labels = Labels.stars):
-    """Train a little, then evaluate by itself; returns the data."""
+    """Train a little, then evaluate with `Trainer.validate` or `Trainer.test`. Return the data."""
     data = bench.data(labels=labels)
     trainer = bench.fit(*callbacks, data=data)
     getattr(trainer, stage)(trainer.lightning_module, datamodule=data, verbose=False)
@@ -46,7 +46,9 @@ def evaluate(bench, stage: str, *callbacks: Callback, labels: Labels = Labels.st
 @pytest.mark.parametrize("labels", Labels)
 def test_the_counts_are_scikit_learns_on_the_same_predictions(bench, judged, tmp_path, labels: Labels) -> None:
     data = bench.data(labels=labels)
-    trainer = bench.fit(ConfusionMatrix(str(tmp_path / "matrix")), data=data)  # its validations do not count
+    trainer = bench.fit(
+        ConfusionMatrix(str(tmp_path / "matrix")), data=data
+    )  # the validations of the training are not counted
     trainer.callbacks.append(judged)
     for stage, split in (("val", "validation"), ("test", "test")):
         run = trainer.validate if stage == "val" else trainer.test
@@ -87,7 +89,7 @@ def test_the_fit_writes_and_prints_nothing(bench, tmp_path, capsys) -> None:
 
 def test_without_a_logger_that_shows_figures_the_fit_draws_none(bench, tmp_path, monkeypatch) -> None:
     def no_drawing(*_) -> None:
-        raise AssertionError("drawn for nobody")
+        raise AssertionError("drawn although no logger shows it")
 
     monkeypatch.setattr(ConfusionMatrix, "_draw", no_drawing)
     bench.fit(ConfusionMatrix(str(tmp_path)))

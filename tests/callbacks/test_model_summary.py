@@ -6,7 +6,7 @@ from firstlight.networks.size import num_parameters
 
 
 class Mixed(nn.Module):
-    """A trained layer of 40 weights and a frozen one of 66."""
+    """A network with a trained layer of 40 weights and a frozen layer of 66."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from firstlight.errors import RunError
 
 
 class SpoiltLoss(Callback):
-    """Makes every logit of one batch NaN or infinite, and keeps the weights from before it."""
+    """Callback that makes the logits of one batch NaN or infinite, and stores the weights before it."""
 
     def __init__(self, batch: int, value: float) -> None:
         self.batch, self.value = batch, value

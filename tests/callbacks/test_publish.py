@@ -15,7 +15,7 @@ ROWS = [{"word": "good", "count": 3, "share": 0.51237}, {"word": "bad", "count":
 
 
 def cells(line: str) -> list[str]:
-    """The cells of a line of a Markdown table, as a reader splits it: a bar after a backslash is a bar."""
+    """Return the cells of a line of a Markdown table. A bar after a backslash is part of a cell."""
     found, cell, escaped = [], "", False
     for character in line.strip().removeprefix("|"):
         if escaped:
@@ -93,7 +93,7 @@ def test_tensorboard_and_wandb_show_media_and_a_file_does_not(tmp_path, board) -
 
 
 class Publishes(Callback):
-    """Publishes a picture and a table in each evaluation."""
+    """Callback that publishes a figure and a table in each evaluation."""
 
     def on_validation_epoch_end(self, trainer, pl_module):
         publish_figure(trainer, "val/picture", Figure(figsize=(3, 2), dpi=100))
@@ -136,5 +136,5 @@ def test_without_loggers_nothing_is_published(bench) -> None:
 def test_the_data_of_a_run_is_its_data_module(bench) -> None:
     data = bench.data()
     assert data_of(bench.fit(data=data, max_steps=1), Accuracy()) is data
-    with pytest.raises(UserError, match="Accuracy needs a data module of firstlight, and the trainer was given none"):
+    with pytest.raises(UserError, match="Accuracy requires a data module of firstlight, but the trainer has none"):
         data_of(bench.trainer(), Accuracy())

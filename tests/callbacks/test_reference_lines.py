@@ -1,4 +1,4 @@
-"""What counting alone achieves, against counts made apart."""
+"""The perplexities of n-gram baselines, compared with separate counts."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=277)
 
 
 def counted(training: list[int], validation: list[int], vocab_size: int) -> dict[str, float]:
-    """The three perplexities: a context that was followed by t different tokens leaves t of its n + t to the rest."""
+    """Return the three perplexities. A context with n tokens, t of them different, gives t / (n + t) to the rest."""
     ones, pairs = Counter(training), Counter(pairwise(training))
     followers: dict[int, set[int]] = defaultdict(set)
     for first, second in pairs:

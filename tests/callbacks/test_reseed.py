@@ -5,13 +5,13 @@ from firstlight.callbacks.reseed import ReseedEveryStep
 
 
 class Draws(Callback):
-    """What the global generator gives in each batch, before dropout takes from it."""
+    """Callback that stores a random number of the global generator in each batch, before dropout draws from it."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
 
     def on_before_zero_grad(self, *_):
-        torch.rand(3)  # somebody else draws too
+        torch.rand(3)  # another user of the global generator
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         self.numbers.append(int(torch.randint(2**62, ())))
@@ -31,6 +31,6 @@ def test_what_a_step_draws_depends_on_the_seed_and_the_step_alone(bench) -> None
 
 
 def test_with_accumulation_every_batch_of_a_step_draws_something_else(bench) -> None:
-    """The last step of an epoch has fewer batches, and the next epoch begins with a new step."""
+    """The last step of an epoch has fewer batches. The next epoch begins with a new step."""
     numbers = draws(bench, seed=3, max_epochs=2, accumulate_grad_batches=4)
     assert len(numbers) == len(set(numbers)) == 12

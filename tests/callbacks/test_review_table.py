@@ -14,7 +14,7 @@ from firstlight.data.options import Labels
 
 @pytest.fixture
 def published(monkeypatch) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Every table that was published: its name and its rows."""
+    """Return a list of all published tables: the name and the rows of each."""
     tables: list[tuple[str, list[dict[str, Any]]]] = []
     monkeypatch.setattr(
         review_table, "publish_table", lambda trainer, name, rows: tables.append((name, [dict(row) for row in rows]))
@@ -33,7 +33,7 @@ def folder(tmp_path) -> str:
 
 
 class Rows(Callback):
-    """Keeps the probabilities of every test row."""
+    """Callback that stores the probabilities of every test row."""
 
     def __init__(self) -> None:
         self.probabilities: dict[int, torch.Tensor] = {}
@@ -43,7 +43,7 @@ class Rows(Callback):
 
 
 def judge(bench, *callbacks: Callback, loggers, labels: Labels = Labels.stars, **options):
-    """Test a fresh network; returns the data."""
+    """Test a new network, and return the data."""
     data = bench.data(labels=labels)
     trainer = bench.trainer(*callbacks, loggers=loggers, **options)
     trainer.test(bench.module(data), datamodule=data, verbose=False)

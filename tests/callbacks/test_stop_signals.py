@@ -20,12 +20,12 @@ BOTH = pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (
 
 
 class MissedError(BaseException):
-    """A signal that the callback did not take."""
+    """Error for a signal that the callback did not handle."""
 
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """The handlers of before: no signal of a test may end the tests. Afterwards they must be in place again."""
+    """Set handlers that protect the tests from their own signals. After a test, they must be restored."""
 
     def missed(number, _):
         raise MissedError(signal.Signals(number).name)
@@ -33,7 +33,7 @@ def handlers():
     before = {number: signal.signal(number, missed) for number in (signal.SIGINT, signal.SIGTERM)}
     yield missed
     left = {number: signal.signal(number, handler) for number, handler in before.items()}
-    assert left == dict.fromkeys(before, missed), "the run has left its own handlers behind"
+    assert left == dict.fromkeys(before, missed), "the run has not restored the handlers"
 
 
 def sends(number: int):
@@ -140,7 +140,7 @@ def test_the_first_signal_says_what_happens_next(bench, at, caplog) -> None:
 def test_a_validation_is_finished_and_counts(
     bench, at, tmp_path, number: int, exit_code: int, options: dict[str, object]
 ) -> None:
-    """Also the one that follows right after the step."""
+    """This includes a validation that follows directly after the step."""
     for hook in ("on_validation_batch_start", "on_before_zero_grad"):
         counts, checkpoint = Counts(), last(tmp_path / hook)
         call = {"on_validation_batch_start": 1, "on_before_zero_grad": options.get("val_check_interval", 6)}[hook]
@@ -153,7 +153,7 @@ def test_a_validation_is_finished_and_counts(
 
 
 def test_in_an_epoch_without_validation_the_step_is_saved(bench, at, tmp_path) -> None:
-    """Nothing may wait for a validation that does not come."""
+    """A run must not wait for a validation that is never started."""
     with pytest.raises(Interrupted):
         bench.fit(
             at("on_before_backward", 2, sends(signal.SIGINT)),
@@ -227,7 +227,7 @@ def test_after_a_run_that_failed_the_signals_mean_what_they_meant(bench, at, han
 
 
 def test_outside_the_main_thread_the_signals_are_left_alone(bench) -> None:
-    """Python lets only the main thread set handlers."""
+    """In Python, only the main thread may set handlers."""
     ended = []
     thread = threading.Thread(target=lambda: ended.append(bench.fit(StopAtStepEnd()).global_step))
     thread.start()
@@ -235,20 +235,20 @@ def test_outside_the_main_thread_the_signals_are_left_alone(bench) -> None:
     assert ended == [6]
 
 
-# --- going on ---
+# --- resuming ---
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({}, marks=pytest.mark.slow),  # a part of what the others have to go on with
+        pytest.param({}, marks=pytest.mark.slow),  # the other cases include this one
         {"accumulate_grad_batches": 3},
         {"val_check_interval": 2},
     ],
     ids=str,
 )
 def test_an_interrupted_run_goes_on_to_the_same_end(bench, at, tmp_path, options: dict[str, object]) -> None:
-    """The same weights and the same curve as if nothing had happened: in mid-epoch, at its end, and in the next one."""
+    """The weights and the curve equal those of an uninterrupted run: within an epoch, at its end, and in the next."""
 
     def fit(*callbacks: Callback, ckpt_path: Path | None = None) -> dict[str, torch.Tensor]:
         data = bench.data(seed=3)
@@ -267,7 +267,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(bench, at, tmp_path, options
     for batch in (4, 6, 8):
         with pytest.raises(Interrupted):
             fit(at("on_before_backward", batch, sends(signal.SIGINT)))
-        torch.rand(batch)  # what happens in between does not matter
+        torch.rand(batch)  # other draws between two batches must have no effect
         weights = fit(ckpt_path=tmp_path / "last.ckpt")
         assert all(torch.equal(weights[name], expected[name]) for name in expected)
         assert curve() == expected_curve

@@ -1,4 +1,4 @@
-"""What a generator writes after each validation, and that nothing else changes by it."""
+"""The texts that a generator writes after each validation. Writing them must have no other effect."""
 
 import logging
 from pathlib import Path
@@ -27,12 +27,12 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def written(folder: Path) -> list[str]:
-    """The samples of the last file."""
+    """Return the samples of the last file."""
     return list(texts(folder).values())[-1].removesuffix("\n").split(BLANK_LINE)
 
 
 class Watch(Callback):
-    """The random state of torch and the mode of the network around each training batch."""
+    """Callback that stores torch's random state and the network's mode at the start of each training batch."""
 
     def __init__(self) -> None:
         self.states: list[torch.Tensor] = []
@@ -97,7 +97,7 @@ def test_a_document_ends_at_its_separator(writer_bench, folder: Path) -> None:
     texts = samples.write(data, module)
     lengths = {len(text) for text in texts}
     assert not any(data.options.separator in text for text in texts)
-    assert max(lengths) == 13  # some have not come to an end
+    assert max(lengths) == 13  # some texts have no end
     assert len(lengths) > 5
 
 

@@ -8,7 +8,7 @@ from firstlight.callbacks.throughput import Throughput
 
 
 class Batches(Callback):
-    """Counts by itself what was trained on."""
+    """Callback that counts tokens and examples separately."""
 
     def __init__(self) -> None:
         self.tokens = self.padding = self.examples = 0
@@ -21,7 +21,7 @@ class Batches(Callback):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock for the callback that stands still unless it is told to go on."""
+    """Return a clock for the callback, which advances only when a test calls `go`."""
 
     class Clock:
         now = 1000.0
@@ -40,7 +40,7 @@ def clock(monkeypatch):
 
 
 class Takes(Callback):
-    """Lets the clock go on: so many seconds for a step and so many for a validation."""
+    """Callback that advances the clock by given seconds for each step and for each validation."""
 
     def __init__(self, clock, step: float = 0, validation: float = 0) -> None:
         self.clock, self.step, self.validation = clock, step, validation

@@ -1,4 +1,4 @@
-"""Perplexity, bits per character, accuracy and the loss of the last position, against numbers computed apart."""
+"""Perplexity, bits per character, accuracy and the last position's loss, compared with separate computations."""
 
 import math
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ every_split = pytest.mark.parametrize(("stage", "split"), [("val", "validation")
 def measure(
     bench: Any, *kinds: type[Callback], stage: str = "val", **options: Any
 ) -> tuple[dict[str, float], Any, Any]:
-    """What an evaluation of a fresh network logs; the data and the network."""
+    """Evaluate a new network. Return the logged metrics, the data and the network."""
     data = bench.data(**({"test_fraction": 0.17} | options))
     module = bench.module(data)
     trainer = bench.trainer(*(kind() for kind in kinds))
@@ -39,7 +39,7 @@ def measure(
 
 @torch.inference_mode()
 def judged(bench: Any, data: Any, network: Any, split: str = "validation") -> tuple[Tensor, Tensor]:
-    """The loss of every token but the first, and whether it was thought the likeliest: (tokens - 1,) each.
+    """Return the loss of every token but the first, and whether it is predicted correctly: (tokens - 1,) each.
 
     The split is read one window at a time.
     """
@@ -58,7 +58,7 @@ def test_perplexity_is_e_to_the_mean_loss_of_all_tokens(writer_bench, stage: str
     metrics, data, network = measure(writer_bench, Perplexity, stage=stage)
     losses, _ = judged(writer_bench, data, network, split)
     assert len(losses) % (5 * CONTEXT)  # the batches are unequal
-    assert len(losses) % CONTEXT  # and so are the windows
+    assert len(losses) % CONTEXT  # the windows are unequal too
     assert metrics[f"{stage}/perplexity"] == pytest.approx(float(losses.mean().exp()), rel=1e-5)
     assert metrics[f"{stage}/loss"] == pytest.approx(float(losses.mean()), rel=1e-5)
 
@@ -107,7 +107,7 @@ def test_no_metric_depends_on_the_size_of_the_batches(writer_bench, tokenizer: T
 
 
 def test_a_batch_in_which_no_character_begins_counts_too(writer_bench) -> None:
-    """The euro sign has three bytes, of which the last two can make up a window."""
+    """The euro sign has three bytes. The last two can be a window of their own."""
     writer_bench.text = "€" * 211
     metrics, data, _ = measure(
         writer_bench, BitsPerCharacter, tokenizer=BYTES, context_length=2, evaluation_batch_size=1, test_fraction=0.0
@@ -122,7 +122,7 @@ def test_a_batch_in_which_no_character_begins_counts_too(writer_bench) -> None:
 
 
 def test_the_bits_of_two_vocabularies_compare_where_their_perplexities_do_not(writer_bench) -> None:
-    """Without any learning: n equally likely tokens of c characters are log2(n) / c bits for each."""
+    """Without training, n equally likely tokens of c characters have log2(n) / c bits per character."""
     found = {}
     for name, tokenizer in (("bytes", BYTES), ("pairs", PAIRS)):
         data = writer_bench.data(tokenizer=tokenizer)
@@ -189,7 +189,7 @@ def test_each_validation_measures_the_network_of_that_moment(writer_bench) -> No
 
 
 class Steps(Callback):
-    """The loss and the accuracy of every training batch, computed again from its logits."""
+    """Callback that computes the loss and the accuracy of every training batch again from its logits."""
 
     def __init__(self) -> None:
         self.losses: list[float] = []
@@ -250,4 +250,4 @@ def test_the_training_perplexity_is_that_of_the_loss_without_label_smoothing() -
         smoothed = {"loss": torch.tensor(2.0), "token_loss": torch.tensor(1.5)}
         callback.on_train_batch_end(trainer, None, smoothed, None, 0)
         callback.on_train_batch_end(trainer, None, {"loss": torch.tensor(0.5)}, None, 1)
-    assert callback.training.added == [1.5, 1.5]  # a share of the loss for each of three batches
+    assert callback.training.added == [1.5, 1.5]  # Lightning divides the loss by the number of batches per step

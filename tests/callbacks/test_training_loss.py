@@ -9,7 +9,7 @@ from firstlight.lit.training_loss import TrainingLoss
 
 
 class TrueLosses(Callback):
-    """The loss of every batch, computed again from its logits."""
+    """Callback that computes the loss of every batch again from its logits."""
 
     def __init__(self) -> None:
         self.values: list[float] = []
@@ -104,7 +104,7 @@ def test_every_logger_gets_every_line(bench, tmp_path) -> None:
 
 
 def test_what_was_summed_goes_into_the_checkpoint(bench, at, tmp_path) -> None:
-    """A run that is resumed between two lines writes the line that an uninterrupted one writes."""
+    """A run that is resumed between two logged lines logs the same next line as an uninterrupted run."""
     path = tmp_path / "at-3.ckpt"
     bench.fit(
         TrainingLoss(), at("on_train_batch_end", 3, lambda trainer: trainer.save_checkpoint(path)), log_every_n_steps=4

@@ -1,4 +1,4 @@
-"""What a translator is scored by, and what it writes for people to read."""
+"""The scores of translators and the translations that they show."""
 
 import json
 import logging
@@ -39,7 +39,7 @@ EVALUATE = pytest.mark.parametrize(("stage", "split"), [("val", "validation"), (
 
 
 def sentences(count: int, seed: int) -> list[tuple[str, str]]:
-    """Sources of which one word says what to write; the others make them of different lengths."""
+    """Return pairs. One word of the source determines the target, and the other words vary the length."""
     rng = np.random.default_rng(seed)
     topics = rng.integers(len(PHRASES), size=count)
     return [
@@ -87,14 +87,14 @@ def module_of(data: PairData, *, lr: float = 0.02, dropout: float = 0.0) -> Tran
 
 
 def fit(bench: Any, data: PairData, *callbacks: Callback, module: Any = None, **options: Any) -> Any:
-    """The trainer after as short a training as leaves most translations half right."""
+    """Train so briefly that most translations are partly correct, and return the trainer."""
     options = {"max_epochs": 3, "limit_train_batches": 5} | options
     return bench.fit(*callbacks, data=data, module=module or module_of(data), **options)
 
 
 @torch.inference_mode()
 def write_one(module: Translation, data: PairData, source: str) -> str:
-    """The likeliest token each time, read anew from the beginning for each: no cache, no batch, no padding."""
+    """Return the greedy translation, computed without cache, batch and padding."""
     network, tokenizer = module.eval().network, data.tokenizer
     source_ids = torch.from_numpy(data.source_tokenizer.encode_batch([source]).ids)[None].long()
     written = [BEGIN_ID]
@@ -110,7 +110,7 @@ def greedy(module: Translation, data: PairData, pairs: list[tuple[str, str]]) ->
 
 
 def with_beam(module: Translation, data: PairData, pairs: list[tuple[str, str]], size: int, penalty: float) -> list:
-    """The best of a beam, one sentence at a time."""
+    """Return the best translations of beam search, one sentence at a time."""
     search = Search(BEGIN_ID, END_ID, size, penalty, tuple(data.tokenizer.unwritten))
     found = []
     for source, _ in pairs:
@@ -141,7 +141,7 @@ def test_each_validation_of_a_training_is_scored_by_what_is_written_greedily(ben
     assert {name: bench.memory.curve(name)[-1][1] for name in expected} == expected
     assert [step for step, _ in bench.memory.curve("val/bleu")] == [4, 9, 14]
     assert len({value for _, value in bench.memory.curve("val/bleu")}) == 3
-    assert len(set(written)) > 2  # or any order of them would do
+    assert len(set(written)) > 2  # otherwise any order would pass
     assert 1 < expected["val/bleu"].expected < 99
     assert (
         sacrebleu.corpus_bleu(written[::-1], [[target for _, target in SPLITS["validation"]]]).score
@@ -183,7 +183,7 @@ def test_the_beam_is_as_wide_as_asked_or_there_is_none(bench, data, folder, beam
 
 
 def test_only_what_was_translated_is_scored(bench, data, folder) -> None:
-    """A part of the validation split, the shortest sentences first."""
+    """The validation is limited to some batches, the shortest sentences first."""
     trainer = fit(bench, data, Translations(str(folder)), limit_val_batches=2)
     rows = [row for batch in list(data.val_dataloader())[:2] for row in (batch.rows - 61).tolist()]
     assert len(rows) == 10
@@ -227,7 +227,7 @@ def test_marks_are_never_written_whatever_the_network_prefers(bench, data, folde
     callback = Translations(str(folder))
     bench.trainer(callback).test(module, datamodule=data, verbose=False)
     lengths = {len(data.tokenizer.encode_batch([text]).ids) for text in callback.written[1].values()}
-    assert lengths == {CONTEXT - 1}  # words all the way, until there is room for the end alone
+    assert lengths == {CONTEXT - 1}  # words up to the limit, which leaves room only for [END]
 
 
 def test_the_training_is_the_same_with_and_without_translations(bench, data, folder) -> None:
@@ -239,7 +239,7 @@ def test_the_training_is_the_same_with_and_without_translations(bench, data, fol
     assert all(torch.equal(weight, translated[name]) for name, weight in plain.items())
 
 
-# --- for people ---
+# --- translations that are shown ---
 
 
 def test_each_validation_leaves_a_file_of_sources_references_and_translations(bench, data, folder) -> None:
@@ -247,7 +247,7 @@ def test_each_validation_leaves_a_file_of_sources_references_and_translations(be
     assert list(texts(folder)) == ["00000005.txt", "00000010.txt", "00000015.txt"]
     written = greedy(trainer.lightning_module, data, SPLITS["validation"])
     samples = texts(folder)["00000015.txt"].removesuffix("\n").split("\n\n")
-    chosen = [0, 4, 8, 12, 16]  # of 23, from everywhere
+    chosen = [0, 4, 8, 12, 16]  # of 23, evenly spaced
     assert samples == [f"{SPLITS['validation'][i][0]}\n  {SPLITS['validation'][i][1]}\n  {written[i]}" for i in chosen]
 
 
@@ -268,7 +268,7 @@ def test_the_evaluation_after_the_training_leaves_a_file_and_says_how_it_scored(
     caplog.set_level(logging.INFO, logger=translations.__name__)
     fit(bench, data, Translations(str(folder / "fit")), max_epochs=1)
     assert "tok:13a" not in caplog.text
-    assert f"Source, reference and what it writes:\n{SPLITS['validation'][0][0]}\n" in caplog.text
+    assert f"Source, reference and translation:\n{SPLITS['validation'][0][0]}\n" in caplog.text
     caplog.clear()
     bench.trainer(Translations(str(folder), beam_size=None)).validate(module_of(data), datamodule=data, verbose=False)
     assert not list(folder.glob("*.txt"))

@@ -1,4 +1,4 @@
-"""The callbacks with a plain Trainer that was given loaders, and no data module."""
+"""The callbacks with a plain Trainer that has loaders and no data module."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ def test_a_callback_that_needs_the_data_module_says_so_before_the_training(
     with pytest.raises(UserError) as error:
         trainer.fit(Generation.for_data(data, **SIZES), data.train_dataloader())
     assert str(error.value) == (
-        f"{callback.__name__} needs a data module of firstlight, and the trainer was given none; pass datamodule=data "
+        f"{callback.__name__} requires a data module of firstlight, but the trainer has none; pass datamodule=data "
         "instead of loaders, or remove the callback"
     )
     assert trainer.global_step == 0
@@ -104,14 +104,14 @@ def test_a_callback_that_needs_the_data_module_says_so_before_the_training(
 def test_bits_per_character_of_a_module_by_hand_needs_the_data_module(writer_bench: Any) -> None:
     data = writer_bench.data()
     module = Generation(Generation.for_data(data, **SIZES).network)
-    with pytest.raises(UserError, match="BitsPerCharacter needs a data module"):
+    with pytest.raises(UserError, match="BitsPerCharacter requires a data module"):
         measured(writer_bench, module, BitsPerCharacter(), dataloaders=data.val_dataloader())
 
 
 def test_a_table_of_reviews_needs_the_data_module(bench: Any, tmp_path: Any) -> None:
     data = bench.data()
     module = Classification.for_data(data, **SIZES)
-    with pytest.raises(UserError, match="ReviewTable needs a data module"):
+    with pytest.raises(UserError, match="ReviewTable requires a data module"):
         bench.trainer(ReviewTable(str(tmp_path))).test(module, data.test_dataloader(), verbose=False)
 
 

@@ -1,4 +1,4 @@
-"""Accuracy, macro F1 and, for classes in an order, the mean absolute error."""
+"""Accuracy, macro F1 and, for ordered classes, the mean absolute error."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ STAGES = ("val", "test")
 class Accuracy(Callback):
     """Log the accuracy and the macro F1 score of a classifier.
 
-    In validation and test it logs `val/accuracy`, `val/macro_f1` and, for classes in an order such as stars,
-    `val/mean_absolute_error` in classes; likewise with `test/`. In training it logs `train/accuracy`, the mean over the
-    steps since it was last logged. It works with a data module and with loaders alone.
+    In validation it logs `val/accuracy`, `val/macro_f1` and, for ordered classes such as stars,
+    `val/mean_absolute_error`, in classes. In test it logs the same metrics as `test/…`. In training it logs
+    `train/accuracy`, the mean over the steps since the last log. It works with a data module and with plain loaders.
 
     Example:
         >>> import lightning as L
@@ -76,7 +76,7 @@ class Accuracy(Callback):
 
     def _update(self, stage: str, outputs: Any) -> None:
         probabilities = outputs["probabilities"]
-        if not self.metrics:  # the first batch says how many classes there are
+        if not self.metrics:  # the first batch shows the number of classes
             self.metrics = _metrics(Classes.numbered(probabilities.shape[1]), probabilities.device)
         self.metrics[stage].update(probabilities.argmax(dim=1), outputs["targets"])
 
@@ -84,19 +84,19 @@ class Accuracy(Callback):
         values = self.metrics[stage].compute()
         self.metrics[stage].reset()
         for name, value in values.items():
-            pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), sync_dist=True)  # equal everywhere
+            pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), sync_dist=True)  # all processes agree
 
 
 def _metrics(classes: Classes, device: torch.device) -> dict[str, MetricCollection]:
-    """What is measured of some classes, once for val and once for test."""
+    """Return the metrics of some classes, one collection for val and one for test."""
     collection = classification_metrics(len(classes.names), are_ordered=classes.are_ordered).to(device)
     return {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
 
 
 def classification_metrics(num_classes: int, *, are_ordered: bool) -> MetricCollection:
-    """Return the metrics of predicted and true classes, both (n,).
+    """Return a collection of metrics of predicted and true classes, both (n,).
 
-    are_ordered: whether being off by one class is better than by two, as with stars.
+    are_ordered: whether an error of one class is smaller than an error of two, as with stars.
     """
     metrics: dict[str, Metric | MetricCollection] = {
         "accuracy": MulticlassAccuracy(num_classes, average="micro"),

@@ -1,4 +1,4 @@
-"""Which moments of a training are kept: the best one by validation, and the last."""
+"""A callback that writes checkpoints: the best by validation, and the last."""
 
 import math
 from pathlib import Path
@@ -14,10 +14,10 @@ from firstlight.lit.running_mean import ends_a_step
 
 
 class BestAndLast(Checkpoint):
-    """Keep `best.ckpt`, the best weights by a metric of validation, and `last.ckpt`, from which a run can resume.
+    """Write `best.ckpt`, the best weights by a validation metric, and `last.ckpt`, from which a run can resume.
 
     `last.ckpt` is written after every validation, at the end of the training, and every `every_n_train_steps` steps. It
-    is never written while gradients are accumulated, nor at the end of an epoch without a validation.
+    is not written while gradients are accumulated, or at the end of an epoch without a validation.
 
     Args:
         folder: The folder of the two files.
@@ -27,8 +27,8 @@ class BestAndLast(Checkpoint):
             the end.
 
     Raises:
-        UserError: If `every_n_train_steps` is below 1, or, after a validation, if `monitor` was not logged.
-        RunError: If a weight is not finite when a checkpoint is to be written.
+        UserError: If `every_n_train_steps` is below 1, or if a validation did not log `monitor`.
+        RunError: If a weight is not finite when a checkpoint is written.
 
     Example:
         >>> from pathlib import Path
@@ -52,7 +52,7 @@ class BestAndLast(Checkpoint):
             )
         self.folder, self.monitor, self.mode = Path(folder), monitor, mode
         self.every_n_train_steps = every_n_train_steps
-        self.best_model_path = str(self.folder / "best.ckpt")  # Lightning's names, which its strategies set again
+        self.best_model_path = str(self.folder / "best.ckpt")  # Lightning's names; its strategies assign to them
         self.last_model_path = str(self.folder / "last.ckpt")
         self.best_score: float | None = None
         self.best_step: int | None = None
@@ -64,7 +64,7 @@ class BestAndLast(Checkpoint):
         every, step = self.every_n_train_steps, trainer.global_step
         if step == self.saved_step or not ends_a_step(trainer, batch_idx):
             return
-        # Not at the end of an epoch without a validation: Lightning would count the batches of the next one wrongly.
+        # At the end of an epoch without a validation, Lightning would count the batches of the next epoch wrongly.
         is_due = (every is not None and step % every == 0 and not trainer.is_last_batch) or step == trainer.max_steps
         if is_due and not self.validation_follows(trainer, batch_idx):
             self.save_last(trainer)
@@ -74,7 +74,7 @@ class BestAndLast(Checkpoint):
             return
         if self._is_best(trainer):
             self._save(trainer, self.best_model_path)
-        if ends_a_step(trainer, trainer.fit_loop.batch_idx):  # no checkpoint has gradients that wait for more batches
+        if ends_a_step(trainer, trainer.fit_loop.batch_idx):  # a checkpoint has no accumulated gradients
             self.save_last(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -93,14 +93,14 @@ class BestAndLast(Checkpoint):
         self.best_score, self.best_step = state_dict["best_score"], state_dict["best_step"]
 
     def _is_best(self, trainer: Trainer) -> bool:
-        """Compare the monitored metric with the best so far, and remember it if it is better."""
+        """Return whether the monitored metric is better than the best so far. If so, store it as the best."""
         if self.monitor not in trainer.callback_metrics:
             there_are = ", ".join(sorted(name for name in trainer.callback_metrics if name.startswith("val/")))
-            raise UserError(f"optimized_metric={self.monitor} is not measured in validation; there are {there_are}")
+            raise UserError(f"optimized_metric={self.monitor} is not measured in validation; choose one of {there_are}")
         score = float(trainer.callback_metrics[self.monitor])
         is_better = (
             self.best_score is None
-            or math.isnan(self.best_score)  # which no number is better than
+            or math.isnan(self.best_score)  # every comparison with NaN is False
             or (score < self.best_score if self.mode == "min" else score > self.best_score)
         )
         if is_better:
@@ -108,7 +108,7 @@ class BestAndLast(Checkpoint):
         return is_better
 
     def validation_follows(self, trainer: Trainer, batch_idx: int) -> bool:
-        """Return whether a validation follows this step. The checkpoint then waits for its result."""
+        """Return whether a validation follows this step. If so, the checkpoint is written after it."""
         every_n_epochs = trainer.check_val_every_n_epoch
         if not trainer.enable_validation or (every_n_epochs and (trainer.current_epoch + 1) % every_n_epochs):
             return False
@@ -116,7 +116,7 @@ class BestAndLast(Checkpoint):
             return True
         if trainer.val_check_batch is None:
             return False
-        if every_n_epochs is None:  # trainer.val_check_interval counts through the epochs
+        if every_n_epochs is None:  # val_check_interval counts across epochs
             batch_idx = trainer.fit_loop.total_batch_idx
         return (batch_idx + 1) % trainer.val_check_batch == 0
 
@@ -128,19 +128,19 @@ class BestAndLast(Checkpoint):
 
 
 def _may_stop(trainer: Trainer) -> bool:
-    """Return whether a trainer that was asked to stop has done the least epochs and steps that it was given."""
+    """Return whether a trainer that should stop has reached its minimum numbers of epochs and steps."""
     epochs = trainer.fit_loop.epoch_progress.current.completed
     return epochs >= (trainer.min_epochs or 0) and trainer.global_step >= (trainer.min_steps or 0)
 
 
 def best_and_last(trainer: Trainer) -> BestAndLast | None:
-    """Return the callback of a trainer that writes its checkpoints, if it has one."""
+    """Return the trainer's BestAndLast callback, or None if it has none."""
     return next((callback for callback in trainer.callbacks if isinstance(callback, BestAndLast)), None)  # type: ignore[attr-defined]
 
 
 def last_before(trainer: Trainer) -> str:
-    """Return what there is to go on from when a training fails, in a few words."""
+    """Return, for the message of a failed training, whether it has a checkpoint to resume from."""
     callback = best_and_last(trainer)
     if callback is not None and Path(callback.last_model_path).is_file():
-        return "the last checkpoint is from before"
-    return "there is no checkpoint from before"
+        return "the last checkpoint was written before this step"
+    return "no checkpoint was written before this step"

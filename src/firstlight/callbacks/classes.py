@@ -1,4 +1,4 @@
-"""Which classes a classifier predicts, whoever knows them."""
+"""The classes that a classifier predicts, from the data module or from the module's card."""
 
 from typing import NamedTuple, Self
 
@@ -10,14 +10,14 @@ from firstlight.errors import UserError
 
 
 class Classes(NamedTuple):
-    """The names of the classes in order; whether being off by one class is better than by two, as with stars."""
+    """The names of the classes, and whether they are ordered: an error of one star is smaller than one of two."""
 
     names: list[str]
     are_ordered: bool
 
     @classmethod
     def of(cls, trainer: Trainer, pl_module: LightningModule) -> Self | None:
-        """The classes that the data module or the module's card names; None where neither does."""
+        """Return the classes that the data module or the module's card names, or None if neither names them."""
         data = data_if_any(trainer)
         if data is not None:
             if not hasattr(data, "class_names"):
@@ -34,5 +34,5 @@ class Classes(NamedTuple):
 
     @classmethod
     def numbered(cls, count: int) -> Self:
-        """Classes that are known by their numbers alone, from 0."""
+        """Return classes whose names are their numbers, from 0."""
         return cls([str(i) for i in range(count)], are_ordered=False)

@@ -1,4 +1,4 @@
-"""The confusion matrix: to every logger, into the run's folder, and at the end onto the terminal."""
+"""The confusion matrix for the loggers, the run folder and, at the end, the terminal."""
 
 import csv
 from pathlib import Path
@@ -23,11 +23,11 @@ NAMES = {"val": "validation", "test": "test"}
 
 
 class ConfusionMatrix(Callback):
-    """Count the true and the predicted classes of every validation and test.
+    """Make a confusion matrix of every validation and test.
 
-    During `Trainer.fit` the matrix is sent to the loggers that show figures. `Trainer.validate` and `Trainer.test` also
-    write `validation.png` and `validation.csv`, or `test.png` and `test.csv`, and print the counts. It works with a
-    data module and with loaders alone.
+    During `Trainer.fit`, the matrix is sent to the loggers that can show figures. `Trainer.validate` and `Trainer.test`
+    also write `validation.png` and `validation.csv`, or `test.png` and `test.csv`, and print the counts. It works with
+    a data module and with plain loaders.
 
     Args:
         folder: The folder for the picture and the table.
@@ -75,13 +75,13 @@ class ConfusionMatrix(Callback):
         self._finish("test", trainer)
 
     def _count(self, classes: Classes, device: torch.device) -> None:
-        """Start to count these classes."""
+        """Set the classes, and start to count."""
         self.class_names = classes.names
         self.counts = {stage: MulticlassConfusionMatrix(len(classes.names)).to(device) for stage in NAMES}
 
     def _update(self, stage: str, outputs: Any) -> None:
         probabilities = outputs["probabilities"]
-        if not self.counts:  # the first batch says how many classes there are
+        if not self.counts:  # the first batch shows the number of classes
             self._count(Classes.numbered(probabilities.shape[1]), probabilities.device)
         self.counts[stage].update(probabilities.argmax(dim=1), outputs["targets"])
 
@@ -97,7 +97,7 @@ class ConfusionMatrix(Callback):
             print_counts(counts, self.class_names, f"Confusion matrix, {NAMES[stage]}")
 
     def _draw(self, stage: str, counts: np.ndarray, trainer: Trainer, is_final: bool) -> None:
-        # matplotlib is imported only where a figure is drawn
+        # matplotlib is imported only if a figure is drawn
         from firstlight.figures import confusion_table, plot_confusion_matrix, save
 
         figure = plot_confusion_matrix(
@@ -117,7 +117,7 @@ class ConfusionMatrix(Callback):
                 writer.writerows(rows)
 
     def _wandb_chart(self, counts: np.ndarray, stage: str) -> Any:
-        """W&B's own interactive chart, which wants the examples one by one."""
+        """Return W&B's interactive chart, which requires a list of all examples."""
         import wandb
 
         true, predicted = np.indices(counts.shape)
@@ -130,7 +130,7 @@ class ConfusionMatrix(Callback):
 
 
 def confusion_counts(targets: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> NDArray[np.int64]:
-    """Return how often each class is predicted for each true class: (classes, classes), rows are true.
+    """Return the number of times that each class is predicted for each true class: (classes, classes), rows are true.
 
     targets, predicted: (n,).
     """
@@ -140,7 +140,7 @@ def confusion_counts(targets: NDArray[np.int64], predicted: NDArray[np.int64], n
 
 
 def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:
-    """The counts and the share of each row as a table on the terminal. counts: (classes, classes), rows are true."""
+    """Print the counts and their shares of each row as a table. counts: (classes, classes), rows are true."""
     table = Table()
     table.add_column("true ＼ predicted")
     for name in class_names:

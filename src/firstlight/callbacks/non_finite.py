@@ -1,4 +1,4 @@
-"""Stops a run whose loss is not a number, before it spoils the weights."""
+"""A callback that stops a training if the loss is NaN or infinite."""
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
@@ -11,7 +11,7 @@ class NonFiniteGuard(Callback):
     """Stop the training at the first loss that is NaN or infinite, before it changes the weights.
 
     Raises:
-        RunError: With the loss, the step and what to try.
+        RunError: If the loss is NaN or infinite. The message names the loss, the step and a fix.
 
     Example:
         >>> import lightning as L

@@ -1,4 +1,4 @@
-"""One figure or table to every logger that can show one."""
+"""Functions that send figures and tables to the loggers that can show them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,24 +16,24 @@ from firstlight.lit.generation import token_batch
 
 
 def data_if_any(trainer: Trainer) -> Any:
-    """The trainer's data module; None where it was given loaders, or a data module that is not one of firstlight's."""
+    """Return the trainer's data module, or None if it has loaders or a data module from another package."""
     data = getattr(trainer, "datamodule", None)
     return data if isinstance(data, TableData) else None
 
 
 def data_of(trainer: Trainer, callback: Callback) -> Any:
-    """The trainer's data module. Raises UserError, which names the callback, where there is none."""
+    """Return the trainer's data module. Raises UserError with the name of the callback if there is none."""
     data = data_if_any(trainer)
     if data is None:
         raise UserError(
-            f"{type(callback).__name__} needs a data module of firstlight, and the trainer was given none; "
+            f"{type(callback).__name__} requires a data module of firstlight, but the trainer has none; "
             "pass datamodule=data instead of loaders, or remove the callback"
         )
     return data
 
 
 def named_batch(batch: Any) -> Any:
-    """A batch with its parts by name, also where a loader gave a pair of tensors, token ids and targets."""
+    """Return a batch with named parts. A plain loader's batch is a pair of tensors: token ids and targets."""
     if hasattr(batch, "targets"):
         return batch
     _, targets = batch
@@ -42,17 +42,17 @@ def named_batch(batch: Any) -> Any:
 
 
 def shows_media(logger: Logger) -> bool:
-    """Whether a logger can show figures and tables."""
+    """Return whether a logger can show figures and tables."""
     return isinstance(logger, WandbLogger | TensorBoardLogger)
 
 
 def step_of(trainer: Trainer) -> int:
-    """The step at which Lightning logs the metrics of this moment: while it trains, it counts from 0."""
+    """Return the step at which Lightning logs metrics now. In `Trainer.fit` it counts from 0."""
     return trainer.global_step - 1 if trainer.state.fn is TrainerFn.FITTING else trainer.global_step
 
 
 def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
-    """Send a figure to every logger that can show one."""
+    """Send a figure to every logger that can show figures."""
     for logger in trainer.loggers:
         if isinstance(logger, WandbLogger):
             import wandb
@@ -63,7 +63,7 @@ def publish_figure(trainer: Trainer, name: str, figure: Figure) -> None:
 
 
 def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Send a table, a list of equal rows, to every logger that can show one."""
+    """Send a table to every logger that can show tables. rows: rows with the same columns."""
     if not rows:
         return
     columns = list(rows[0])
@@ -78,12 +78,12 @@ def publish_table(trainer: Trainer, name: str, rows: Sequence[Mapping[str, objec
 
 
 def log_to_wandb(logger: WandbLogger, trainer: Trainer, content: dict[str, Any]) -> None:
-    """Log what is no number, on the same axis as the metrics."""
+    """Log content that is not a number on the same axis as the metrics."""
     logger.log_metrics(content, step_of(trainer))
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    """A table in Markdown; bars and new lines in a cell are shown, not obeyed."""
+    """Return a table in Markdown. Bars in a cell are escaped, and new lines become spaces."""
     lines = [" | ".join(map(_cell, columns)), " | ".join("---" for _ in columns)]
     lines += [" | ".join(_cell(row[column]) for column in columns) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)

@@ -1,4 +1,4 @@
-"""What counting alone achieves, logged before the training: the lines that a curve has to fall below."""
+"""Perplexities of baselines that count tokens, as reference lines for the curve of a training."""
 
 import logging
 import math
@@ -13,17 +13,17 @@ log = logging.getLogger(__name__)
 
 
 class ReferenceLines(Callback):
-    """Log, at the start of a training, the perplexities that counting tokens reaches without a network.
+    """Log the perplexities of n-gram baselines, which have no network, at the start of a training.
 
     `reference/uniform_perplexity` is the size of the vocabulary. `reference/unigram_perplexity` and
-    `reference/bigram_perplexity` are counted on the training split and measured on the validation split. It needs a
-    `CharacterData` or a `ReviewTextData`.
+    `reference/bigram_perplexity` are computed from counts in the training split, and measured on the validation split.
+    It requires a `CharacterData` or a `ReviewTextData`.
 
     Args:
         most_tokens: The largest number of tokens of each split that are read.
 
     Raises:
-        UserError: If the trainer was given no data module.
+        UserError: If the trainer has no data module.
 
     Example:
         >>> from pathlib import Path
@@ -46,7 +46,7 @@ class ReferenceLines(Callback):
         self.most_tokens = most_tokens
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero or trainer.global_step:  # a resumed run has them already
+        if not trainer.is_global_zero or trainer.global_step:  # a resumed run has already logged them
             return
         data: Any = data_of(trainer, self)
         training, validation = (data.ids(data.stream(split), self.most_tokens) for split in ("train", "validation"))

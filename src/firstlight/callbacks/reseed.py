@@ -1,4 +1,4 @@
-"""Seeds dropout at every step, from the seed and the step alone, so that a resumed run draws the same."""
+"""A callback that seeds dropout at every step, so that a resumed run draws the same random numbers."""
 
 from typing import Any
 
@@ -10,8 +10,7 @@ from firstlight.lit.randomness import reseed
 class ReseedEveryStep(Callback):
     """Seed dropout at every step from a seed and the number of the step.
 
-    A training that is resumed in the middle then draws the same random numbers as an uninterrupted one, and ends with
-    the same weights.
+    A resumed training then draws the same random numbers as an uninterrupted one, and ends with the same weights.
 
     Args:
         seed: The seed.

@@ -1,4 +1,4 @@
-"""Some test reviews as a table: text, label, prediction and probabilities."""
+"""A table of test reviews with their labels, predictions and probabilities."""
 
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,14 @@ from firstlight.callbacks.publish import data_of, publish_table
 from firstlight.data.labels import STARS
 from firstlight.files.rows import write_rows
 
-LONGEST_TEXT = 2000  # characters shown
+LONGEST_TEXT = 2000  # the largest number of characters that are shown
 
 
 class ReviewTable(Callback):
     """Log the first texts of the test split with their labels and predictions, as the table `test/reviews`.
 
     The same rows are written to `test.csv`: the text, its stars or label, the predicted class and the probability of
-    every class. With several processes, the table has the texts that the first process evaluated. It needs a
+    every class. With several processes, the table has the texts that the first process evaluated. It requires a
     `ReviewData`.
 
     Args:
@@ -26,7 +26,7 @@ class ReviewTable(Callback):
         num_reviews: The number of texts.
 
     Raises:
-        UserError: If the trainer was given no data module.
+        UserError: If the trainer has no data module.
 
     Example:
         >>> from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a generator writes after each validation."""
+"""Texts that a generator writes after each validation."""
 
 import logging
 from dataclasses import replace
@@ -22,21 +22,21 @@ log = logging.getLogger(__name__)
 class TextSamples(Callback):
     """Write texts with the generator after each validation of a training.
 
-    The texts go to the log, to `<step>.txt` and to the loggers that show tables. Each begins like a new line of the
-    text, or like a new document. Every validation uses the same seed, so that only the network changes. It needs a
-    `CharacterData` or a `ReviewTextData`.
+    The texts are logged, written to `<step>.txt` and sent to the loggers that can show tables. Each text begins like a
+    new line of the training text, or like a new document. Every validation uses the same seed, so that only the network
+    changes. It requires a `CharacterData` or a `ReviewTextData`.
 
     Args:
         folder: The folder of the files.
         num_samples: The number of texts.
-        num_tokens: The largest number of tokens in each.
-        temperature: Divides the logits. Below 1 the likely tokens become likelier.
-        top_k: Draw only from the k likeliest tokens.
-        top_p: Draw only from the likeliest tokens that together reach this probability (Holtzman et al. 2020).
+        num_tokens: The largest number of tokens in each text.
+        temperature: The number that divides the logits. Below 1, likely tokens become more likely.
+        top_k: Draw only from the k most likely tokens.
+        top_p: Draw only from the most likely tokens that together reach this probability (Holtzman et al. 2020).
         seed: The seed of the draws.
 
     Raises:
-        UserError: If a number is out of range, or the trainer was given no data module.
+        UserError: If a number is out of range, or if the trainer has no data module.
 
     Example:
         >>> from pathlib import Path
@@ -63,7 +63,7 @@ class TextSamples(Callback):
         seed: int = 1,
     ) -> None:
         if num_samples < 1 or num_tokens < 1:
-            raise UserError("num_samples and num_tokens must be at least 1; callbacks.text_samples=null writes none")
+            raise UserError("num_samples and num_tokens must be at least 1; callbacks.text_samples=null turns them off")
         self.folder, self.num_samples, self.num_tokens, self.seed = Path(folder), num_samples, num_tokens, seed
         self.sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
 
@@ -85,7 +85,7 @@ class TextSamples(Callback):
         publish_table(trainer, "val/samples", rows)
 
     def write(self, data: Any, pl_module: Any) -> list[str]:
-        """Return the texts. A document ends where the network writes the separator."""
+        """Return `num_samples` texts. A document ends where the network writes the separator."""
         tokenizer, separator = data.tokenizer, data.separator_id
         sampling = replace(self.sampling, never=tokenizer.unwritten)
         random = torch.Generator(pl_module.device).manual_seed(self.seed)
@@ -94,7 +94,7 @@ class TextSamples(Callback):
         pl_module.eval()
         try:
             steps = generate(pl_module.network, prompt, self.num_tokens, lambda logits: sampling.choose(logits, random))
-            with torch.compiler.set_stance("force_eager"):  # a cache grows: each step would be compiled anew
+            with torch.compiler.set_stance("force_eager"):  # a cache grows, so each step would be compiled again
                 rows = torch.stack(list(steps), dim=1).tolist()
         finally:
             pl_module.train(was_training)

@@ -1,4 +1,4 @@
-"""How fast a run trains."""
+"""The speed of a training."""
 
 import time
 from typing import Any
@@ -13,16 +13,16 @@ from firstlight.lit.running_mean import is_logging_step, log_training
 class Throughput(Callback):
     """Log `train/tokens_per_second` and `train/examples_per_second`.
 
-    Padding is not counted, and the time of validation is left out.
+    Padding and the time of validation are not counted.
 
     Attributes:
-        tokens: The number of tokens trained on.
-        examples: The number of texts, windows or pairs trained on.
+        tokens: The number of training tokens so far.
+        examples: The number of training texts, windows or pairs so far.
         seconds: The time of the training without validation.
-        tokens_per_second: The mean over the whole training. None before the first step.
-        processor_seconds: The processor time of the whole fit in this process and its threads, validation included.
+        tokens_per_second: The mean over the complete training. None before the first step.
+        processor_seconds: The processor time of `Trainer.fit` in this process and its threads, validation included.
 
-    All of them include what came before a resume.
+    In a resumed run, all attributes include the time before the interruption.
 
     Example:
         >>> import lightning as L
@@ -49,18 +49,18 @@ class Throughput(Callback):
 
     @property
     def processor_seconds(self) -> float:
-        """The processor time of the fit so far, in seconds."""
+        """The processor time of `Trainer.fit` so far, in seconds."""
         if self._processor_start is None:
             return self._processor_before
         return self._processor_before + time.process_time() - self._processor_start
 
     @property
     def tokens_per_second(self) -> float | None:
-        """The mean over the whole training. None before the first step."""
+        """The mean over the complete training. None before the first step."""
         return self.tokens / self.seconds if self.seconds else None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._resumed_at = time.perf_counter()  # a run that is resumed in mid-epoch has no start of an epoch
+        self._resumed_at = time.perf_counter()  # a run that is resumed within an epoch has no start of an epoch
         self._processor_start = time.process_time()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

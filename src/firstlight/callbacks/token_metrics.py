@@ -1,4 +1,4 @@
-"""How well a generator predicts: perplexity, bits per character, accuracy, and the loss of the last position."""
+"""Metrics of generators: perplexity, bits per character, accuracy, and the loss of the last position."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class Ratio(Metric):
 
 
 class TokenMetric(Callback):
-    """The base class of metrics that are one ratio for validation and one for test."""
+    """Base class of metrics that are a ratio, one for validation and one for test."""
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self.ratios = {stage: Ratio().to(trainer.strategy.root_device) for stage in STAGES}
@@ -45,7 +45,7 @@ class TokenMetric(Callback):
         raise NotImplementedError
 
     def named(self, value: Tensor) -> dict[str, Tensor]:
-        """Return what is logged for the value of the ratio, by names without `val/` or `test/`."""
+        """Return the metrics of a ratio's value. Their names have no `val/` or `test/`."""
         raise NotImplementedError
 
     def on_validation_batch_end(
@@ -73,10 +73,10 @@ class TokenMetric(Callback):
 
 
 class Perplexity(TokenMetric):
-    """Log the perplexity, e to the power of the mean loss per token.
+    """Log the perplexity, which is e to the power of the mean loss per token.
 
-    It logs `train/perplexity`, `val/perplexity` and `test/perplexity`, for generators and translators, with a data
-    module and with loaders alone. Source: the post on a Shakespeare generator (March 2024).
+    It logs `train/perplexity`, `val/perplexity` and `test/perplexity` of generators and translators. It works with a
+    data module and with plain loaders. Source: the post on a Shakespeare generator (March 2024).
 
     Example:
         >>> import lightning as L
@@ -105,8 +105,8 @@ class Perplexity(TokenMetric):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        loss = outputs["loss"] * trainer.accumulate_grad_batches  # Lightning hands out a share of it
-        self.training.add(outputs.get("token_loss", loss))  # without label smoothing, where there is some
+        loss = outputs["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
+        self.training.add(outputs.get("token_loss", loss))  # without label smoothing, if the loss has any
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/perplexity": self.training.take().exp()})
 
@@ -118,13 +118,13 @@ class Perplexity(TokenMetric):
 
 
 class BitsPerCharacter(TokenMetric):
-    """Log `val/bits_per_character` and `test/bits_per_character`, which compare generators with any tokenizer.
+    """Log `val/bits_per_character` and `test/bits_per_character`, which compare generators with different tokenizers.
 
-    Nothing is logged if a token does not stand for certain characters, such as [UNK] in a vocabulary of words. It works
-    with a data module, and with loaders alone for a module that `Generation.for_data` built.
+    Nothing is logged if the number of characters of a token is not fixed, such as for [UNK] in a vocabulary of words.
+    It works with a data module, and with plain loaders if `Generation.for_data` made the module.
 
     Raises:
-        UserError: If neither the trainer has a data module nor the module a tokenizer.
+        UserError: If the trainer has no data module and the module has no tokenizer.
 
     Example:
         >>> import lightning as L
@@ -139,7 +139,7 @@ class BitsPerCharacter(TokenMetric):
         torch.Size([])
     """
 
-    counts: Tensor | None = None  # the characters of each token: (vocab_size,)
+    counts: Tensor | None = None  # the number of characters of each token: (vocab_size,)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         super().setup(trainer, pl_module, stage)
@@ -161,8 +161,8 @@ class BitsPerCharacter(TokenMetric):
 class TokenAccuracy(TokenMetric):
     """Log the share of tokens that the network predicts correctly.
 
-    It logs `val/accuracy` and `test/accuracy` over a whole split, and `train/accuracy` of single batches. It works with
-    a data module and with loaders alone.
+    It logs `val/accuracy` and `test/accuracy` of a complete split, and `train/accuracy` of single batches. It works
+    with a data module and with plain loaders.
 
     Example:
         >>> import lightning as L
@@ -193,11 +193,11 @@ class TokenAccuracy(TokenMetric):
 
 
 class LastPosition(TokenMetric):
-    """Log the loss of those tokens that have the whole context before them.
+    """Log the loss of the tokens that are predicted from a full context.
 
-    It logs `val/last_position_loss` and `test/last_position_loss`, in nats per token: the mean over the last position
-    of every whole window. It works with a data module and with loaders alone. Source: the post on names (November
-    2023).
+    It logs `val/last_position_loss` and `test/last_position_loss`, in nats per token: the mean loss at the last
+    position of all windows of the full length. It works with a data module and with plain loaders. Source: the post on
+    names (November 2023).
 
     Example:
         >>> import lightning as L

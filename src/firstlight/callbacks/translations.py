@@ -1,4 +1,4 @@
-"""What a translator writes: BLEU and chrF of every evaluation, and some translations to read."""
+"""BLEU and chrF of a translator in every evaluation, and some of its translations."""
 
 import logging
 from collections.abc import Sequence
@@ -24,20 +24,20 @@ log = logging.getLogger(__name__)
 class Translations(Callback):
     """Translate every validation and test split, and log BLEU and chrF.
 
-    It logs `val/bleu` and `val/chrf` of greedy translations, as sacrebleu computes them; likewise with `test/`.
-    `Trainer.validate` and `Trainer.test` also translate with a beam and log, for 4 beams, `bleu_beam4` and
-    `chrf_beam4`. Some translations go to the log, to `<step>.txt` or `test.txt`, and to the loggers that show tables.
-    It needs a `PairData`.
+    It logs `val/bleu` and `val/chrf`, or `test/bleu` and `test/chrf`, of greedy translations, as computed by sacrebleu.
+    `Trainer.validate` and `Trainer.test` also use beam search and log, for 4 beams, `bleu_beam4` and `chrf_beam4`. Some
+    translations are logged, written to `<step>.txt` or `test.txt`, and sent to the loggers that can show tables. It
+    requires a `PairData`.
 
     Args:
         folder: The folder of the files.
-        num_samples: The number of translations shown.
-        beam_size: The number of beams after the training. None: greedy translations only.
+        num_samples: The number of translations that are shown.
+        beam_size: The number of beams in `Trainer.validate` and `Trainer.test`. None: only greedy translations.
         length_penalty: The exponent of the length penalty of the beam search (Wu et al. 2016). 0 prefers short
             translations.
 
     Raises:
-        UserError: If a number is out of range, or the trainer was given no data module.
+        UserError: If a number is out of range, or if the trainer has no data module.
 
     Example:
         >>> import lightning as L
@@ -70,7 +70,7 @@ class Translations(Callback):
             data_of(trainer, self)
 
     def search(self, beam_size: int, never: Sequence[int]) -> Search:
-        """Return a search with `beam_size` beams. never: the ids that are not written."""
+        """Return a search with `beam_size` beams. never: the ids that are never generated."""
         return Search(BEGIN_ID, END_ID, beam_size, self.length_penalty, tuple(never))
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -97,20 +97,20 @@ class Translations(Callback):
         self._finish(trainer, pl_module, "test")
 
     def _translate(self, trainer: Trainer, pl_module: Any, batch: PairBatch) -> None:
-        """Translate a batch, greedily and, after the training, with a beam too."""
+        """Translate a batch with greedy decoding and, outside of `Trainer.fit`, also with beam search."""
         if trainer.sanity_checking:
             return
         tokenizer = data_of(trainer, self).tokenizer
         sizes = {1} if trainer.state.fn is TrainerFn.FITTING else {1, self.beam_size or 1}
         for size in sizes:
             search = self.search(size, tokenizer.unwritten)
-            with torch.compiler.set_stance("force_eager"):  # a cache grows: each step would be compiled anew
+            with torch.compiler.set_stance("force_eager"):  # a cache grows, so each step would be compiled again
                 found = translate(pl_module.network, batch.source_ids, batch.source_mask, search)
             texts = (tokenizer.decode(translations[0].token_ids) for translations in found)
             self.written.setdefault(size, {}).update(zip(batch.rows.tolist(), texts, strict=True))
 
     def _finish(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Score what all processes have written, and show some of it."""
+        """Score the translations of all processes, and show some of them."""
         data: PairData = data_of(trainer, self)
         for size, written in sorted(self.written.items()):
             together = gathered(written, trainer.world_size)
@@ -132,7 +132,7 @@ class Translations(Callback):
         translations: list[str],
         scores: TranslationScores,
     ) -> None:
-        """Some translations for people; how the scores were computed, once the training is over."""
+        """Show some translations and, outside of `Trainer.fit`, the signatures of the scores."""
         is_fitting = trainer.state.fn is TrainerFn.FITTING
         if not is_fitting:
             log.info("%s", scores.signatures, extra={"on_terminal": ""})
@@ -146,13 +146,13 @@ class Translations(Callback):
             i = chosen[0]
             named = f"source:      {sources[i]}\nreference:   {references[i]}\ntranslation: {translations[i]}"
             on_terminal = quoted_below(named)
-            log.info("Source, reference and what it writes:\n%s", texts[0], extra={"on_terminal": on_terminal})
+            log.info("Source, reference and translation:\n%s", texts[0], extra={"on_terminal": on_terminal})
         rows = [{"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen]
         publish_table(trainer, f"{stage}/translations", rows)
 
 
 def gathered(written: dict[int, str], world_size: int) -> dict[int, str]:
-    """What all processes have written, in each of them."""
+    """Return the translations of all processes. Each process must call this function."""
     if world_size == 1:
         return written
     parts: list[Any] = [None] * world_size
