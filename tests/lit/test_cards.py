@@ -109,8 +109,8 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no classes": (without("class_names"), r"the checkpoint's card has no class_names"),
     "classes that are numbers": (card(class_names=[1, 2, 3, 4, 5]), r"class_names .* are not names"),
     "config is a list": (card(config=[1]), r"config in the checkpoint's card is a list"),
-    "another network": (card(network="diffusion"), r"network=diffusion is none of classifier, generator"),
-    "network is a list": (card(network=["classifier"]), r"is none of classifier, generator"),
+    "another network": (card(network="diffusion"), r"network=diffusion must be one of classifier, generator"),
+    "network is a list": (card(network=["classifier"]), r"must be one of classifier, generator"),
     "no data": (config(data=None), r"data in the checkpoint's configuration is missing"),
     "no context": (config(context_length="a"), r"context_length in the checkpoint's configuration is missing"),
     "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint's configuration is missing"),
@@ -182,7 +182,7 @@ def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line
         firstlight.load(written(content))
     content = content_of(classifier)
     content[CARD]["tokenizer"] = generator.card["tokenizer"]  # type: ignore[index]
-    with pytest.raises(UserError, match="a classifier cannot read by a CharacterTokenizer"):
+    with pytest.raises(UserError, match="a classifier does not support a CharacterTokenizer"):
         firstlight.load(written(content))
 
 

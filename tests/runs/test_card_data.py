@@ -65,12 +65,12 @@ def run_of(content: dict[str, Any], folder: Path, **data: Any) -> Path:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"path": None, "name": "evil", "url": EVIL}, r"data set evil, which is not below .*, and the configuration"),
+        ({"path": None, "name": "evil", "url": EVIL}, r"data set evil, which is not below .*; the configuration"),
         ({"path": None, "name": "../../evil", "url": EVIL}, r"data\.name=\.\./\.\./evil must be the name of a folder"),
         ({"path": None, "name": "/evil", "url": EVIL}, r"data\.name=/evil must be the name of a folder"),
         ({"path": None, "name": "${oc.env:SECRET}"}, r"data set \$\{oc\.env:SECRET\}, which is not below"),
-        ({"path": "owner/name"}, r"data\.path=owner/name: there is no such file or folder"),
-        ({"path": "${oc.env:SECRET}"}, r"data\.path=\$\{oc\.env:SECRET\}: there is no such file"),
+        ({"path": "owner/name"}, r"data\.path=owner/name: the file or folder of the training does not exist"),
+        ({"path": "${oc.env:SECRET}"}, r"data\.path=\$\{oc\.env:SECRET\}: the file or folder of the training"),
         ({"path": "other.txt"}, r"the run was trained on other data than other\.txt"),
         ({"preparation": ["plays"]}, r"the checkpoint's data options cannot be used: "),
         ({"batch_size": "many"}, r"the checkpoint's data options cannot be used: "),

@@ -186,9 +186,9 @@ def test_another_checkpoint_and_other_data_have_folders_of_their_own(home: Home)
 
 
 MISTAKES = {
-    "--data.label-column stars": "--data.label-column means nothing to this kind of run; leave it out",
-    "--data.text-column body": "--data.text-column means nothing to this kind of run; leave it out",
-    "--data.lowest-label 1": "--data.lowest-label means nothing to this kind of run; leave it out",
+    "--data.label-column stars": "--data.label-column does not apply to this kind of run; leave it out",
+    "--data.text-column body": "--data.text-column does not apply to this kind of run; leave it out",
+    "--data.lowest-label 1": "--data.lowest-label does not apply to this kind of run; leave it out",
     "--data.path nowhere.txt": "nowhere.txt: the file or folder does not exist",
     "--data.path empty.txt": "empty.txt:1: the file is empty; name a file with text",
     "--data.path single.txt": "single.txt",
@@ -212,14 +212,14 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, home: Home) -> No
 def test_a_split_that_is_not_there_is_said(home: Home) -> None:
     done = home.scripts.run("evaluate", str(home.runs["pairs"]), "--split", "test")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "text.txt: there is nothing to predict in its test split; choose another --split" in done.stderr
+    assert "text.txt: the test split has fewer than 2 tokens; choose another --split" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda file: file.write_text("ka lo mi " * 31), "the run was trained on other data than text.txt"),
-        (Path.unlink, "--data.path text.txt: there is no such file or folder; the run was trained on it"),
+        (Path.unlink, "--data.path text.txt: the file or folder of the training does not exist"),
     ],
     ids=["changed", "gone"],
 )

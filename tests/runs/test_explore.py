@@ -91,15 +91,15 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
     for drawing in DRAWINGS:
         assert (drawing.caption in html.unescape(page)) == (drawing.name in figures)
     assert "GENERATED SAMPLE" not in page
-    assert "the text is one of the validation split" in notes
-    assert notes.count("the text is one of the validation split") == 1
+    assert "the text is from the validation split" in notes
+    assert notes.count("the text is from the validation split") == 1
 
 
 def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> None:
     explored(scripts, str(own), "--figures", "attributions", "attention_head", "--text", "good " * 40)
     assert drawn(own) == ["attention_head", "attributions"]
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
-    assert page.count("the text has 40 tokens, of which the network is given 23") == 2
+    assert page.count("the text has 40 tokens; the network reads 23 of them") == 2
     assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_head"], "in the order of asking"
 
 
@@ -141,7 +141,7 @@ def test_figures_go_to_the_runs_own_tensorboard(generator: Path, scripts: Script
 
     done = scripts.run("explore", str(generator), "--figures", "next_token", "--text", "the ca", "--log")
     assert done.returncode == 0, done.stderr
-    assert f"TensorBoard has them in {generator / 'tensorboard'}" in done.stdout
+    assert f"TensorBoard: the figures are in {generator / 'tensorboard'}" in done.stdout
     events = EventAccumulator(str(generator / "tensorboard"), size_guidance={"images": 0}).Reload()
     (image,) = events.Images("explore/next_token")
     assert image.step == json.loads((generator / "metrics.json").read_text())["steps"] == 20
@@ -167,7 +167,7 @@ def test_figures_go_to_wandb_as_a_run_of_the_same_group(own: Path, scripts: Scri
 
 
 def test_a_run_without_loggers_of_figures_has_none_to_send_them_to(own: Path, scripts: Scripts) -> None:
-    assert "--log: the run's loggers (csv) show no figures" in refused(scripts, str(own), "--log")
+    assert "--log: the run's loggers (csv) cannot show figures" in refused(scripts, str(own), "--log")
 
 
 def test_two_runs_are_compared_and_named_by_what_differs(
@@ -213,7 +213,9 @@ def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
     notes = explored(scripts, str(own), "--figures", "lengths", "calibration", "norms", "attributions")
     assert drawn(own) == ["attributions", "norms"]
     for name in ("lengths", "calibration"):
-        assert re.search(rf"note: {name} is not drawn: .*nowhere\.csv: there is no such file", notes)
+        assert re.search(
+            rf"note: {name} is not drawn: .*nowhere\.csv: the file or folder of the training does not exist", notes
+        )
     assert "norms: no gradients: " in notes
     assert "the data is not found, so the text is made up" in notes
     page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
@@ -232,7 +234,7 @@ def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts
     (own / "history.jsonl").unlink()
     done = scripts.run("explore", str(own), "--figures", "curves")
     assert done.returncode == 2
-    assert "history.jsonl is missing or has no metrics" in done.stderr
+    assert "history.jsonl is missing or contains no metrics" in done.stderr
 
 
 def test_other_data_than_that_of_training_is_not_taken_for_it(
@@ -269,22 +271,22 @@ def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["RUN", "--figures", "atention"], "there is no such figure; did you mean attention? There are lengths"),
-        (["RUN", "--figures", "surprise"], "does not fit this run, a classifier (transformer); these do: lengths,"),
-        (["RUN", "--figures", "comparison"], "--figures comparison needs a second run; name it by --compare"),
+        (["RUN", "--figures", "atention"], "the figure does not exist; did you mean attention? Choose from lengths"),
+        (["RUN", "--figures", "surprise"], "apply to this run, a classifier (transformer); choose from lengths,"),
+        (["RUN", "--figures", "comparison"], "--figures comparison requires a second run; name it by --compare"),
         (["RUN", "--compare", "RUN"], "is the run itself; name another"),
         (["RUN", "--compare", "nowhere"], "nowhere: the run folder does not exist"),
         (["RUN", "--text", " "], "--text is empty; write one, or leave it out"),
-        (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network could read"),
-        (["RUN", "--block", "7", "--figures", "attention_head"], "--block 7: there are 1 block 1"),
-        (["RUN", "--head", "3", "--figures", "attention_head"], "--head 3: block 1 has heads 1 to 2"),
+        (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network can read"),
+        (["RUN", "--block", "7", "--figures", "attention_head"], "--block 7: the block does not exist; choose from 1"),
+        (["RUN", "--head", "3", "--figures", "attention_head"], "--head 3 must be from 1 to 2 for block 1"),
         (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
         ([], "give either a run, such as latest, or --task"),
         (["nowhere"], "nowhere: the run folder does not exist"),
         (["--task", "star"], "--task star: there is no such task; there are"),
         (["--task", "stars", "--text", "good"], "--text is about a run, and --task stars draws data alone"),
         (["--task", "stars", "--log"], "--log sends figures to the loggers of a run"),
-        (["--task", "stars", "--figures", "attention"], "--figures attention does not fit --task stars without a run"),
+        (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
         (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
         (["--task", "names", "--data.text-column", "a"], "--data.text-column means nothing to --task names"),
     ],

@@ -71,7 +71,7 @@ def test_every_word_has_a_score_and_an_unknown_one_says_nothing(method: str, tra
     assert found.method == method
     assert found.label == run.predict(REVIEW).label
     unknown = run.tokenizer.encode(REVIEW).count(UNKNOWN_ID)
-    assert found.notes == [f"unknown to the run, and read as [UNK]: {unknown} of 9"]
+    assert found.notes == [f"not in the vocabulary and read as [UNK]: {unknown} of 9"]
 
 
 def test_gradient_times_input_is_the_slope_at_the_text(trained: Trained) -> None:
@@ -101,7 +101,7 @@ def test_a_long_review_is_cut_as_in_training_and_that_is_said(trained: Trained) 
     words = [f"{a}{b}" for a in ("good", "bad", "fine", "poor", "nice") for b in ("", "ly", "er", "est", "ing", "ed")]
     found = attributions(run, " ".join(words))
     assert found.words == [*words[:12], *words[-11:]]
-    assert "the text has 30 tokens, of which the network is given 23" in found.notes
+    assert "the text has 30 tokens; the network reads 23 of them" in found.notes
     (part,) = attention_of(run, " ".join(words)).maps
     assert [name.strip("[]") for name in part.keys] == found.words
     assert attention_of(run, " ".join(words)).notes == found.notes
@@ -109,14 +109,14 @@ def test_a_long_review_is_cut_as_in_training_and_that_is_said(trained: Trained) 
 
 @pytest.mark.parametrize("text", ["", " ", "'`'"])
 def test_a_review_without_words_is_an_error(text: str, trained: Trained) -> None:
-    with pytest.raises(UserError, match=r"the text (has no word that the network could read|is empty)"):
+    with pytest.raises(UserError, match=r"the text (has no word that the network can read|is empty)"):
         attributions(firstlight.load(trained("sentiment")), text)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"the text (has no word that the network could read|is empty)"):
+    with pytest.raises(UserError, match=r"the text (has no word that the network can read|is empty)"):
         attention_of(firstlight.load(trained("sentiment")), text)
 
 
 def test_an_unknown_class_is_an_error(trained: Trained) -> None:
-    with pytest.raises(UserError, match="the class 'great' is not one of negative, positive"):
+    with pytest.raises(UserError, match="the class 'great' must be one of negative, positive"):
         attributions(firstlight.load(trained("sentiment")), REVIEW, "great")  # type: ignore[arg-type]
 
 
@@ -173,7 +173,7 @@ def test_surprise_is_what_each_token_costs_given_a_context_before_it(generators:
             seen = torch.tensor([[int(token) for token in ids[max(0, i - CONTEXT) : i]]])
             share = run.network(seen)[0, -1].softmax(dim=0)[int(ids[i])]
         assert found.bits[i - 1] == pytest.approx(-math.log2(share), abs=1e-4)
-    assert found.notes == [f"each of the {len(text)} tokens is given at most {CONTEXT} before it"]
+    assert found.notes == [f"each of the {len(text)} tokens is predicted from at most {CONTEXT} tokens before it"]
     assert found.bits_per_character.tolist() == found.bits.tolist()
 
 
@@ -193,7 +193,7 @@ def test_an_unknown_character_is_said(generators: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_an_empty_text_is_an_error(text: str, generators: dict[str, Any]) -> None:
     for ask in (surprise, attention_of):
-        with pytest.raises(UserError, match="the text is empty; write one"):
+        with pytest.raises(UserError, match="the text is empty; pass a text with at least one word"):
             ask(generators["text"], text)  # type: ignore[operator]
 
 
@@ -242,4 +242,4 @@ def test_a_translators_attention_is_that_of_both_sides(scripts: Scripts) -> None
     assert found["encoder block 1"].queries == expected.source
     long = attention_of(run, "the dog sees a car . " * 20)
     assert len(long.maps[0].queries) <= 40
-    assert long.notes[0].startswith("the text has more than 40 tokens, which is all that the run reads: cut after “")
+    assert long.notes[0].startswith("the text has more than 40 tokens, the most that the run reads; it is cut after “")

@@ -112,8 +112,8 @@ def test_the_panel_answers(loaded: Any) -> None:
     word = loaded.fill_in(TEXT).fillings[0][0].word
     assert f"It {word} after a week" in answer
     assert 'data-weights="' in answer
-    assert "Write [MASK]" in panel.answer(Inputs({"text": "<b>no mask</b>"}))
-    assert "<h2>Fill in a word</h2>" in page([panel])
+    assert "Type a text with [MASK]" in panel.answer(Inputs({"text": "<b>no mask</b>"}))
+    assert "<h2>Fill in masked words</h2>" in page([panel])
     panel.warm_up()
 
 

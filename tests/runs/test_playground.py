@@ -84,16 +84,16 @@ def words_in(html: str) -> list[str]:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([], "a request is a JSON object"),
-        ({"text": 7}, "text=7 is not a text"),
-        ({"seed": "7"}, "seed='7' is not a number"),
-        ({"seed": True}, "seed=True is not a number"),
-        ({"seed": float("nan")}, "seed=nan is not a number"),
-        ({"seed": 3.5}, "seed=3.5 is not a whole number"),
-        ({"seed": 10**400}, "seed, a number of 401 digits, must lie between 3 and 11"),
-        ({"seed": -(10**400)}, "seed, a number of 401 digits, must lie between 3 and 11"),
-        ({"seed": 12}, "seed=12 must lie between 3 and 11"),
-        ({"seed": 2}, "seed=2 must lie between 3 and 11"),
+        ([], "the request must be a JSON object"),
+        ({"text": 7}, "text=7 must be a text"),
+        ({"seed": "7"}, "seed='7' must be a number"),
+        ({"seed": True}, "seed=True must be a number"),
+        ({"seed": float("nan")}, "seed=nan must be a number"),
+        ({"seed": 3.5}, "seed=3.5 must be a whole number"),
+        ({"seed": 10**400}, "seed, a number of 401 digits, must be between 3 and 11"),
+        ({"seed": -(10**400)}, "seed, a number of 401 digits, must be between 3 and 11"),
+        ({"seed": 12}, "seed=12 must be between 3 and 11"),
+        ({"seed": 2}, "seed=2 must be between 3 and 11"),
     ],
 )
 def test_what_the_fields_do_not_take_is_refused(values: Any, message: str) -> None:
@@ -139,7 +139,7 @@ def test_words_that_are_not_read_are_grey_and_all_are_text() -> None:
     assert html.index("unread") < html.index("a&amp;b") < html.rindex("unread")
     assert 'class="word" data-row="0" data-column="0" style="--shade:#D55E00' in html
     assert 'class="word unknown" data-row="1" data-column="1" style="--shade:#0072B2a6"' in html
-    assert re.findall('title="([^"]*)"', html)[::2] == ["-1.00 for &lt;5&gt;", "unknown to the run"]
+    assert re.findall('title="([^"]*)"', html)[::2] == ["-1.00 for &lt;5&gt;", "not in the vocabulary"]
 
 
 def test_bars_show_all_of_a_few_classes_in_order_and_the_likeliest_of_many() -> None:
@@ -250,7 +250,7 @@ def test_markup_in_a_review_is_text(panel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("", "Type a review"), (" \n", "Type a review"), ("'`", "There is no word in this")]
+    ("text", "says"), [("", "Type a review"), (" \n", "Type a review"), ("'`", "The text has no word")]
 )
 def test_a_review_without_words_is_said(panel, text: str, says: str) -> None:
     html = panel("stars").answer(Inputs({"text": text}))
@@ -261,7 +261,7 @@ def test_a_review_without_words_is_said(panel, text: str, says: str) -> None:
 def test_a_review_beyond_the_context_is_cut_and_said(panel) -> None:
     html = panel("stars").answer(Inputs({"text": "good book " * 10_000}))
     assert "the text is long: only its first 10,000 characters are read" in html
-    assert "of which the network is given 61" in html
+    assert "; the network reads 61 of them" in html
     assert len(words_in(html)) == 61
     assert "more</span>" in html
     assert len(html) < 50_000
@@ -269,7 +269,7 @@ def test_a_review_beyond_the_context_is_cut_and_said(panel) -> None:
 
 def test_unknown_words_are_marked(panel) -> None:
     html = panel("stars").answer(Inputs({"text": "good xyzzyplugh good"}))
-    assert re.search(r'class="word unknown"[^>]*title="unknown to the run">xyzzyplugh<', html)
+    assert re.search(r'class="word unknown"[^>]*title="not in the vocabulary">xyzzyplugh<', html)
     assert html.count("word unknown") == 1
 
 
@@ -391,7 +391,7 @@ def test_of_a_prompt_too_long_the_end_is_read_and_said(panel) -> None:
     ],
 )
 def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
-    with pytest.raises(BadInputError, match=rf"{next(iter(asked))}=\S+ must lie between"):
+    with pytest.raises(BadInputError, match=rf"{next(iter(asked))}=\S+ must be between"):
         panel("shakespeare").writing(Inputs(asked))
 
 
@@ -415,7 +415,7 @@ def test_a_sentence_has_the_translation_and_the_attention_of_the_run(panel) -> N
         html = panel("translation").answer(Inputs({"text": SENTENCE, "beam_size": beam_size, "map": 0, "head": 1}))
         translation = run.translate(SENTENCE, beam_size=beam_size)
         assert re.search(r'class="verdict translation">(.*?)</p>', html)[1] == (
-            markup.escape(translation) or "<i>It wrote nothing.</i>"
+            markup.escape(translation) or "<i>The translation is empty.</i>"
         )
         found = run.cross_attention(SENTENCE, run.write(SENTENCE, beam_size=beam_size))
         assert np.abs(weights_in(html) - found.weights[0, 1].numpy()).max() < 0.005
@@ -448,7 +448,7 @@ def test_a_sentence_beyond_the_context_is_cut_and_said(panel, text: str) -> None
     if text.startswith(("the", "x")):
         assert length >= 60, "as much as fits"
     (note,) = notes
-    assert f"more than 61 tokens, which is all that the run reads: cut after “{sentence[-30:]}”" in note
+    assert f"more than 61 tokens, the most that the run reads; it is cut after “{sentence[-30:]}”" in note
     html = panel("translation").answer(Inputs({"text": text, "beam_size": 1}))
     assert markup.escape(note) in html
 
@@ -579,17 +579,17 @@ def test_twenty_at_once_are_all_answered_as_one_would_be(panel, address: str) ->
         ("/runs/x/answer", {}, {}, 404, ""),
         ("/runs/0/answer", {}, {"Host": "evil.test"}, 400, "Invalid host"),
         ("/runs/0/answer", {"text": "good book"}, {"Content-Type": "text/plain"}, 400, "application/json"),
-        ("/runs/0/answer", b"{", {}, 400, "no JSON"),
-        ("/runs/0/answer", b"[" * 100_000, {}, 400, "no JSON"),
-        ("/runs/0/answer", b"\xff", {}, 400, "no JSON"),
+        ("/runs/0/answer", b"{", {}, 400, "not valid JSON"),
+        ("/runs/0/answer", b"[" * 100_000, {}, 400, "not valid JSON"),
+        ("/runs/0/answer", b"\xff", {}, 400, "not valid JSON"),
         ("/runs/0/answer", [], {}, 400, "JSON object"),
-        ("/runs/0/answer", {"text": ["good"]}, {}, 400, "is not a text"),
-        ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head=-1 must lie"),
+        ("/runs/0/answer", {"text": ["good"]}, {}, 400, "must be a text"),
+        ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head=-1 must be between"),
         ("/runs/0/answer", {"text": "x" * 2_000_001}, {}, 400, "at most 2,000,000 bytes"),
-        ("/runs/2/write", {"tokens": 10**9}, {}, 400, "tokens=1e+09 must lie"),
-        ("/runs/2/write", {"seed": 10**400}, {}, 400, "seed, a number of 401 digits, must lie"),
-        ("/runs/2/write", b'{"seed": ' + b"1" * 5000 + b"}", {}, 400, "no JSON"),
-        ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed=&#x27;&lt;b&gt;&#x27; is not a number"),
+        ("/runs/2/write", {"tokens": 10**9}, {}, 400, "tokens=1e+09 must be between"),
+        ("/runs/2/write", {"seed": 10**400}, {}, 400, "seed, a number of 401 digits, must be between"),
+        ("/runs/2/write", b'{"seed": ' + b"1" * 5000 + b"}", {}, 400, "not valid JSON"),
+        ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed=&#x27;&lt;b&gt;&#x27; must be a number"),
         ("/runs/0/answer", {"text": "good \ud800 book"}, {}, 200, "book"),
         ("/runs/0/answer", {"text": "good book " * 10_000}, {}, 200, "only its first 10,000 characters"),
         ("/runs/3/answer", {"text": "good \ud800 book"}, {}, 200, "verdict"),
@@ -691,7 +691,7 @@ def test_what_we_got_wrong_is_said_without_a_traceback(panel, monkeypatch, caplo
     assert json.loads(lines[-1])["error"] in body
     assert len(lines) == 2
     assert "secret" not in body + lines[-1]
-    assert "what was being written broke off" in caplog.text, "but the terminal has it"
+    assert "the text could not be completed" in caplog.text, "but the terminal has it"
 
 
 def test_a_character_that_the_run_cannot_read_is_the_last_event(panel) -> None:
@@ -806,7 +806,7 @@ def test_more_connections_than_a_process_may_have_files_neither_stop_it_nor_fill
     finally:
         process.terminate()
     _, errors = process.communicate(timeout=60)
-    assert "no more can be: [Errno 24]" in errors
+    assert "no more can be opened: [Errno 24]" in errors
     assert len(errors.splitlines()) == 1
 
 

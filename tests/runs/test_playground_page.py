@@ -183,13 +183,13 @@ def test_a_person_tries_every_kind_of_run(start: Callable[..., Started], browser
     opened = open_address(browser, started.address)
     type_a_review(opened.page)
     ask_for_another_class(opened.page)
-    hover(opened.page, "[data-run='0'] [data-row='3']", "[data-run='0'] [data-column]", "looks at")
+    hover(opened.page, "[data-run='0'] [data-row='3']", "[data-run='0'] [data-column]", "attends to")
     generate(opened.page)
     look_at_what_was_considered(opened.page)
     stop(opened.page)
     translate(opened.page)
     written = "[data-run='2'] [data-row='0']"
-    hover(opened.page, written, "[data-run='2'] [data-column]", "looks at")
+    hover(opened.page, written, "[data-run='2'] [data-column]", "attends to")
     paste_far_too_much(opened.page)
     width = opened.page.evaluate("document.documentElement.scrollWidth")
     assert width <= 1200, "nothing is wider than the window"

@@ -403,7 +403,7 @@ def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: S
         (["--text", TEXT, "--beam-size", "-1"], "beam_size=-1 must be at least 1"),
         (["--text", TEXT, "--length-penalty", "-1"], "length_penalty=-1 must be at least 0"),
         (["--input", "in.csv", "--beam-size", "0"], "beam_size=0 must be at least 1"),
-        (["--text", TEXT, " "], "sentence 2 of --text is empty; write one, or leave it out"),
+        (["--text", TEXT, " "], "--text: sentence 2 is empty; write a sentence or leave it out"),
         (["--text", TEXT, TEXT, "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--input", "in.csv", "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: end the name in one of .png, .svg, .pdf"),
@@ -490,7 +490,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
         (["--beam-size", "0"], "beam_size=0 must be at least 1"),
         (["--data.source-column", "fr"], "fr"),
         (["--data.source-column", "de"], "--data.source-column and --data.target-column are both de"),
-        (["--data.text-column", "en"], "--data.text-column means nothing to this kind of run"),
+        (["--data.text-column", "en"], "--data.text-column does not apply to this kind of run"),
         (["--context-length", "7"], "--context-length is for generators"),
         (["--data.path", "nowhere.jsonl"], "nowhere.jsonl"),
         (
@@ -695,7 +695,7 @@ MISTAKES = {
     "tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word for translation",
     "tokenizer.max_size=259": "tokenizer.max_size=259 is too small for 256 bytes and 4 marks; set it to 260 or more",
     "model.causal=true": "model.causal=true does not apply to translation",
-    "model.share_embeddings=true data.shared_vocabulary=false": "model.share_embeddings=true needs "
+    "model.share_embeddings=true data.shared_vocabulary=false": "model.share_embeddings=true requires "
     "data.shared_vocabulary=true",
     "data.batch_tokens=0": "data.batch_tokens=0 must be at least 1",
     "data.batch_size=8": "data.batch_size is not a key of the configuration; did you mean data.",

@@ -1,1 +1,1 @@
-"""The figures of `explore` that all kinds of runs have and those of the data, the catalog of all, and the page."""
+"""Figures of `explore` for data and for runs of all kinds, the catalog of all figures, and the HTML page."""

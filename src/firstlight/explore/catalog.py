@@ -1,6 +1,6 @@
-"""Every figure of `explore.py`: its name, what it needs and what to look for. Imports nothing heavy.
+"""Catalog of the figures of `explore`, with their requirements and captions. Imports no heavy library.
 
-A kind of network brings figures of its own. The figure NAME is drawn by a function `NAME(subject)`.
+Each kind of network adds its own figures. The function `NAME(subject)` draws the figure NAME.
 """
 
 from difflib import get_close_matches
@@ -17,43 +17,45 @@ OF_DATA = (
         "lengths",
         DATA,
         "reviews",
-        "How long the training texts are, in words as the tokenizer finds them and in characters. Orange is what the "
-        "context cuts: with much of it, try a larger context_length. The longest hundredth stands in the last bar.",
+        "Histograms of the lengths of the training texts in tokens and in characters (x axes), where the last bar "
+        "includes the longest 1%. Orange texts are cut because they are longer than the context; if there are many, "
+        "try a larger context_length.",
     ),
     drawing(
         "pair_lengths",
         DATA,
         "pairs",
-        "How many tokens the sentences of the training pairs have, on either side. What does not fit the context ends "
-        "a training with an error, or is left out (data.skip_too_long).",
+        "Histograms of the lengths of the source and target sentences of the training pairs, in tokens (x axes). "
+        "Orange pairs do not fit the context: they are an error in training, or are left out by "
+        "data.skip_too_long=true.",
     ),
     drawing(
         "labels",
         DATA,
         "reviews",
-        "How many rows of each split have each label. Look for classes that are rare: accuracy hides what happens to "
-        "them, and data.balance is for them.",
+        "Number of rows (x axis) with each label (y axis), for each split. Look for rare classes, because accuracy "
+        "hides the mistakes on them; data.balance gives them more weight.",
     ),
     drawing(
         "characters",
         DATA,
         "characters",
-        "How often each character of the training text is met; each step up the scale is ten times as often. The rare "
-        "ones at the end have been seen too little for their vectors to mean much.",
+        "Share of each character in the training text, on a logarithmic y axis. The characters at the end are so rare "
+        "that their vectors are not reliable.",
     ),
     drawing(
         "passages",
         DATA,
         "characters",
-        "How long the passages of the training text are (of names, the names). A context shorter than a passage never "
-        "sees who speaks.",
+        "Histogram of the lengths of the passages of the training text, or of its lines, such as names (x axis). If a "
+        "passage is longer than the context, the network cannot see its beginning, such as the name of the speaker.",
     ),
     drawing(
         "vocabulary",
         DATA,
         "words",
-        "The share of the training text that is known to a vocabulary of the most frequent words, against its size. "
-        "Language has a long tail: each further per cent costs more words than the one before.",
+        "Share of the training text (y axis) that is covered by the most frequent words, against their number "
+        "(logarithmic x axis). The curve becomes flat, because each further per cent needs more words than the last.",
     ),
 )
 OF_RUNS = (
@@ -61,65 +63,68 @@ OF_RUNS = (
         "attention",
         NETWORK,
         "attention",
-        "What every head of every block looks at: a row for each token that looks, a column for each that is looked "
-        "at. Diagonals look at neighbours, columns at one token; an even blue is a head that looks at everything.",
+        "Attention weights of every head, with one row of heat maps for each block; queries are on the y axis, keys on "
+        "the x axis. A diagonal is a head that attends to neighbouring tokens, a vertical line a head that attends to "
+        "one token, and an even colour a head that attends to all tokens equally.",
     ),
     drawing(
         "attention_head",
         NETWORK,
         "attention",
-        "One head with its tokens (--block and --head choose it; else the most decided one of the last block). Read a "
-        "row: what does this token look at?",
+        "Attention weights of one head, with queries on the y axis and keys on the x axis; --block and --head choose "
+        "it, and by default it is the head of the last block with the lowest entropy. Each row shows which tokens one "
+        "token attends to.",
     ),
     drawing(
         "attention_recent",
         NETWORK,
         "attention looks_back",
-        "The share of each head's attention that goes to the last four tokens, itself among them. Far above the dashed "
-        "line, a head looks at the nearest alone, and a shorter context does nearly as well.",
+        "Share of the attention on the last four tokens, including the query itself (y axis), for each head (x axis). "
+        "A head far above the dashed line attends mostly to near tokens, and a shorter context may be nearly as good.",
     ),
     drawing(
         "position_similarity",
         NETWORK,
         "attention",
-        "The cosine similarity between positions, in the encodings that a network of these sizes may have. Near "
-        "positions should be alike; a learned table shows it only as far as it was trained.",
+        "Cosine similarity of all pairs of positions (both axes) for the position encodings that a network of this "
+        "size can have. Near positions should be similar; in a learned table, only trained positions are.",
     ),
     drawing(
         "position_waves",
         NETWORK,
         "attention encoded",
-        "The position encoding as a heat map, and some coordinates as waves. The sinusoid's low coordinates tell "
-        "neighbours apart, its high ones tell near from far.",
+        "The position encoding as a heat map (coordinates against positions), and some coordinates as curves. In a "
+        "sinusoid, low coordinates differ between neighbouring positions, and high ones between distant positions.",
     ),
     drawing(
         "embeddings",
         NETWORK,
         "embedding",
-        "The vectors of the most frequent tokens in a plane: by PCA, which keeps distances as well as a plane can, and "
-        "by t-SNE, which keeps neighbours. Look for groups of one colour. In t-SNE, distances between groups mean "
-        "nothing.",
+        "Vectors of the most frequent tokens in two dimensions, by PCA, which preserves distances, and by t-SNE, which "
+        "preserves neighbours. Look for groups of one colour; in t-SNE, the distances between groups have no meaning.",
     ),
     drawing(
         "norms",
         NETWORK,
         "run",
-        "The norms of every layer's weights, and of the gradient of the loss on some validation data. A gradient that "
-        "shrinks from the output up to the input has trouble to get through.",
+        "Norms of the weights of each layer, and of the gradient of the loss on some validation data (logarithmic x "
+        "axes), with the input on top. If the gradients become much smaller towards the input, the first layers learn "
+        "slowly.",
     ),
     drawing(
         "curves",
         TRAINING,
         "run",
-        "The training's curves; pale: every measurement, bold: their running mean. Training goes on falling while "
-        "validation rises: the run learns its data by heart. Training is measured with dropout, validation without.",
+        "Metrics (y axes) over the training steps (x axes); pale lines are single values, bold lines their running "
+        "mean. If the training loss falls while the validation loss rises, the run overfits; only training values are "
+        "measured with dropout.",
     ),
     drawing(
         "comparison",
         TRAINING,
         "run compare",
-        "Two runs side by side: dashed is training, solid is validation. Without dropout training gets ahead of "
-        "validation sooner (post 1's figure).",
+        "Metrics (y axes) of two runs over the training steps (x axes): dashed lines are training, solid lines are "
+        "validation. Without dropout, a run overfits earlier (a figure of post 1).",
     ),
 )
 DRAWINGS = (*OF_DATA, *(each for kind in KINDS.values() for each in kind.drawings), *OF_RUNS)
@@ -127,10 +132,10 @@ NAMES = tuple(each.name for each in DRAWINGS)
 
 
 def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
-    """What a resolved config is about, in the words of Drawing.needs.
+    """Return the traits of a resolved config, as used by Drawing.needs.
 
-    run, the name of its kind; attention, looks_back, embedding, encoded (positions are); reviews, stars,
-    characters, pairs, words.
+    The traits of a run are: run, the name of its kind, attention, looks_back (causal attention), embedding, and encoded
+    (positions have an encoding). The traits of its data are: reviews, stars, characters, pairs and words.
     """
     model, data = config["model"], config["data"]
     traits = {form_of(data)}
@@ -155,24 +160,24 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
 
 
 def check_names(names: list[str]) -> None:
-    """Raise UserError for a figure that does not exist."""
+    """Raise UserError if a figure does not exist."""
     for name in names:
         if name not in NAMES:
             near = get_close_matches(name, NAMES, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UserError(f"--figures {name}: there is no such figure; {hint}There are {', '.join(NAMES)}")
+            hint = f"did you mean {near[0]}? Choose" if near else "choose"
+            raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(NAMES)}")
 
 
 def choose(names: list[str], traits: frozenset[str], what: str) -> list[Drawing]:
-    """The figures that were asked for, or all that fit. Raises UserError for one that does not.
+    """Return the figures of the given names, or all figures that fit. Raises UserError for one that does not fit.
 
-    what: the run or task, for the error.
+    what: name of the run or task, for the error.
     """
     fitting = [each for each in DRAWINGS if each.needs <= traits]
     known = {each.name: each for each in fitting}
     for name in names:
         if name == "comparison" and "compare" not in traits and "run" in traits:
-            raise UserError("--figures comparison needs a second run; name it by --compare")
+            raise UserError("--figures comparison requires a second run; name it by --compare")
         if name not in known:
-            raise UserError(f"--figures {name} does not fit {what}; these do: {', '.join(known)}")
+            raise UserError(f"--figures {name} does not apply to {what}; choose from {', '.join(known)}")
     return [known[name] for name in dict.fromkeys(names)] if names else fitting

@@ -1,4 +1,4 @@
-"""Figures of the data that a run is trained on."""
+"""Figures of training data."""
 
 import re
 from collections import Counter
@@ -24,32 +24,32 @@ SENTENCE_WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def lengths(subject: Subject) -> Drawn:
-    """Review lengths in words and in characters, and the share that the context holds."""
+    """Return the figure of the lengths of texts in tokens and in characters, and of the share that fits the context."""
     reviews = subject.reviews
     rows = reviews.encoded.rows_of("train")
     num_tokens = reviews.encoded.ids.lengths[rows]
     characters = np.array([len(text) for text in reviews.texts(rows)])
     unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
-    is_cut = kind_of_saved(subject.config["model"]).has_any_length  # else windows of all texts together are read
+    is_cut = kind_of_saved(subject.config["model"]).has_any_length  # other kinds read windows of all texts
     figure = plot_lengths(
         {f"{unit} in a text": num_tokens, "characters in a text": characters},
         num_tokens <= subject.context_length if is_cut else None,
-        title=f"How long the texts are, {len(rows):,} of training",
+        title=f"Lengths of {len(rows):,} training texts",
         limit=f"the context of {subject.context_length} {unit}",
     )
     return Drawn(figure)
 
 
 def pair_lengths(subject: Subject) -> Drawn:
-    """Tokens of sources and targets."""
+    """Return the figure of the lengths of source and target sentences."""
     data = subject.pairs
     rows = data.encoded.rows_of("train")
     source, target = data.encoded.source.lengths[rows], data.encoded.target.lengths[rows] + 1
     names = data.options.source_column, data.options.target_column
     figure = plot_lengths(
-        {f"tokens of a source ({names[0]})": source, f"tokens of a target ({names[1]}), with the end": target},
+        {f"tokens of a source ({names[0]})": source, f"tokens of a target ({names[1]}) with end mark": target},
         np.maximum(source, target) <= subject.context_length,
-        title=f"How long the sentences are, {len(rows):,} pairs of training",
+        title=f"Lengths of the sentences of {len(rows):,} training pairs",
         limit=f"the context of {subject.context_length} tokens on both sides",
         count="pairs",
     )
@@ -57,7 +57,7 @@ def pair_lengths(subject: Subject) -> Drawn:
 
 
 def labels(subject: Subject) -> Drawn:
-    """Stars, or other labels, per split."""
+    """Return the figure of the number of rows with each label."""
     encoded = subject.reviews.encoded
     num_labels = len(encoded.label_names)
     counts = [np.bincount(encoded.labels[encoded.rows_of(split)], minlength=num_labels) for split in SPLITS]
@@ -67,12 +67,12 @@ def labels(subject: Subject) -> Drawn:
     if num_labels > MOST_CLASSES:
         most = np.sort(np.argsort(-table.sum(axis=0), kind="stable")[:MOST_CLASSES])
         table, names = table[:, most], [names[i] for i in most]
-        notes.append(f"the {MOST_CLASSES} most frequent of {num_labels} classes are drawn")
+        notes.append(f"the figure shows the {MOST_CLASSES} most frequent of {num_labels} classes")
     return Drawn(plot_label_counts(table, [SPLITS[i] for i in there], names), notes)
 
 
 def characters(subject: Subject) -> Drawn:
-    """How often each character of the training part is met."""
+    """Return the figure of the frequencies of the characters of the training text."""
     data = subject.stream
     if isinstance(data.tokenizer, CharacterTokenizer):
         ids = data.ids(data.stream("train"))
@@ -81,15 +81,16 @@ def characters(subject: Subject) -> Drawn:
     else:
         counted = Counter(training_text(subject))
         names, counts = [name.translate({32: "␣", 10: "⏎"}) for name in counted], np.array([*counted.values()])
-    title = f"How often each character is met, of {counts.sum():,}"
+    title = f"Frequency of each character in {counts.sum():,} training characters"
     notes = []
     if (counts > 0).sum() > frequencies.MOST_BARS:
-        notes.append(f"the {frequencies.MOST_BARS} most frequent of {(counts > 0).sum()} characters are drawn")
+        shown = f"{frequencies.MOST_BARS} most frequent of {(counts > 0).sum()} characters"
+        notes.append(f"the figure shows the {shown}")
     return Drawn(plot_character_frequencies(names, counts, title=title), notes)
 
 
 def passages(subject: Subject) -> Drawn:
-    """Lengths of what stands between blank lines, or of documents."""
+    """Return the figure of the lengths of documents, or of passages between blank lines."""
     data = subject.stream
     assert isinstance(data.options, CharacterOptions)
     if data.options.preparation is Preparation.lines:
@@ -105,7 +106,7 @@ def passages(subject: Subject) -> Drawn:
     figure = plot_lengths(
         {name: found},
         fits,
-        title=f"How long the {count} are, {len(found):,} of training",
+        title=f"Lengths of {len(found):,} training {count}",
         limit=f"a context of {subject.context_length} characters",
         count=count,
         beyond="is longer",
@@ -114,7 +115,7 @@ def passages(subject: Subject) -> Drawn:
 
 
 def vocabulary(subject: Subject) -> Drawn:
-    """Coverage of words against the size of the vocabulary."""
+    """Return the figure of the coverage of the text against the size of the vocabulary."""
     form = form_of(subject.config["data"])
     if form == "pairs":
         data = subject.pairs
@@ -138,7 +139,7 @@ def vocabulary(subject: Subject) -> Drawn:
 
 
 def training_text(subject: Subject) -> str:
-    """The whole training part of a text."""
+    """Return the training split of a text."""
     data = subject.stream
     return decode(data.tokenizer, data.ids(data.stream("train")).tolist())
 

@@ -1,4 +1,4 @@
-"""Figures of what is inside a network: attention, positions, embeddings, norms."""
+"""Figures of the parts of a network: attention, positions, embeddings and norms."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ from firstlight.kinds.loaded import LoadedRun
 from firstlight.kinds.subject import Subject
 from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
 
-LAST = 4  # tokens: as far back as most heads of post 2 look
+LAST = 4  # recent tokens; most heads of post 2 attend to these
 NEIGHBOURS = 30  # t-SNE's perplexity
 
 
 def attention(subject: Subject) -> Drawn:
-    """All maps of all blocks."""
+    """Return the figure of the attention weights of all heads of all blocks."""
     _, notes = subject.chosen_text()
     found = subject.attention
     figure = plot_attention_grid(
@@ -39,13 +39,13 @@ def attention(subject: Subject) -> Drawn:
 
 
 def attention_head(subject: Subject) -> Drawn:
-    """One map, with its tokens."""
+    """Return the figure of the attention weights of one head, with its tokens."""
     _, notes = subject.chosen_text()
     found = subject.attention
     part = _chosen_block(subject, found.maps)
     num_heads = len(part.weights)
     if subject.head is not None and not 1 <= subject.head <= num_heads:
-        raise UserError(f"--head {subject.head}: {part.name} has heads 1 to {num_heads}")
+        raise UserError(f"--head {subject.head} must be from 1 to {num_heads} for {part.name}")
     head = _most_decided(part.weights) if subject.head is None else subject.head - 1
     weights = part.weights[head : head + 1]
     figure = plot_attention_heads(
@@ -57,21 +57,21 @@ def attention_head(subject: Subject) -> Drawn:
     )
     if max(map(len, part.keys)) == 1:
         figure.axes[0].tick_params(axis="x", rotation=0)
-    figure.axes[0].set_title("")  # which the heading has said
-    figure.axes[0].set_xlabel("token that is looked at")
-    figure.axes[0].set_ylabel("token that is written" if "cross" in part.name else "token that looks")
+    figure.axes[0].set_title("")  # the heading has the number of the head
+    figure.axes[0].set_xlabel("key token")
+    figure.axes[0].set_ylabel("written token (query)" if "cross" in part.name else "query token")
     return Drawn(figure, [*notes, *found.notes])
 
 
 def attention_recent(subject: Subject) -> Drawn:
-    """How much goes to the last four tokens."""
+    """Return the figure of the share of the attention on the last four tokens."""
     _, notes = subject.chosen_text()
     found = subject.attention
     looks_back = [part for part in found.maps if "cross" not in part.name and "encoder" not in part.name]
     length = looks_back[0].weights.shape[1]
     if length <= LAST:
         raise NothingToDrawError(
-            f"the text has {length} tokens, and {LAST + 1} or more are needed; give a longer --text"
+            f"the text has {length} tokens, and the figure requires at least {LAST + 1}; use a longer --text"
         )
     shares = {part.name: recent_share(part.weights, LAST) for part in looks_back}
     even = float(np.mean([LAST / (row + 1) for row in range(LAST, length)]))
@@ -82,7 +82,7 @@ def attention_recent(subject: Subject) -> Drawn:
 
 
 def position_similarity(subject: Subject) -> Drawn:
-    """Learned, sinusoidal, rotary and relative positions side by side."""
+    """Return the figure of the similarity of learned, sinusoidal, rotary and relative positions."""
     model, network = subject.config["model"], subject.run.network
     own, length, dim = model["positions"], subject.context_length, int(model["dim"])
     head_dim = model["head_dim"] or dim // model["num_heads"]
@@ -91,40 +91,40 @@ def position_similarity(subject: Subject) -> Drawn:
     if not panels and subject.other is not None:
         panels = {f"learned (compared run){side}": table for side, table in _learned(subject.other).items()}
     if not panels:
-        notes.append("learned positions can be seen of a run that has them (model.positions=learned), or by --compare")
+        notes.append("learned positions require a run with model.positions=learned; --compare can name one")
     places = model["first_position"] + model["position_scale"] * torch.arange(length)
     panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
     if head_dim % 2 == 0:
         turned = RotaryPositions(length, 1, head_dim, model["position_scale"])(torch.ones(1, length, head_dim))
         panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
-        notes.append("rotary: how alike one vector of ones is to itself once it is turned at both positions")
+        notes.append("rotary: similarity of a vector of ones, rotated by both positions")
     relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
     if relative is not None:
         panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
-        notes.append("relative: positions are distances here, the middle one being 0")
+        notes.append("relative: the axes are distances instead of positions, with the distance 0 in the middle")
     return Drawn(plot_position_similarity(panels), notes)
 
 
 def position_waves(subject: Subject) -> Drawn:
-    """The run's own encoding: a table, or the sinusoid behind its turns."""
+    """Return the figure of the run's position encoding: its table, or the sinusoid of its rotations."""
     model = subject.config["model"]
     learned = _learned(subject.run)
     if learned:
         side, table = next(iter(learned.items()))
-        return Drawn(plot_position_waves(table, title=f"The learned positions{side}"))
+        return Drawn(plot_position_waves(table, title=f"Learned positions{side}"))
     is_rotary = model["positions"] == "rotary"
     width = (model["head_dim"] or model["dim"] // model["num_heads"]) if is_rotary else model["dim"]
     first = 0 if is_rotary else model["first_position"]
     places = first + model["position_scale"] * torch.arange(subject.context_length)
-    title = "The waves by which rotary positions turn a head" if is_rotary else "The sinusoidal position encoding"
+    title = "Sines and cosines of the rotary positions" if is_rotary else "Sinusoidal position encoding"
     return Drawn(plot_position_waves(sinusoid(places, int(width)).numpy(), title=title))
 
 
 def embeddings(subject: Subject) -> Drawn:
-    """PCA and t-SNE of the embedding, and of the output head where it is another matrix."""
+    """Return the figure of the embedding by PCA and t-SNE, and of the output head if it has its own weights."""
     chosen, names, groups, group_names = subject.exploration.tokens()
     if len(chosen) < 4:
-        raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and 4 or more are needed")
+        raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and the figure requires at least 4")
     tables, notes = subject.exploration.vectors()
     panels: dict[str, NDArray[np.float64]] = {}
     axis_labels: dict[str, tuple[str, str]] = {}
@@ -149,7 +149,7 @@ def embeddings(subject: Subject) -> Drawn:
 
 
 def norms(subject: Subject) -> Drawn:
-    """Frobenius norms of every matrix and vector, and of its gradient where there is data to take it of."""
+    """Return the figure of the Frobenius norms of all parameters, and of their gradients if the data is found."""
     network = subject.run.network
     parameters = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
     notes = []
@@ -167,17 +167,17 @@ def norms(subject: Subject) -> Drawn:
 
 
 def _chosen_block(subject: Subject, maps: list[AttentionMap]) -> AttentionMap:
-    """The block of --block, by the order of the maps, or the last one."""
+    """Return the map with the number --block, or the last one."""
     if subject.block is None:
         return maps[-1]
     if not 1 <= subject.block <= len(maps):
         there = ", ".join(f"{i} {part.name}" for i, part in enumerate(maps, start=1))
-        raise UserError(f"--block {subject.block}: there are {there}")
+        raise UserError(f"--block {subject.block}: the block does not exist; choose from {there}")
     return maps[subject.block - 1]
 
 
 def _most_decided(weights: NDArray[np.floating]) -> int:
-    """The head whose rows have the least entropy. weights: (heads, queries, keys)."""
+    """Return the index of the head with the lowest mean entropy. weights: (heads, queries, keys)."""
     entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=2).mean(axis=1)
     return int(entropy.argmin())
 
@@ -187,7 +187,7 @@ def _mine(own: str, kind: str) -> str:
 
 
 def _learned(run: LoadedRun) -> dict[str, NDArray[np.float32]]:
-    """A run's learned tables: (positions, dim) each, by side where there are two."""
+    """Return the learned tables of a run, (positions, dim) each, by side if there are two."""
     network: Any = run.network
     sides = {"source_positions": ", source", "positions": ", target"}
     found = {
@@ -199,7 +199,7 @@ def _learned(run: LoadedRun) -> dict[str, NDArray[np.float32]]:
 
 
 def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
-    """t-SNE, the same every time: (n, dim) -> (n, 2)."""
+    """Return a reproducible t-SNE projection: (n, dim) -> (n, 2)."""
     from sklearn.manifold import TSNE
 
     perplexity = min(NEIGHBOURS, (len(vectors) - 1) / 3)
@@ -208,5 +208,5 @@ def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _short(name: str) -> str:
-    """A parameter's name without what all have."""
+    """Return the name of a parameter without the parts that do not distinguish it."""
     return name.replace(".transformation", "").replace("self_attention", "attention")

@@ -1,4 +1,4 @@
-"""The page that shows all figures of an exploration, in one file that needs no network."""
+"""HTML page with all figures of an exploration, in one file that works offline."""
 
 import base64
 import sys
@@ -37,7 +37,7 @@ nav a {{ margin-right: 0.8em; white-space: nowrap; }}
 
 
 class Shown(NamedTuple):
-    """A figure that was drawn."""
+    """Figure on the page."""
 
     name: str
     caption: str
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
 
 
 class Page:
-    """Figures and their captions, in a folder of their own."""
+    """Page with figures and captions, in a separate folder."""
 
     def __init__(self, folder: Path, title: str, subtitle: str, *, is_sample: bool) -> None:
         self.folder, self.title, self.subtitle, self.is_sample = folder, title, subtitle, is_sample
@@ -55,25 +55,25 @@ class Page:
         self.left_out: list[tuple[str, str]] = []
 
     def add(self, drawing: Drawing, drawn: Drawn) -> None:
-        """Save a figure as PNG and SVG."""
+        """Save a figure as PNG and SVG, and add it to the page."""
         if self.is_sample:
             style.mark_sample(drawn.figure)
         notes = list(dict.fromkeys(drawn.notes))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             image = style.save(drawn.figure, self.folder / f"{drawing.name}.png")
-            drawn.figure.set_layout_engine("none")  # all has its place by now, and to find it takes longest
+            drawn.figure.set_layout_engine("none")  # saving the PNG has computed the layout, which is slow
             style.save(drawn.figure, self.folder / f"{drawing.name}.svg")
         if any("missing from font" in str(warning.message) for warning in caught):
-            notes.append("characters that the font does not have are drawn as boxes")
+            notes.append("boxes are characters that are not in the font")
         self.shown.append(Shown(drawing.name, drawing.caption, notes, drawn.figure, image))
 
     def leave_out(self, drawing: Drawing, reason: str) -> None:
-        """Remember what could not be drawn, and why."""
+        """Add a figure that could not be drawn, with the reason."""
         self.left_out.append((drawing.name, reason))
 
     def print_notes(self) -> None:
-        """Every note once, with the figures that it is about, on standard error."""
+        """Print each note once on standard error, with the names of its figures."""
         about: dict[str, list[str]] = {}
         for shown in self.shown:
             for note in shown.notes:
@@ -82,7 +82,7 @@ class Page:
             say(f"note: {', '.join(names)}: {note}", to=sys.stderr)
 
     def write(self) -> Path:
-        """Write the page; returns its path."""
+        """Write the page and return its path."""
         parts = [HEAD.format(title=escape(self.title)), f"<h1>{escape(self.title)}</h1>"]
         if self.subtitle:
             parts.append(f"<p>{escape(self.subtitle)}</p>")

@@ -1,4 +1,4 @@
-"""The figures of an exploration in the loggers that the run was trained with."""
+"""Sends the figures of an exploration to the loggers of the run."""
 
 import json
 import logging
@@ -21,25 +21,25 @@ JOB_TYPE = "explore"
 
 
 def loggers_of(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The nodes of the run's loggers that can show figures, by the name of their class."""
+    """Return the configs of the run's loggers that can show figures, by the name of the class."""
     nodes = [node for node in (config.get("logger") or {}).values() if isinstance(node, dict)]
     named = {str(node.get("_target_", "")).rpartition(".")[2]: node for node in nodes}
     return {name: named[name] for name in (TENSORBOARD, WANDB) if name in named}
 
 
 def check_loggers(config: dict[str, Any]) -> None:
-    """Raise UserError if none of the run's loggers can show a figure."""
+    """Raise UserError if no logger of the run can show figures."""
     if not loggers_of(config):
         there = ", ".join(config.get("logger") or {}) or "none"
         raise UserError(
-            f"--log: the run's loggers ({there}) show no figures; train with logger=tensorboard or logger=wandb"
+            f"--log: the run's loggers ({there}) cannot show figures; train with logger=tensorboard or logger=wandb"
         )
 
 
 def publish(
     shown: "list[Shown]", config: dict[str, Any], record: dict[str, Any], folder: RunFolder, *, is_sample: bool
 ) -> None:
-    """Send figures to the run's TensorBoard, which lies in its folder, and to W&B as a run of the same group."""
+    """Send figures to TensorBoard in the folder of the run, and to W&B as a run of the same group."""
     loggers = loggers_of(config)
     step = record.get("steps") or 0
     if TENSORBOARD in loggers:
@@ -49,10 +49,11 @@ def publish(
 
 
 def _below(folder: Path, name: str) -> Path:
-    """A folder in the run's. Raises UserError for a name that leads out of it, which only a changed file has."""
+    """Return a folder below the run's folder. Raises UserError for a name outside of it, as in a manipulated file."""
     place = folder / name
     if not place.resolve().is_relative_to(folder.resolve()):
-        raise UserError(f"--log: logger.tensorboard.name={name} in {folder} leads out of the run; correct config.yaml")
+        problem = f"logger.tensorboard.name={name} in {folder} is outside of the run's folder"
+        raise UserError(f"--log: {problem}; correct config.yaml")
     return place
 
 
@@ -62,7 +63,7 @@ def _to_tensorboard(shown: "list[Shown]", folder: Path, step: int) -> None:
     with SummaryWriter(str(folder)) as writer:
         for figure in shown:
             writer.add_figure(f"{JOB_TYPE}/{figure.name}", figure.figure, step)
-    say(f"TensorBoard has them in {folder}")
+    say(f"TensorBoard: the figures are in {folder}")
 
 
 def _to_wandb(
@@ -75,13 +76,13 @@ def _to_wandb(
     is_sample: bool,
 ) -> None:
     if "${" in json.dumps(config, default=str):
-        raise UserError(f"--log: {folder.config_file} has an interpolation, which no run writes; correct it")
+        raise UserError(f"--log: {folder.config_file} contains an interpolation, which runs do not write; correct it")
     import wandb
 
     from firstlight.runs.weights_and_biases import logger_options
 
     whole: DictConfig = OmegaConf.create(config)
-    whole.paths.output_dir = str(folder.path)  # where it is now
+    whole.paths.output_dir = str(folder.path)  # the folder may have been moved
     node = whole.logger[next(name for name, node in whole.logger.items() if str(node._target_).endswith(WANDB))]
     options = logger_options(whole, node, str(record.get("task")), is_sample=is_sample)
     with wandb.init(
@@ -97,4 +98,4 @@ def _to_wandb(
         images = {f"{JOB_TYPE}/{each.name}": wandb.Image(str(each.image), caption=each.caption) for each in shown}
         run.log({**images, "trainer/global_step": step})
         is_offline, place = run.settings.mode == "offline", Path(run.dir).parent
-    say(f"W&B: kept offline; to upload it: wandb sync {place}" if is_offline else "W&B has them too")
+    say(f"W&B: kept offline; to upload it: wandb sync {place}" if is_offline else "W&B: the figures are uploaded")

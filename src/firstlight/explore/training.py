@@ -1,4 +1,4 @@
-"""Figures of how a training went, and of two trainings side by side."""
+"""Figures of the curves of one training, or of two trainings."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ UNITS = {
     "bleu": "BLEU (0 to 100)",
     "bits_per_character": "bits per character",
 }
-SECOND = ("accuracy", "perplexity", "bits_per_character")  # what is drawn beside the loss, the first that there is
-PLACES = ("paths", "data.cache_dir", "tags", "trainer.default_root_dir", "callbacks", "logger")  # where, not what
-MOST_KEYS = 6  # that are named, in which two runs differ
+SECOND = ("accuracy", "perplexity", "bits_per_character")  # the first available one is drawn next to the loss
+PLACES = ("paths", "data.cache_dir", "tags", "trainer.default_root_dir", "callbacks", "logger")  # ignored differences
+MOST_KEYS = 6  # keys in the note on the differences of two runs
 SPLITS = {"train": "training", "val": "validation"}
 
 
 def curves(subject: Subject) -> Drawn:
-    """Loss, and what the run was chosen by."""
+    """Return the figure of the loss and the optimized metric of a run."""
     history = history_of(subject.run)
     panels: dict[str, list[Curve]] = {}
     for metric in _metrics(subject, history):
@@ -35,13 +35,13 @@ def curves(subject: Subject) -> Drawn:
             if (line := _curve(history, stage, metric, SPLITS[stage], color)) is not None
         ]
     if not any(line.label == SPLITS["val"] for lines in panels.values() for line in lines):
-        note = "nothing was validated while it was trained, so there is one curve"
+        note = "the training had no validation, so there is only its own curve"
         return Drawn(plot_curves(panels, title="Training"), [note])
     return Drawn(plot_curves(panels))
 
 
 def comparison(subject: Subject) -> Drawn:
-    """Both runs' curves of what the first was chosen by, and of the loss."""
+    """Return the figure of the loss and the optimized metric of two runs."""
     assert subject.other is not None
     runs = (subject.run, subject.other)
     histories = [history_of(run) for run in runs]
@@ -63,15 +63,15 @@ def comparison(subject: Subject) -> Drawn:
 
 
 def history_of(run: LoadedRun) -> list[dict[str, Any]]:
-    """The lines of a run's history. Raises NothingToDrawError where there is none."""
+    """Return the lines of a run's history. Raises NothingToDrawError if there are no metrics."""
     history = read_history(run.folder.history_file)
     if not any(name.startswith(("train/", "val/")) for line in history for name in line):
-        raise NothingToDrawError(f"{run.folder.history_file} is missing or has no metrics, so there are no curves")
+        raise NothingToDrawError(f"{run.folder.history_file} is missing or contains no metrics")
     return history
 
 
 def names_of(first: LoadedRun, second: LoadedRun) -> tuple[list[str], list[str]]:
-    """What to call two runs: by a key in which they differ, dropout before others, or else by their folders; a note."""
+    """Return names of two runs, and notes. A name is a setting that differs, preferably dropout, or the folder."""
     configs = [flat(run.config) for run in (first, second)]
     differing = [
         key
@@ -88,7 +88,7 @@ def names_of(first: LoadedRun, second: LoadedRun) -> tuple[list[str], list[str]]
 
 
 def _metrics(subject: Subject, history: list[dict[str, Any]]) -> list[str]:
-    """The loss, and one more: what the run was chosen by, or the first of SECOND."""
+    """Return the loss and a second metric: the optimized one, or the first available one of SECOND."""
     there = {name.partition("/")[2] for line in history for name in line if name.startswith("val/")}
     chosen = str(subject.config.get("optimized_metric", "")).rpartition("/")[2]
     second = [name for name in (chosen, *SECOND) if name in there and name != "loss"]

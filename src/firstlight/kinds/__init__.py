@@ -1,5 +1,5 @@
-"""The kinds of networks, and what the commands do with each: load, evaluate, predict, explain, show, and a baseline.
+"""Kinds of networks. A kind defines how to load, evaluate, explain and show its runs, and has a baseline.
 
-`kind.py` says what a kind has to answer, `registry.py` lists the kinds, and each kind is a package of its own. The
-other modules hold what the kinds share: base classes, and functions that each of them would otherwise repeat.
+`kind.py` defines the interface of a kind, and `registry.py` lists the kinds. Each kind is a separate package. The
+other modules contain base classes and functions that all kinds share.
 """

@@ -1,4 +1,4 @@
-"""What the attentions of a trained run look at in one text, as numbers: for figures, notebooks and the playground."""
+"""Attention weights of a trained run for one text, for figures, notebooks and the playground."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,10 +18,11 @@ from firstlight.networks.weights import attention_weights
 
 
 class AttentionMap(NamedTuple):
-    """What one attention looked at, as in "block 1", "encoder block 1" or "decoder block 1, cross-attention".
+    """Attention weights of one layer.
 
-    weights: (heads, queries, keys), rows summing to 1; queries, keys: the tokens, for people. The queries of
-    cross-attention are what is written there, all others what is read.
+    name: name of the layer, such as "block 1", "encoder block 1" or "decoder block 1, cross-attention".
+    weights: (heads, queries, keys); each row sums to 1. queries, keys: the tokens as readable text. The queries of
+    cross-attention are the tokens that are written. All other queries are tokens that are read.
     """
 
     name: str
@@ -32,9 +33,9 @@ class AttentionMap(NamedTuple):
 
 @dataclass(frozen=True)
 class Attention:
-    """The maps of every attention of a network, in the order of its blocks.
+    """Attention weights of all layers of a network, in the order of its blocks.
 
-    notes: sentences for people, such as that a text was cut to the context.
+    notes: notes for the user, such as that the text was cut to the context.
     """
 
     maps: list[AttentionMap]
@@ -42,20 +43,20 @@ class Attention:
 
 
 def attention_of(run: LoadedRun, text: str) -> Attention:
-    """Return what every attention of a run looks at in a text, of which it reads as much as it can.
+    """Return the attention weights of a run for a text. The text is cut to the context.
 
-    A translator writes its own translation meanwhile. Raises UserError for a text that cannot be read, and for a
-    network without attention.
+    For a translator, these are the weights while it writes its own translation. Raises UserError for a text that cannot
+    be read, and for a network without attention.
     """
     if not has_attention(run.network):
-        raise UserError(f"{run.folder.path} has no attention: its network is without; name another run")
+        raise UserError(f"{run.folder.path}: the network has no attention; name another run")
     if not text.strip():
-        raise UserError("the text is empty; write one")
+        raise UserError("the text is empty; pass a text with at least one word")
     return get(KINDS[run.kind].exploration).attention(run, text)
 
 
 def has_attention(network: nn.Module) -> bool:
-    """Whether any part of a network is an attention."""
+    """Return whether a network contains attention."""
     return any(isinstance(module, MultiHeadAttention) for module in network.modules())
 
 
@@ -66,9 +67,10 @@ def collect(
     targets: list[str],
     written: Sequence[str] = (),
 ) -> list[AttentionMap]:
-    """Run a network on one text, (1, length) ids each side, and keep what its attentions looked at.
+    """Run a network on one text and return the attention weights of its layers.
 
-    sources, targets: the tokens that are read; written: what cross-attention writes at each target.
+    inputs: the arguments of the network, with a batch of one text. sources, targets: the tokens that the network reads.
+    written: the token that is written at each target, which labels the queries of cross-attention.
     """
     with torch.inference_mode(), attention_weights(network) as found:
         network(*inputs)

@@ -1,4 +1,4 @@
-"""What every baseline reports, and how it chooses among its candidates on the validation split."""
+"""Results of baselines, and the choice among their candidates on the validation split."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True)
 class Fitted:
-    """A baseline whose choice is made.
+    """Baseline with a chosen candidate.
 
-    parameters: its weights or counts; chosen: the choice by its name; tried: the validation metrics of every choice;
-    validation: those of the one chosen; test: measures the test split, which nothing has read until then.
+    parameters: number of weights or counts. chosen: name and value of the choice. tried: validation metrics of all
+    candidates. validation: validation metrics of the chosen one. test: function that measures the test split, which is
+    not read before.
     """
 
     parameters: int
@@ -29,14 +30,14 @@ class Fitted:
 
 
 def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:
-    """The first choice whose validation metric no other betters. Raises UserError for a metric that none has."""
+    """Return the first choice with the best validation metric. Raises UserError for an unknown metric."""
     measured = next(iter(tried.values()))
     if metric not in measured:
-        raise UserError(f"optimized_metric={metric} is nothing that a baseline has; it has {', '.join(measured)}")
+        raise UserError(f"optimized_metric={metric}: the baseline does not measure it; use {', '.join(measured)}")
     choose = min if lower_is_better(metric) else max
     return choose(tried, key=lambda choice: tried[choice][metric])
 
 
 def say_choice(name: str, choice: float, metrics: dict[str, float]) -> None:
-    """One line for a choice that was tried."""
+    """Print the metrics of a candidate on one line."""
     say(f"{name}={choice:g}: {', '.join(f'{metric} {value:.4f}' for metric, value in metrics.items())}", flush=True)

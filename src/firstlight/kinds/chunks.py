@@ -1,15 +1,15 @@
-"""Long streams, a part at a time."""
+"""Splits long streams into lists of limited length."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-TEXTS_AT_ONCE = 4096  # a million rows take no more memory than these
+TEXTS_AT_ONCE = 4096  # limits the memory for inputs of any length
 
 Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of `size` items, the last one shorter."""
+    """Yield the items in lists of `size` items. The last list can be shorter."""
     chunk: list[Item] = []
     for item in items:
         chunk.append(item)

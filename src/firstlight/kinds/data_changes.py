@@ -1,4 +1,4 @@
-"""Other data than a run was trained on, or than a task has. Imports no torch."""
+"""Options that replace the data of a run or task. Imports no torch."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,33 +9,34 @@ from firstlight.errors import UserError
 
 @dataclass
 class DataChanges:
-    """Other data than the run was trained on."""
+    """Options that replace the data that the run was trained on."""
 
     path: str | None = None
     """A file, a folder of split files, or a Hub id."""
     source: Literal["auto", "hub", "local", "sample"] | None = None
-    """Where to look, as in training."""
+    """Where to look for the data, as in training."""
     text_column: str | None = None
     """The column of the texts."""
     label_column: str | None = None
     """The column of the labels."""
     source_column: str | None = None
-    """For a translator: the column of what is translated, or the ending of its file."""
+    """For a translator: the column of the source sentences, or the suffix of their file."""
     target_column: str | None = None
-    """For a translator: likewise of the translations."""
+    """For a translator: the column of the translations, or the suffix of their file."""
     labels: Literal["binary", "stars", "classes"] | None = None
-    """How the labels are read. A run that predicts negative or positive finds out by itself whether they are stars or
-    two classes; stars or classes say which they are."""
+    """How the labels are read. A run that predicts negative or positive detects whether the labels are stars or two
+    classes; set stars or classes to choose yourself."""
     lowest_label: int | None = None
-    """The label of one star, or of negative where the labels are two numbers."""
+    """The label that means one star, or negative if the labels are two numbers."""
     preparation: Literal["text", "plays", "lines"] | None = None
-    """For a generator: the text as it is, the plays in it, or a document of each line."""
+    """For a generator: text reads the text unchanged, plays reads only the plays in it, and lines reads each line as a
+    document."""
     separator: str | None = None
-    """For a generator: what stands between the lines of --data.preparation lines."""
+    """For a generator: the separator between the lines of --data.preparation lines."""
 
     @property
     def only_split(self) -> str:
-        """The split that a single file is read as: train where the data is the run's own, else test."""
+        """The split as which a single file is read: train for the run's own data, test for other data."""
         return "train" if self.path is None else "test"
 
     def given(self) -> dict[str, Any]:
@@ -43,16 +44,16 @@ class DataChanges:
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def options(self) -> dict[str, Any]:
-        """Return what changes in the options of the data: a source of its own has no path, and a path any source."""
+        """Return the changed data options. A given source removes the path, and a given path allows any source."""
         if self.source is not None:
             return {"path": None} | self.given()
         return self.given() | ({"source": "auto"} if self.path is not None else {})
 
 
 def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log_dir: Path) -> Any:
-    """The run's own data options, of a class of data/options.py, with what the command line changes.
+    """Return the data options of a run, an instance of a class of data/options.py, with the changes applied.
 
-    log_dir: of the command line; the cache is below it.
+    log_dir: folder of the runs, which contains the cache.
     """
     from firstlight.data.options import Labels, Preparation, SourceKind
     from firstlight.kinds.card_data import options_of_card
@@ -60,7 +61,7 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
     options = options_of_card(saved, kind, log_dir / "cache", path=changes.path, source=changes.source)
     changed = changes.options()
     for name in changes.given().keys() - vars(options).keys():
-        raise UserError(f"data.{name} means nothing to this kind of run; leave it out")
+        raise UserError(f"data.{name} does not apply to this kind of run; leave it out")
     if changes.labels is not None:
         changed["labels"] = Labels[changes.labels]
         if options.labels not in (Labels.binary, changed["labels"]):

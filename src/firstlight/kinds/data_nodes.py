@@ -1,4 +1,4 @@
-"""The schemas of `data`, with what can be checked before anything is read. Imports no torch."""
+"""Schemas of `data`, with the checks that need no data. Imports no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from firstlight.kinds.top_level import DataNode
 
 
 def form_of(data: Mapping[str, Any]) -> str:
-    """Return the form of the data that the options of `data` describe: `reviews`, `pairs`, or `characters` for a text.
+    """Return the form of the data that the options of `data` describe: `reviews`, `pairs`, or `characters` for text.
 
-    Each form has figures of its own, whatever kind of network reads it.
+    Each form has its own figures, which do not depend on the kind of network.
     """
     return "reviews" if "labels" in data else "pairs" if "source_column" in data else "characters"
 
 
 @dataclass
 class ReviewDataNode(DataNode, ReviewOptions):
-    """`data` of the tasks that read labelled texts."""
+    """Schema of `data` for tasks with labelled texts."""
 
     _target_: str = "firstlight.data.reviews.ReviewData"
 
@@ -42,7 +42,7 @@ class ReviewDataNode(DataNode, ReviewOptions):
 
 @dataclass
 class ReviewTextDataNode(DataNode, ReviewTextOptions):
-    """`data` of the tasks that continue the words of reviews."""
+    """Schema of `data` for tasks that continue reviews."""
 
     _target_: str = "firstlight.data.streams.ReviewTextData"
 
@@ -54,7 +54,7 @@ class ReviewTextDataNode(DataNode, ReviewTextOptions):
 
 @dataclass
 class CharacterDataNode(DataNode, CharacterOptions):
-    """`data` of the tasks that continue a text."""
+    """Schema of `data` for tasks that continue a text."""
 
     _target_: str = "firstlight.data.streams.CharacterData"
 
@@ -66,7 +66,7 @@ class CharacterDataNode(DataNode, CharacterOptions):
 
 @dataclass
 class PairDataNode(DataNode, PairOptions):
-    """`data` of the tasks that translate."""
+    """Schema of `data` for translation tasks."""
 
     _target_: str = "firstlight.data.pairs.PairData"
 
@@ -76,5 +76,5 @@ class PairDataNode(DataNode, PairOptions):
         check_pair_path(OmegaConf.to_object(config.data))  # type: ignore[arg-type]
         if config.model.get("share_embeddings") and not config.data.shared_vocabulary:
             raise UserError(
-                "model.share_embeddings=true needs data.shared_vocabulary=true; set one of them to the other's value"
+                "model.share_embeddings=true requires data.shared_vocabulary=true; set both to true or both to false"
             )

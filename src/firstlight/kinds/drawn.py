@@ -1,4 +1,4 @@
-"""A figure that a figure function returns, and the error of one that has nothing to draw."""
+"""Results of the figure functions of `explore`, and the error for figures that cannot be drawn."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class NothingToDrawError(UserError):
-    """What a figure is about is not there, such as the data of a run that was trained elsewhere."""
+    """Error of a figure without content, such as a figure of data that is not on this machine."""
 
 
 class Drawn(NamedTuple):
-    """A figure, and what there is to say of this one: that a text was cut, or chosen."""
+    """Figure with notes for the user, such as that the text was cut or chosen automatically."""
 
     figure: "Figure"
     notes: list[str] = []  # noqa: RUF012  (never changed)

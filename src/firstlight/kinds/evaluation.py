@@ -1,4 +1,4 @@
-"""What the evaluations of all kinds share: the options, the choice of a split, and how results are written."""
+"""Parts that the evaluations of all kinds share: options, choice of the split, and output of the results."""
 
 import hashlib
 import json
@@ -24,50 +24,51 @@ if TYPE_CHECKING:
 
 @dataclass
 class EvaluateOptions:
-    """Evaluate a trained run; what it finds goes into the run's folder, below evaluate/."""
+    """Evaluate a trained run. The results are written below evaluate/ in the run's folder."""
 
     run: Annotated[str, tyro.conf.Positional]
     """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
     latest:names or best:val/loss:names."""
     split: Literal["train", "validation", "test"] | None = None
-    """Which rows: test by default, or validation where there is no test split. A single file given by --data.path is
-    the test split; a generator reads all of it."""
+    """The split to evaluate: test by default, or validation if there is no test split. A single file that is given by
+    --data.path is the test split; a generator reads all of it."""
     data: DataChanges = field(default_factory=DataChanges)
     context_length: int | None = None
-    """For a generator: windows shorter than it was trained with, to see what fewer tokens are worth."""
+    """For a generator: evaluate with shorter windows than in training."""
     beam_size: int | None = None
-    """For a translator: the beam whose scores are given beside the greedy ones, 4 by default."""
+    """For a translator: the beam size of the additional scores by beam search, 4 by default."""
     length_penalty: float | None = None
-    """For a translator: that of the beam, as in training by default; 0 prefers short translations."""
+    """For a translator: the length penalty of the beam search, by default that of the training. 0 prefers short
+    translations."""
     checkpoint: Literal["best", "last"] = "best"
-    """Which of the run's checkpoints."""
+    """The checkpoint of the run to evaluate."""
     log_dir: Path = Path("logs")
     """The folder below which `latest` and `best` search runs."""
 
 
-TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE and is measured on real data here."
-LONGEST_NAME = 60  # characters of a data file's name in the name of a folder
-OF_SOME_KINDS = ("context_length", "beam_size", "length_penalty")  # options; each kind says which apply to it
-RECORDED = ("split", "checkpoint", *OF_SOME_KINDS)  # in metrics.json
+TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."
+LONGEST_NAME = 60  # characters of the name of a data file in the name of a folder
+OF_SOME_KINDS = ("context_length", "beam_size", "length_penalty")  # options that apply to some kinds only
+RECORDED = ("split", "checkpoint", *OF_SOME_KINDS)  # options in metrics.json
 
 
 def refuse_other_data(loaded: "LoadedRun", source: "AnySource", changes: DataChanges) -> None:
-    """Raise UserError if the run's own data was meant and something else was found, such as the sample.
+    """Raise UserError if the run's own data is required and other data was found, such as the sample.
 
-    A file that the checkpoint alone names is read for nothing else than this comparison unless it is the run's own.
+    A file that only the checkpoint names is not used for anything before this comparison.
     """
     is_of_the_card = source.kind.value == "local" and changes.path is None and changes.source is None
     if (is_of_the_card or not changes.given()) and source.fingerprint != loaded.data_fingerprint:
         raise UserError(
-            f"the run was trained on other data than {source.where}, which is what was found here; "
-            f"set FIRSTLIGHT_DATA as in training, or name the data by data.path or data.source"
+            f"the run was trained on other data than {source.where}, which was found on this machine; "
+            f"set FIRSTLIGHT_DATA as in training, or choose the data by data.path or data.source"
         )
 
 
 def chosen_split(source: "AnySource", options: EvaluateOptions, *, has_test: bool) -> str:
-    """Return the split to measure: that of --split, by default test, or validation where there is no test split.
+    """Return the split to evaluate: that of --split, by default test, or validation if there is no test split.
 
-    Raises UserError for another split than test of data that has no other.
+    Raises UserError for another split if the data has only a test split.
     """
     split: str = options.split or ("test" if has_test else "validation")
     splits = getattr(source, "splits", [])
@@ -78,10 +79,10 @@ def chosen_split(source: "AnySource", options: EvaluateOptions, *, has_test: boo
 
 
 def results_folder(loaded: "LoadedRun", source: "AnySource", split: str, options: EvaluateOptions) -> Path:
-    """Make and return the folder below the run for one evaluation, which no other options share.
+    """Create and return the folder of one evaluation below the run. Other options give another folder.
 
-    Its name is the split, such as `test`, with what else is given for the run after it. For other data, the name of the
-    data and a hash of its content and of all its options stand before it.
+    Its name starts with the split, such as `test`, followed by the other options that were given. For other data, the
+    name has a prefix: the name of the data, and a hash of its content and options.
     """
     name = split if options.checkpoint == "best" else f"{split}-{options.checkpoint}"
     if options.context_length is not None:
@@ -101,7 +102,7 @@ def results_folder(loaded: "LoadedRun", source: "AnySource", split: str, options
 
 
 def _digest(source: "AnySource", changes: dict[str, Any]) -> str:
-    """A short hash of some data and of how it is read."""
+    """Return a short hash of the content and the options of some data."""
     path = changes.get("path")
     if path is not None and Path(path).exists():
         changes = changes | {"path": str(Path(path).resolve())}
@@ -118,7 +119,7 @@ def write_metrics(
     metrics: dict[str, float],
     options: EvaluateOptions,
 ) -> None:
-    """Write metrics.json: what was judged, with which options, and how well."""
+    """Write metrics.json, which contains the run, the data, the options and the metrics."""
     record = {
         "run": str(loaded.folder.path),
         "checkpoint": options.checkpoint,
@@ -141,7 +142,7 @@ def print_results(
     contents: str,
     notes: Sequence[str] = (),
 ) -> None:
-    """The metrics, and where everything is. contents: what else lies there; notes: how the data was read."""
+    """Print the metrics and the folder of the results. contents: name of its files; notes: notes on the data."""
     from rich.table import Table
 
     from firstlight.console import Console
@@ -162,7 +163,7 @@ def print_results(
 
 
 def sample_note(loaded: "LoadedRun", source: "AnySource") -> str | None:
-    """Return what to say if the run was trained or measured on generated data."""
+    """Return a note if the run was trained or evaluated on generated data, else None."""
     from firstlight.data.options import SourceKind
 
     is_trained_on_sample = loaded.data_source == SourceKind.sample.value

@@ -1,4 +1,4 @@
-"""What the figures of all kinds ask of a run, answered by a class for each kind."""
+"""Interface between the figures of `explore` and the runs of each kind."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -13,75 +13,78 @@ from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.loaded import LoadedRun
 from firstlight.kinds.tokens import DrawnTokens
 
-SPLIT = "validation"  # on which choices may be made
-MOST_ROWS = 256  # of validation, of which the gradient is taken
-SHORTEST_TEXT, LONGEST_TEXT = 12, 40  # tokens of the text that is drawn where none is given
+SPLIT = "validation"  # the test split must not influence choices
+MOST_ROWS = 256  # rows of the validation split for the gradient
+SHORTEST_TEXT, LONGEST_TEXT = 12, 40  # tokens of a text that is chosen automatically
 
 
 class Vectors(NamedTuple):
-    """The vectors of tokens: (vocabulary, dim) of each table, by its name; and what there is to say about them."""
+    """Vectors of tokens.
+
+    tables: name -> (vocabulary, dim) weights. notes: notes for the user.
+    """
 
     tables: dict[str, Tensor]
     notes: list[str]
 
 
 class Exploration(ABC):
-    """What the figures of all kinds ask of a run.
+    """Base class of the explorations: data, texts and tensors of a run for the figures.
 
     Attributes:
         run: The run.
-        changes: Other data than the run was trained on.
-        log_dir: The folder below which the cache is.
+        changes: Options that replace the data of the run.
+        log_dir: The folder that contains the cache.
     """
 
-    data_type: ClassVar[type]  # of what open_data returns
-    choice_note: ClassVar[str]  # on the text that some_text chooses
-    attention_title: ClassVar[str] = "Attention, block by block"
+    data_type: ClassVar[type]  # return type of open_data
+    choice_note: ClassVar[str]  # note on the text of some_text
+    attention_title: ClassVar[str] = "Attention of each block"
 
     def __init__(self, run: Any, changes: DataChanges, log_dir: Path) -> None:
         self.run, self.changes, self.log_dir = run, changes, log_dir
 
     @abstractmethod
     def open_data(self) -> Any:
-        """Return the data in the vocabulary of the run. Raises UserError if it is not found."""
+        """Return the data, encoded with the vocabulary of the run. Raises UserError if it is not found."""
 
     @abstractmethod
     def some_text(self, data: Any) -> str:
-        """Return a text of the validation split of a length that can be drawn."""
+        """Return a text of the validation split with a suitable length."""
 
     @abstractmethod
     def made_up_text(self) -> tuple[str, str]:
-        """Return a text to draw where the data is not found, and a note on it."""
+        """Return a text for the case that the data is not found, and a note on it."""
 
     def seen(self, text: str) -> str:
-        """Return as much of a text that was not given by the user as the run sees."""
+        """Return the part of an automatically chosen text that fits the context."""
         return text
 
     @staticmethod
     @abstractmethod
     def attention(run: LoadedRun, text: str) -> Attention:
-        """Return what every attention of a run looks at in a text. Raises UserError for a text that it cannot read."""
+        """Return the attention weights of a run for a text. Raises UserError for a text that it cannot read."""
 
     @abstractmethod
     def loss(self, data: Any) -> Tensor:
-        """Return the loss of some validation data, a scalar. Raises NothingToDrawError if it has none."""
+        """Return the loss on some validation data, a scalar. Raises NothingToDrawError if there is none."""
 
     @abstractmethod
     def tokens(self) -> DrawnTokens:
-        """Return the tokens whose vectors are drawn."""
+        """Return the tokens for the figure of the embeddings."""
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens that have a vector."""
+        """The number of tokens with a vector."""
         return self.run.tokenizer.vocab_size
 
     def vectors(self) -> Vectors:
-        """Return the embedding, and the output layer where that is another matrix."""
+        """Return the weights of the embedding, and of the output layer if it has its own weights."""
         network = self.run.network
         tables, notes = {"embedding": network.embedding.weight}, []
         if network.head.weight is network.embedding.weight:
             notes.append(
-                "the head reads with the embedding's own matrix (model.tie_embeddings), so there is one to see"
+                "the embedding and the head have the same weights (model.tie_embeddings=true), which are shown once"
             )
         else:
             tables["output head"] = network.head.weight
@@ -89,6 +92,6 @@ class Exploration(ABC):
 
 
 def first_drawable(lengths: NDArray[np.int64]) -> int:
-    """Return the place of the first length that can be drawn well, or else of the one nearest to it."""
+    """Return the index of the first length from SHORTEST_TEXT to LONGEST_TEXT, or of the length nearest to them."""
     off = np.maximum(SHORTEST_TEXT - lengths, 0) + np.maximum(lengths - LONGEST_TEXT, 0)
     return int(off.argmin())

@@ -1,6 +1,6 @@
-"""What the program asks of a kind of network. Imports no torch, so that mistakes are answered at once.
+"""Interface of a kind of network. Imports no torch, so that the user's mistakes are reported quickly.
 
-Read this first to add a kind, then `kinds/masked`, which was added by new files and one line of `registry.py`.
+To add a kind, read this module first, then `kinds/masked`, which consists of new files and one line of `registry.py`.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from omegaconf import DictConfig
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure of `explore`.
+    """Figure of `explore`.
 
-    name: as it is typed after --figures; function: a reference, `module:name`, to the function that takes a `Subject`
-    and returns a `Drawn`; needs: the traits that the run or task must have (`traits_of` in explore/catalog.py lists
-    them; the name of a kind is one); caption: what to look for.
+    name: the name for --figures. function: a reference, `module:name`, to the function that accepts a `Subject` and
+    returns a `Drawn`. needs: the required traits of the run or task, such as the name of a kind (`traits_of` in
+    explore/catalog.py lists the traits). caption: describes the figure and what to look for.
     """
 
     name: str
@@ -27,56 +27,57 @@ class Drawing:
 
 
 def drawing(name: str, module: str, needs: str, caption: str) -> Drawing:
-    """Return the figure `name`, which the function of this name in a module draws. needs: traits, in one string."""
+    """Return the figure `name`, drawn by the function of this name in a module. needs: traits, separated by spaces."""
     return Drawing(name, f"{module}:{name}", frozenset(needs.split()), caption)
 
 
 class Metrics(Protocol):
-    """A function that returns the metrics that validation always measures, without `val/`. config: the whole one."""
+    """Function that returns the names of the metrics of every validation, without `val/`, for a whole config."""
 
     def __call__(self, config: DictConfig) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
 class Kind:
-    """All that the program knows about one kind of network. Each is the `KIND` of a package in `firstlight.kinds`.
+    """Properties of one kind of network. Each kind is the `KIND` of a package in `firstlight.kinds`.
 
-    What needs torch is named by a reference, `module:name`; `get` imports it.
+    Objects that need torch are given as references, `module:name`. `get` imports them.
 
     Attributes:
-        name: The word for it in code, configuration and checkpoints; also the name of its package and its schema.
-        noun: The word for a run of it in messages.
-        model: The schema of `model`: a dataclass with the options of the network. No other kind has the same names of
-            options, since a run's kind is found by them.
-        schema: Further nodes that conf/ names, such as those of `data`, by their name in the group `schema`. A static
-            method `check(config)` of a node of `data` refuses data that cannot be found or does not fit the network.
-        metrics: Returns the metrics that validation always measures.
-        metric_callbacks: References to the callbacks that measure them; a run without them gets them.
-        always_looks_back: Whether there is an attention that looks at earlier tokens only, without model.causal.
-        has_any_length: Whether a batch holds texts, padded to the longest, so that torch.compile must not specialize
-            on one length. Else it holds windows of one length.
+        name: The name in code, configuration and checkpoints, which is also the name of the package and the schema.
+        noun: The noun for a run of this kind in messages.
+        model: The schema of `model`: a dataclass with the options of the network. The names of the options identify the
+            kind of a saved run, so no two kinds have the same names.
+        schema: More nodes for conf/, such as those of `data`, by their name in the group `schema`. A node of `data` has
+            a static method `check(config)`, which raises UserError for data that cannot be found or does not fit the
+            network.
+        metrics: Function that returns the names of the metrics of every validation.
+        metric_callbacks: References to the callbacks that measure them. They are added to runs without them.
+        always_looks_back: Whether the network has causal attention even without model.causal.
+        has_any_length: Whether a batch contains texts, padded to the longest, so that torch.compile must not specialize
+            on one length. Otherwise a batch contains windows of one length.
         command: The command that applies a run: `predict` or `generate`.
         example: Options of that command, for the next steps at the end of a training.
-        evaluation_options: Which of `OF_SOME_KINDS` in kinds/evaluation.py the evaluation takes.
-        prediction_options: Likewise of commands/predict.py.
+        evaluation_options: The options of `OF_SOME_KINDS` in kinds/evaluation.py that apply to this kind.
+        prediction_options: The options of commands/predict.py that apply to this kind.
         training: A reference to the LightningModule, a subclass of `firstlight.lit.Training`.
-        tokenizers: References to the tokenizers by which such a network can read.
+        tokenizers: References to the supported tokenizers.
         loaded: A reference to the function `(OfAllRuns, card, tokenizer, reader) -> LoadedRun` (kinds/loaded.py), which
-            makes a run of a checkpoint's card.
+            returns the run of a checkpoint.
         evaluate: A reference to the function `(LoadedRun, EvaluateOptions) -> Path` (kinds/evaluation.py), which
-            measures a run and returns the folder of the results.
-        predictor: A reference to the subclass of `Predictor` (kinds/predictor.py) behind `predict`. None for
-            `generate`.
-        exploration: A reference to the subclass of `Exploration` (kinds/exploration.py), which answers what the figures
-            of all kinds ask of a run.
-        panel: A reference to the subclass of `Panel` (kinds/panels/panel.py) for the playground. The form above it is
-            the file panel.html of the kind's package.
+            evaluates a run and returns the folder of the results.
+        predictor: A reference to the subclass of `Predictor` (kinds/predictor.py) that implements `predict`. None if
+            the command is `generate`.
+        exploration: A reference to the subclass of `Exploration` (kinds/exploration.py), which provides the data for
+            the figures of all kinds.
+        panel: A reference to the subclass of `Panel` (kinds/panels/panel.py) for the playground. The file panel.html in
+            the package of the kind is the form above the panels.
         panel_title: The heading above the runs of this kind in the playground.
-        dashboard: A reference to the function that returns its sections of the W&B workspace. None where the
-            sections of all runs show what it logs.
-        baselines: The baseline for each class of data, by its `_target_`: its name and a reference to the function
+        dashboard: A reference to the function that returns additional sections of the W&B workspace. None if there are
+            no additional sections.
+        baselines: `_target_` of the data -> name of its baseline and a reference to the function
             `(data, metric, folder) -> Fitted` (kinds/baseline.py).
-        drawings: Figures that only this kind has, as `drawing` makes them.
+        drawings: Figures that only this kind has, as returned by `drawing`.
     """
 
     name: str
@@ -105,5 +106,5 @@ class Kind:
 
 
 def get(reference: str) -> Any:
-    """Import and return what a reference, `module:name`, stands for."""
+    """Import and return the object of a reference, `module:name`."""
     return resolve_name(reference)

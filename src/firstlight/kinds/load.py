@@ -1,4 +1,4 @@
-"""Loads a trained run from its folder."""
+"""Functions that load a trained run from its folder."""
 
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 
 
 def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> LoadedRun:
-    """Return a run as an object, as described at `firstlight.load`. Raises UserError."""
-    if Path(run).suffix == ".ckpt":  # of a run, or of a Trainer in a notebook
+    """Return a trained run, as described at `firstlight.load`. Raises UserError."""
+    if Path(run).suffix == ".ckpt":  # written by a run, or by a Trainer in a notebook
         path = Path(run)
         folder = RunFolder(path.absolute().parents[1])
     else:
@@ -30,7 +30,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     tokenizer: Any = tokenizer_of_json(card["tokenizer"])
     reader: Any = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else tokenizer
     if not isinstance(tokenizer, tuple(map(get, kind.tokenizers))) or type(reader) is not type(tokenizer):
-        raise UserError(f"{path}: a {kind.noun} cannot read by a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
+        raise UserError(f"{path}: a {kind.noun} does not support a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
     network = network_of_checkpoint(content, path, get(kind.training).config_type).eval()
     of_all = OfAllRuns(folder, path, network, card["config"], card["data_source"], card["data_fingerprint"])
     loaded: LoadedRun = get(kind.loaded)(of_all, card, tokenizer, reader)
@@ -38,7 +38,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
 
 
 def load_for(command: str, run: str, *, checkpoint: str) -> Any:
-    """Load a run for `predict` or `generate`. Raises UserError if its kind requires the other command."""
+    """Return a run for `predict` or `generate`. Raises UserError if its kind requires the other command."""
     loaded = load(run, checkpoint=checkpoint)
     kind = KINDS[loaded.kind]
     if kind.command != command:
@@ -48,22 +48,23 @@ def load_for(command: str, run: str, *, checkpoint: str) -> Any:
 
 
 def open_checkpoint(path: Path) -> dict[str, Any]:
-    """Return the content of a checkpoint of any kind, whose card is complete. Raises UserError."""
+    """Return the content of a checkpoint of any kind. Raises UserError, for example if its card is incomplete."""
     content = read_checkpoint(path)
     check_content(content, path, get(kind_of_card(content[CARD], path).training).card_schema)
     return content
 
 
 def kind_of_card(card: dict[str, Any], path: Path) -> Kind:
-    """Return the kind of network that a checkpoint's card names. Raises UserError if there is none of that name."""
+    """Return the kind of network that the card of a checkpoint names. Raises UserError for an unknown kind."""
     kind = KINDS.get(kind_of(card))
     if kind is None:
-        raise UserError(f"{path}: network={kind_of(card)} is none of {', '.join(KINDS)}; use the version it came from")
+        problem = f"{path}: network={kind_of(card)} must be one of {', '.join(KINDS)}"
+        raise UserError(f"{problem}; use the version that wrote the checkpoint")
     return kind
 
 
 def checkpoint_of(folder: RunFolder, which: str) -> Path:
-    """The file of a run's best or last checkpoint; a run without validation has only the last."""
+    """Return the path of a run's best or last checkpoint. A run without validation has only the last one."""
     if which not in ("best", "last"):
         raise UserError(f"checkpoint={which} must be best or last")
     if which == "last":
@@ -72,5 +73,5 @@ def checkpoint_of(folder: RunFolder, which: str) -> Path:
         return folder.best_checkpoint
     if str(folder.read().get("checkpoint")).endswith(folder.best_checkpoint.name):
         last = option("checkpoint", "last")
-        raise UserError(f"{folder.best_checkpoint} is missing; take the last one by {last}, or train again")
+        raise UserError(f"{folder.best_checkpoint} is missing; use the last one by {last}, or train again")
     return folder.last_checkpoint

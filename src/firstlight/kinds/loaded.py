@@ -1,4 +1,4 @@
-"""What every loaded run has, whatever its kind: its network, its configuration and its record."""
+"""Base class of the loaded runs of all kinds, with network, configuration and record."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +16,11 @@ from firstlight.runs.gather import Damaged, metrics_of, read_run
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-MOST_NAMES = 8  # of classes, in a repr
+MOST_NAMES = 8  # names of classes in a repr
 
 
 class OfAllRuns(NamedTuple):
-    """What every kind of run is made of; the fields are those of `LoadedRun`."""
+    """Parts of a run of any kind. The fields are those of `LoadedRun`."""
 
     folder: RunFolder
     checkpoint: Path
@@ -32,10 +32,10 @@ class OfAllRuns(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LoadedRun:
-    """A trained run, read from its folder.
+    """Trained run, read from its folder.
 
     The checkpoint is read when the run is loaded. `record`, `metrics` and `history` are read from the folder at their
-    first use and then kept; load a run that is still training again to see its later values.
+    first use and then cached. Load a run that is still training again to get newer values.
 
     Attributes:
         folder: the paths of the run's files, such as `folder.vocabulary_file`.
@@ -75,7 +75,7 @@ class LoadedRun:
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """The metrics of the best checkpoint on validation and test, by name, such as `val/loss`.
+        """The metrics of the best checkpoint on the validation and test splits, by name, such as `val/loss`.
 
         Empty until the training has finished. Raises UserError if `metrics.json` is missing or damaged.
 
@@ -88,16 +88,16 @@ class LoadedRun:
 
     @cached_property
     def history(self) -> "DataFrame":
-        """The metrics during the training, as a pandas DataFrame with one row for each step at which any was logged.
+        """The metrics during the training, as a pandas DataFrame with one row for each step with a logged metric.
 
-        The first columns are `step` (the first step is 0), `epoch` and `seconds` (since the start of the fit, all
-        sessions of a resumed run together). Then comes a column of floats for each metric, in alphabetical order. It
-        is NaN where the metric was not logged. The table is empty if nothing has been logged yet. Raises UserError,
-        with the line, if `history.jsonl` is damaged; a last line that is only half written is left out.
+        The first columns are `step` (the first step is 0), `epoch` and `seconds` (since the start of the fit, summed
+        over all sessions of a resumed run). They are followed by a column of floats for each metric, in alphabetical
+        order. A value is NaN at steps where the metric was not logged. The table is empty if nothing has been logged
+        yet. Raises UserError with the line number if `history.jsonl` is damaged. An incomplete last line is ignored.
 
         >>> run.history.dropna(subset="val/loss")[["step", "val/loss"]]
         """
-        import pandas  # takes half a second, and only this needs it
+        import pandas  # imported here because the import takes half a second
 
         rows: dict[int, dict[str, Any]] = {}
         for line in read_history(self.folder.history_file):
@@ -113,7 +113,7 @@ class LoadedRun:
 
     @property
     def num_counted(self) -> int:
-        """The number of values that were counted in the training texts and are read besides the network's weights.
+        """The number of counts of the training texts that the network reads in addition to its weights.
 
         >>> run.num_counted
         """
@@ -133,18 +133,18 @@ class LoadedRun:
         return "\n".join([title, *(f"  {name:<11}{fact}" for name, fact in facts.items())])
 
     def _facts(self) -> dict[str, str]:
-        """What only this kind of run has, for the repr."""
+        """Return the lines of the repr that only this kind of run has, by name."""
         raise NotImplementedError
 
 
 def listed(names: list[str]) -> str:
-    """The names in one line; of many the first and the number of the others."""
+    """Return the names on one line. If there are many, return the first ones and the number of the others."""
     others = len(names) - MOST_NAMES
     return ", ".join(names[:MOST_NAMES]) + (f" and {others} more" if others > 0 else "")
 
 
 def _metrics(row: Run) -> str:
-    """What the run was optimized for, on validation and on test."""
+    """Return the optimized metric on the validation and test splits as text."""
     metric = row.optimized_metric or ""
     names = [metric, f"test/{metric.partition('/')[2]}"]
     return ", ".join(f"{name} {number(row.metrics[name])}" for name in names if name in row.metrics) or "none yet"

@@ -1,4 +1,4 @@
-"""What `predict` asks of a run, answered by a class for each kind."""
+"""Interface between `predict` and the runs of each kind."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 
 class Predictor(ABC):
-    """Predictions of a run for texts.
+    """Base class of the predictors, which return the predictions of a run for texts.
 
     Attributes:
         run: The run.
-        options: Those of the kind's `prediction_options` that were given, by name.
+        options: The given options by name. They are a subset of the kind's `prediction_options`.
     """
 
-    column_key: ClassVar[str] = "text_column"  # the option of the training's data that names the column of the texts
+    column_key: ClassVar[str] = "text_column"  # data option of the training with the name of the column
 
     def __init__(self, run: Any, options: dict[str, Any]) -> None:
         self.run, self.options = run, options
@@ -25,7 +25,7 @@ class Predictor(ABC):
     @property
     @abstractmethod
     def columns(self) -> list[str]:
-        """The names of the values that `rows` yields."""
+        """Return the names of the values of `rows`."""
 
     @abstractmethod
     def rows(self, texts: Iterable[str]) -> Iterator[list[Any]]:

@@ -1,4 +1,4 @@
-"""The kinds of networks that there are. Imports no torch."""
+"""Registry of the kinds of networks. Imports no torch."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.errors import UserError
 from firstlight.kinds.kind import Kind
 
-PACKAGES = ("classifier", "generator", "translator", "masked")  # of firstlight.kinds; a new kind is added here
+PACKAGES = ("classifier", "generator", "translator", "masked")  # subpackages; add a new kind here
 KINDS: Mapping[str, Kind] = {name: import_module(f"firstlight.kinds.{name}").KIND for name in PACKAGES}
 
 
@@ -20,7 +20,7 @@ def kind_of_config(config: DictConfig) -> Kind:
 
 
 def kind_of_saved(model: Mapping[str, Any]) -> Kind:
-    """Return the kind of network whose options a run saved as `model`, also if its version had some others.
+    """Return the kind of network with the options that a run saved as `model`. Another version may differ in some.
 
     Raises UserError if none of the options is known.
     """
@@ -31,12 +31,13 @@ def kind_of_saved(model: Mapping[str, Any]) -> Kind:
 
     kind = max(KINDS.values(), key=likeness)
     if likeness(kind)[0] == 0:
-        raise UserError(f"the options of model are those of no kind of network ({', '.join(KINDS)}); train it again")
+        problem = f"the saved options of model do not belong to a kind of network ({', '.join(KINDS)})"
+        raise UserError(f"{problem}; train the run again")
     return kind
 
 
 def kinds_with(option: str) -> str:
-    """Return the kinds whose runs take an option of `evaluate` or `predict`, in words: `generators and translators`."""
+    """Return the kinds to which an option of `evaluate` or `predict` applies, such as `generators and translators`."""
     return " and ".join(
         f"{kind.noun}s" for kind in KINDS.values() if option in kind.evaluation_options + kind.prediction_options
     )

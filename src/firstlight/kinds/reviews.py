@@ -1,4 +1,4 @@
-"""Labelled texts that are explored, as they were found and as ids."""
+"""Labelled texts for `explore`, as texts and as token ids."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from firstlight.kinds.data_changes import DataChanges, changed_options
 
 @dataclass(frozen=True, eq=False)
 class Reviews:
-    """Labelled texts as they were found, and as ids."""
+    """Labelled texts, as texts and as token ids."""
 
     source: Source
     options: ReviewOptions
@@ -24,14 +24,14 @@ class Reviews:
 
     def __post_init__(self) -> None:
         if not len(self.encoded.rows_of("train")):
-            raise UserError(f"{self.source.where} has no train split")
+            raise UserError(f"{self.source.where} has no train split; choose data with one")
 
     def texts(self, rows: NDArray[np.int64]) -> list[str]:
-        """The texts of some rows, read again from the source."""
+        """Return the texts of some rows, which are read from the source again."""
         return self.source.texts(self.options.text_column, rows.tolist())
 
 
 def find_reviews(saved: dict[str, Any], changes: DataChanges, log_dir: Path) -> tuple[Source, ReviewOptions]:
-    """Return where the labelled texts of a run or task are, and how they are read. saved: its options of the data."""
+    """Return the source of the labelled texts of a run or task, and their options. saved: its data options."""
     options: ReviewOptions = changed_options(saved, ReviewOptions, changes, log_dir)
     return find_source(options, sample=options.sample.value), options

@@ -1,4 +1,4 @@
-"""What is explored: a run, or a task's data alone; each part is opened when the first figure asks for it."""
+"""Subject of `explore`: a run, or only the data of a task. Each part is read when the first figure needs it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -29,10 +29,11 @@ Part = TypeVar("Part")
 
 @dataclass(eq=False)
 class Subject:
-    """A run or a task, with what the command line says of the figures.
+    """Run or task, with the options of the command line for the figures.
 
-    config: resolved, as plain types; loaded: None where a task's data is explored alone; other: the run to compare
-    with; text: what is drawn, None where it is to be chosen; block, head: which attention is enlarged, from 1.
+    config: resolved config as plain types. loaded: the run; None for a task. other: the run to compare with. text: the
+    text for the figures; None if it is chosen automatically. block, head: numbers of the attention that is enlarged,
+    starting from 1.
     """
 
     config: dict[str, Any]
@@ -42,19 +43,19 @@ class Subject:
     block: int | None = None
     head: int | None = None
     data_changes: DataChanges = field(default_factory=DataChanges)
-    data_node: Any = None  # of a task without a run
-    log_dir: Path = Path("logs")  # below which the cache is
+    data_node: Any = None  # config of the data, for a task
+    log_dir: Path = Path("logs")  # folder that contains the cache
     _parts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def run(self) -> Any:
-        """The run, of a figure that needs one."""
-        assert self.loaded is not None, "the catalog lets no task have a figure of a run"
+        """The run. Only figures that require a run use it."""
+        assert self.loaded is not None, "the catalog excludes figures that require a run"
         return self.loaded
 
     @cached_property
     def exploration(self) -> Exploration:
-        """What the run's kind knows of it."""
+        """The exploration of the run."""
         exploration: type[Exploration] = get(KINDS[self.run.kind].exploration)
         return exploration(self.run, self.data_changes, self.log_dir)
 
@@ -64,7 +65,7 @@ class Subject:
 
     @property
     def is_sample(self) -> bool:
-        """Whether the figures are about generated data: of a run, what it was trained on."""
+        """Whether the figures show generated data. For a run, this is the training data."""
         if self.loaded is not None:
             return self.loaded.data_source == SourceKind.sample.value
         form = form_of(self.config["data"])
@@ -73,41 +74,41 @@ class Subject:
 
     @property
     def data(self) -> Any:
-        """The run's data, or other data, in its vocabulary. Raises NothingToDrawError if it is not found."""
+        """The data, encoded with the vocabulary of the run. Raises NothingToDrawError if it is not found."""
         return self.part("data", self.exploration.open_data)
 
     @property
     def reviews(self) -> Reviews:
-        """Labelled texts: of a classifier in its vocabulary. Raises NothingToDrawError if they are not found."""
+        """The labelled texts, for a classifier in its vocabulary. Raises NothingToDrawError if they are not found."""
         if self.loaded is not None and issubclass(self.exploration.data_type, Reviews):
             return self.data
         return self.part("reviews", self._open_reviews)
 
     @property
     def stream(self) -> StreamData:
-        """A text to be continued, likewise."""
+        """The text of a generator. Raises NothingToDrawError if it is not found."""
         return self.data if self.loaded is not None else self.part("task", self._open_task)
 
     @property
     def pairs(self) -> PairData:
-        """Sentences and their translations, likewise."""
+        """The sentences and their translations. Raises NothingToDrawError if they are not found."""
         return self.data if self.loaded is not None else self.part("task", self._open_task)
 
     @property
     def attention(self) -> Attention:
-        """What the run's attentions look at in the text."""
+        """The attention weights of the run for the text."""
         return self.part(
             "attention", lambda: self.of_text(self._short_text(), lambda text: attention_of(self.run, text))
         )
 
     def chosen_text(self) -> tuple[str, list[str]]:
-        """The text of --text, or one of the validation split, or where the data is gone another; and what to say."""
+        """Return a text and notes on it: --text, else a validation text, or a made-up one if the data is not found."""
         if self.text is not None:
             return self.text, []
         return self.part("text", self._choose_text)
 
     def of_text(self, text: str, compute: Callable[[str], Part]) -> Part:
-        """What is computed of a text. Raises UserError for a text that was given, else NothingToDrawError."""
+        """Return the result of `compute` for a text. Raises NothingToDrawError if the text is not from --text."""
         try:
             return compute(text)
         except UserError as error:
@@ -116,12 +117,12 @@ class Subject:
             raise NothingToDrawError(str(error)) from error
 
     def part(self, name: str, make: Callable[[], Part]) -> Part:
-        """Make a part of the subject once; one that cannot be made is not tried again."""
+        """Return a part of the subject, which is computed once. An error is raised again without another attempt."""
         if name not in self._parts:
             try:
                 self._parts[name] = make()
             except UserError as error:
-                if name == "attention" and self.text is not None:  # of a text that was given
+                if name == "attention" and self.text is not None:  # an error in the user's text
                     raise
                 self._parts[name] = NothingToDrawError(str(error))
         found = self._parts[name]
@@ -130,19 +131,19 @@ class Subject:
         return found
 
     def _short_text(self) -> str:
-        """The chosen text, but of one that was not given no more than the run sees."""
+        """Return the text. A text that is not from --text is cut to the context."""
         text, _ = self.chosen_text()
         return text if self.text is not None else self.exploration.seen(text)
 
     def _choose_text(self) -> tuple[str, list[str]]:
         try:
-            return self.exploration.some_text(self.data), [f"{self.exploration.choice_note}; --text takes another"]
+            return self.exploration.some_text(self.data), [f"{self.exploration.choice_note}; choose another by --text"]
         except NothingToDrawError:
             text, reason = self.exploration.made_up_text()
-            return text, [f"the data is not found, so {reason}; --text takes another"]
+            return text, [f"the data is not found, so {reason}; choose another by --text"]
 
     def _open_reviews(self) -> Reviews:
-        of_texts = {each.name for each in fields(ReviewOptions)}  # not what is done with them, such as masking
+        of_texts = {each.name for each in fields(ReviewOptions)}  # without other options, such as those of masking
         saved = {name: value for name, value in self.config["data"].items() if name in of_texts}
         source, options = find_reviews(saved, self.data_changes, self.log_dir)
         if self.loaded is not None:
@@ -150,7 +151,7 @@ class Subject:
         return Reviews(source, options, encode(source, options))
 
     def _open_task(self) -> Any:
-        """The data module that the task names."""
+        """Return the data module of the task."""
         data = instantiate(self.data_node, _convert_="object")
         data.prepare_data()
         data.setup("fit")

@@ -1,4 +1,4 @@
-"""The metrics of tokens that the callbacks log, measured outside of a training."""
+"""Metrics of tokens, as the callbacks log them, for evaluations outside of a training."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -16,10 +16,10 @@ Batch = TypeVar("Batch")
 def measure_tokens(
     batches: Iterable[Batch], logits_of: Callable[[Batch], Tensor], metrics: Iterable[TokenMetric]
 ) -> dict[str, float]:
-    """Return the loss of all batches, in nats for each token, and the value of each metric, in double precision.
+    """Return the loss of all batches in nats per token, and the value of each metric, in double precision.
 
-    logits_of: returns the logits of a batch, (…, vocab_size), for its targets, (…); metrics: of which those without a
-    value, such as the loss of the last position of no whole window, are left out.
+    logits_of: function that returns the logits of a batch, (…, vocab_size), for its targets, (…). metrics: metrics
+    without a value are omitted, such as the loss of the last position if there is no complete window.
     """
     loss, ratios = Ratio(torch.float64), {metric: Ratio(torch.float64) for metric in metrics}
     for each in batches:

@@ -1,4 +1,4 @@
-"""Which tokens of a vocabulary are drawn as points, and the group that gives each its colour."""
+"""Choice of the tokens in the figure of the embeddings, and their groups, which determine the colours."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from firstlight.text.sentence_tokenizers import MARKS, SPACE
 from firstlight.text.text_tokenizers import CharacterTokenizer
 from firstlight.text.tokenizers import CONTINUATION, SPECIAL
 
-MOST_TOKENS = 300  # that are drawn as points
+MOST_TOKENS = 300  # tokens in the figure
 BYTES = 256
 POSITIVE = frozenset(
     {"amazing", "awesome", "beautiful", "best", "better", "comfortable", "easily", "easy", "enjoy", "enjoyed"}
@@ -29,7 +29,8 @@ VOWELS = frozenset("aeiouyàáâäèéêëìíîïòóôöùúûüAEIOUYÀÁÂÄ
 class DrawnTokens(NamedTuple):
     """Tokens of a vocabulary.
 
-    ids: those that are drawn; names: of each, for people; groups: the group of each; group_names: of all groups.
+    ids: token ids. names: readable name of each token. groups: index of the group of each token. group_names: name of
+    each group.
     """
 
     ids: list[int]
@@ -39,7 +40,7 @@ class DrawnTokens(NamedTuple):
 
 
 def drawn_characters(tokenizer: CharacterTokenizer, readable: Callable[[int], str]) -> DrawnTokens:
-    """Return the characters that a network writes. readable: returns a token for people."""
+    """Return the characters that a network writes. readable: function that returns the readable name of a token id."""
     ids = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.unwritten][:MOST_TOKENS]
     groups = [_group_of_character(tokenizer.words[i]) for i in ids]
     names = ["vowels", "consonants", "capital vowels", "capital consonants", "punctuation and space"]
@@ -47,9 +48,9 @@ def drawn_characters(tokenizer: CharacterTokenizer, readable: Callable[[int], st
 
 
 def drawn_words(words: list[str], readable: Callable[[int], str]) -> DrawnTokens:
-    """Return the most frequent words or pieces of words, opinions before other words.
+    """Return the most frequent words or pieces of words. Words that express an opinion are first.
 
-    words: the vocabulary, as far as it has vectors; readable: returns a token for people.
+    words: the words of the vocabulary with a vector. readable: function that returns the readable name of a token id.
     """
     marks = [word for word in words[: len(MARKS)] if word in {*MARKS, *SPECIAL}]
     if any(word.startswith((SPACE, CONTINUATION)) for word in words):
@@ -73,7 +74,7 @@ def _group_of_character(character: str) -> int:
 
 
 def _group_of_piece(piece: str, *, is_of_bytes: bool) -> int:
-    """piece: with the mark of a word's beginning (Ġ), or of its continuation (##) where it is not of bytes."""
+    """Return the group of a piece of a word. A byte-level piece marks the start of a word (Ġ), others the rest (##)."""
     plain = piece.removeprefix(SPACE).removeprefix(CONTINUATION)
     if not plain.isalpha():
         return 3

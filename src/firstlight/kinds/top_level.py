@@ -1,4 +1,4 @@
-"""What the nodes `model` and `data` of every kind take from the top of the configuration, where it is written once."""
+"""Options of `model` and `data` that are keys at the top level of the configuration."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from firstlight.text.options import TokenizerOptions
 
 @dataclass
 class ModelNode:
-    """The options of `model` that are keys at the top. It stands before the dataclass of the network's options."""
+    """Options of `model` that are keys at the top level. This must be the first base class of a schema."""
 
     dropout: float = II("dropout")
     context_length: int = II("context_length")
@@ -17,7 +17,7 @@ class ModelNode:
 
 @dataclass
 class DataNode:
-    """The options of `data` that are keys at the top. It stands before the dataclass of the data's options."""
+    """Options of `data` that are keys at the top level. This must be the first base class of a schema."""
 
     tokenizer: TokenizerOptions = II("tokenizer")  # noqa: RUF009  (an interpolation is a string)
     context_length: int = II("context_length")

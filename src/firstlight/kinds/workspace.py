@@ -1,41 +1,41 @@
-"""Panels of the W&B workspace, below one name each. Needs the extra `dashboard`."""
+"""Panels of the W&B workspace. Requires the extra `dashboard`."""
 
 from typing import Any
 
-STEP = "trainer/global_step"  # the step of training; W&B's own counts what was logged
-CONFUSION_MATRIX = "wandb/confusion_matrix/v1"  # W&B's own chart
+STEP = "trainer/global_step"  # the training step; W&B's own step counts log calls
+CONFUSION_MATRIX = "wandb/confusion_matrix/v1"  # name of a chart of W&B
 
 
 def section(name: str, *panels: Any) -> Any:
-    """Panels below one name."""
+    """Return a section with panels."""
     import wandb_workspaces.workspaces as ws
 
     return ws.Section(name=name, panels=list(panels), is_open=True)
 
 
 def curve(title: str, metric: str, **options: Any) -> Any:
-    """A metric over the steps of training."""
+    """Return a panel with a metric over the training steps."""
     import wandb_workspaces.reports.v2 as wr
 
     return wr.LinePlot(title=title, x=STEP, y=[metric], **options)
 
 
 def bars(title: str, *metrics: str) -> Any:
-    """The last value of some metrics, for each run."""
+    """Return a panel with the last values of metrics for each run."""
     import wandb_workspaces.reports.v2 as wr
 
     return wr.BarPlot(title=title, metrics=list(metrics))
 
 
 def table(name: str) -> Any:
-    """The last table of that name, of each run."""
+    """Return a panel with the last table of a name for each run."""
     import wandb_workspaces.reports.v2 as wr
 
     return wr.WeavePanelSummaryTable(table_name=name)
 
 
 def confusion_matrix(stage: str, title: str) -> Any:
-    """W&B's own interactive chart, of the table that the run logs for it."""
+    """Return a panel with W&B's interactive confusion matrix. The run logs the table for it."""
     import wandb_workspaces.reports.v2 as wr
 
     return wr.CustomChart(

@@ -1,1 +1,1 @@
-"""The playground: a page on this machine where people try trained runs."""
+"""The playground, a web page on this machine for trying trained runs."""

@@ -1,4 +1,4 @@
-"""The connections of the playground: how many there are, and how long one may take to ask something."""
+"""Limits of the number of connections to the playground, and of the time for a request."""
 
 import asyncio
 import errno
@@ -13,31 +13,31 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 200
-BACKLOG = 32  # connections that wait to be accepted; asyncio accepts so many before it does anything else
-SECONDS_TO_ASK = 10.0  # from the beginning of a request to its end
+BACKLOG = 32  # connections that wait to be accepted; asyncio accepts all of them at once
+SECONDS_TO_ASK = 10.0  # longest time from the beginning of a request to its end
 SECONDS_BETWEEN_WARNINGS = 60.0
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def most_connections() -> int:
-    """Return how many connections may be open: a quarter of the files that this process may open, 200 at most."""
+    """Return the largest number of connections: a quarter of the process's limit of open files, at most 200."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else max(1, min(MOST_CONNECTIONS, files // 4))
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when it takes too long to ask, or when others need its place.
+    """Connection that is closed if its request takes too long, or if a new connection needs its place.
 
-    If there are too many connections, the oldest that has not asked anything makes room for a new one, so that a page
-    is answered while hundreds of connections are open and silent.
+    If there are too many connections, a new one replaces the oldest one without a complete request. The page therefore
+    works while hundreds of silent connections are open.
     """
 
-    asked_at: float = 0.0  # of the event loop's clock: when it began to ask
+    asked_at: float = 0.0  # start of the request, by the clock of the event loop
     _timer: asyncio.TimerHandle | None = None
 
     @property
     def is_silent(self) -> bool:
-        """Whether no whole request has come that is still to be answered."""
+        """Whether the connection has no complete request that waits for its answer."""
         return not self.transport.is_closing() and self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -71,7 +71,7 @@ class Connection(H11Protocol):
 
 
 def close_oldest(connections: set[Any], count: int) -> int:
-    """Close the connections that have been silent for longest; returns how many."""
+    """Close up to `count` connections that have been silent for the longest time, and return their number."""
     silent = sorted((each for each in connections if each.is_silent), key=lambda each: each.asked_at)
     for each in silent[:count]:
         each.transport.abort()
@@ -79,7 +79,7 @@ def close_oldest(connections: set[Any], count: int) -> int:
 
 
 class Server(uvicorn.Server):
-    """A server that outlives more connections than the process may have open files."""
+    """Server that continues to work when the process has no more files for connections."""
 
     warned_at: float = float("-inf")
 
@@ -88,7 +88,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Make room where no file is left for a new connection, and say so once a minute; asyncio tries again."""
+        """Close connections if no file is left for a new one, with a warning once a minute. asyncio tries again."""
         error = context.get("exception")
         if not isinstance(error, OSError) or error.errno not in OUT_OF_FILES:
             loop.default_exception_handler(context)
@@ -96,4 +96,5 @@ class Server(uvicorn.Server):
         close_oldest(self.server_state.connections, BACKLOG)
         if loop.time() - self.warned_at >= SECONDS_BETWEEN_WARNINGS:
             self.warned_at = loop.time()
-            log.warning("%d connections are open, and no more can be: %s", len(self.server_state.connections), error)
+            num_open = len(self.server_state.connections)
+            log.warning("%d connections are open, and no more can be opened: %s", num_open, error)

@@ -1,11 +1,11 @@
 "use strict";
-// Asks the server for what each run says, shows it, and lets attention and candidates be looked at.
-// HTML comes only from the server, which has escaped it; everything else is set as text.
+// Sends texts to the server, and shows the answers of the runs, their attention and their candidates.
+// Only the server's answers are set as HTML, and the server has escaped them. Everything else is set as text.
 
-const MOST_CHARACTERS = 200000; // sent; the server reads far fewer
-const WAIT = 60; // milliseconds after a key, before all panels are asked
-const SILENT = "The playground does not answer. Does it still run in its terminal?";
-const running = new WeakMap(); // panel -> the AbortController of what it waits for
+const MOST_CHARACTERS = 200000; // characters that are sent; the server reads fewer
+const WAIT = 60; // milliseconds from a key press to the requests
+const SILENT = "The playground does not answer. Check that it is still running in its terminal.";
+const running = new WeakMap(); // panel -> the AbortController of its request
 const written = new WeakMap(); // panel -> its tokens, with their candidates
 
 const panelsOf = (form) => [...form.closest("section").querySelectorAll(".panel")];
@@ -26,7 +26,7 @@ function valuesOf(form) {
     if (field.type === "number") values[field.name] = field.value === "" ? null : Number(field.value);
     else values[field.name] = field.value;
   }
-  const isPrompt = form.classList.contains("written"); // of which the end counts
+  const isPrompt = form.classList.contains("written"); // a long prompt is cut at its beginning
   values.text = isPrompt ? values.text.slice(-MOST_CHARACTERS) : values.text.slice(0, MOST_CHARACTERS);
   return values;
 }
@@ -44,9 +44,9 @@ function complain(panel, error) {
   if (!panel.querySelector(".silent")) answerOf(panel).append(element("p", "notice error silent", SILENT));
 }
 
-// --- classifiers and translators: asked as one types ---
+// --- classifiers, translators and masked language models: answers while the user types ---
 
-// One request at a time for each panel: what is typed meanwhile is asked for afterwards, all at once.
+// Each panel has one request at a time. Changes during a request are sent together in the next one.
 async function ask(panel) {
   panel.isStale = true;
   if (panel.isAsking) return;
@@ -64,7 +64,7 @@ async function askOnce(panel) {
   if (panel.dataset.label) values.label = panel.dataset.label;
   for (const choice of answer.querySelectorAll("select")) values[choice.name] = choice.value === "" ? null : Number(choice.value);
   try {
-    const classes = answer.querySelector(".classes"); // which a large network gives long before it has explained them
+    const classes = answer.querySelector(".classes"); // available long before their explanation
     if (classes) {
       fill(classes, await (await post(panel, "answer", { ...values, quick: 1 })).text());
       if (panel.isStale) return;
@@ -76,7 +76,7 @@ async function askOnce(panel) {
   }
 }
 
-// The keyboard stays where it is: a bar's label, or a field's name.
+// Keeps the keyboard focus on the same bar or field.
 function fill(part, html) {
   const { dataset, name } = part.contains(document.activeElement) ? document.activeElement : {};
   part.innerHTML = html;
@@ -103,7 +103,7 @@ document.addEventListener("change", (event) => {
   if (event.target.matches(".view select")) ask(event.target.closest(".panel"));
 });
 
-// --- attention: the row of a word that looks, or the column of one that is looked at ---
+// --- attention: the row of a query, or the column of a key ---
 
 function look(word) {
   const map = word.closest(".attention");
@@ -125,7 +125,7 @@ function look(word) {
   });
   const best = weights.map((weight, i) => [weight, others[i].textContent]).sort((a, b) => b[0] - a[0]).slice(0, 4);
   const looks = answer.querySelector(".looks");
-  looks.replaceChildren(element("b", "", word.textContent), isRow ? " looks at " : " is looked at by ");
+  looks.replaceChildren(element("b", "", word.textContent), isRow ? " attends to " : " is attended to by ");
   looks.append(best.filter(([weight]) => weight > 0).map(([weight, name]) => `${name} ${Math.round(100 * weight)}%`).join(", "));
   answer.classList.add("looking");
 }
@@ -141,7 +141,7 @@ function lookAway(answer) {
   answer.querySelectorAll(".here").forEach((word) => word.classList.remove("here"));
 }
 
-// --- generators: text as it is written ---
+// --- generators: a stream of text ---
 
 async function write(panel) {
   const answer = answerOf(panel);
@@ -190,7 +190,7 @@ function show(panel, event) {
   }
   if (event.end) {
     const { characters, seconds } = event.end;
-    said.append(element("p", "note", `${characters} characters in ${seconds} s; click one to see what else was considered there`));
+    said.append(element("p", "note", `${characters} characters in ${seconds} s; click a character to see the candidates for its token`));
   }
   if (event.error) said.append(element("p", "notice error", event.error));
 }
@@ -205,7 +205,7 @@ function consider(panel, number) {
   const box = panel.querySelector(".considered");
   if (!token.candidates.length) return box.replaceChildren();
   const head = element("div", "row head");
-  head.append(...["token", "", "network", "drawn with"].map((name, i) => element("span", i > 1 ? "share" : "", name)));
+  head.append(...["token", "", "network", "sampled"].map((name, i) => element("span", i > 1 ? "share" : "", name)));
   const rows = token.candidates.map(([name, model, drawn, isDrawn]) => {
     const row = element("div", `row${isDrawn ? " drawn" : drawn ? "" : " never"}`);
     const track = element("span", "track");
@@ -214,7 +214,7 @@ function consider(panel, number) {
     row.append(element("span", "name", name), track, ...[model, drawn].map((share) => element("span", "share", percent(share))));
     return row;
   });
-  const text = "What the network gave each token here, and with what probability it was drawn after temperature, top-k and top-p. ← → move on.";
+  const text = "Probability of each candidate according to the network, and after temperature, top-k and top-p. The keys ← → move to the next token.";
   box.replaceChildren(element("p", "", text), head, ...rows);
 }
 

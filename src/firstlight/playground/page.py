@@ -1,4 +1,4 @@
-"""The page itself: a section for each kind of run, with one form, and a panel for each run."""
+"""The HTML page. Each kind of run has a section with a form, and each run has a panel."""
 
 from collections.abc import Sequence
 from html import escape
@@ -25,24 +25,24 @@ COLORS = {
 
 
 def page(panels: Sequence[Panel]) -> str:
-    """The whole page. Nothing that a run says of itself can become a part of its markup."""
+    """Return the whole page. All texts of a run are escaped."""
     sections = [_section(kind, panels) for kind in KINDS.values() if any(is_of(panel, kind) for panel in panels)]
     return Template(read("page.html")).substitute(sections="\n".join(sections))
 
 
 def stylesheet() -> str:
-    """page.css, with the colours of the figures."""
+    """Return page.css with the colours of the figures."""
     colors = "".join(f"--{name}: {color}; " for name, color in COLORS.items())
     return f":root {{ {colors}}}\n{read('page.css')}"
 
 
 def read(name: str) -> str:
-    """A file that lies beside this one."""
+    """Return the text of a file in this package."""
     return files("firstlight.playground").joinpath(name).read_text(encoding="utf-8")
 
 
 def fragment(kind: Kind) -> str:
-    """The form above the runs of a kind, which lies beside its panel."""
+    """Return the form above the runs of a kind, which is in the package of the kind."""
     return files(f"firstlight.kinds.{kind.name}").joinpath("panel.html").read_text(encoding="utf-8")
 
 
@@ -78,7 +78,7 @@ def _panel(number: int, run: LoadedRun) -> str:
 
 
 def title_of(run: LoadedRun) -> str:
-    """The task and the model of a run; of a translator the languages too."""
+    """Return the task and the model of a run. For a translator, include the languages."""
     record, data = run.folder.read(), run.config["data"]
     languages = [str(data[name]) for name in ("source_column", "target_column") if data.get(name)]
     pair = f" ({' → '.join(languages)})" if len(languages) == 2 else ""
@@ -86,7 +86,7 @@ def title_of(run: LoadedRun) -> str:
 
 
 def facts_of(run: LoadedRun) -> list[str]:
-    """How large a run is, how good, and how much it reads."""
+    """Return the number of parameters, the optimized metric and the context length of a run as texts."""
     record = run.folder.read()
     metric = record.get("optimized_metric")
     value = (record.get("metrics") or {}).get(metric)

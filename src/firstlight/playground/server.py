@@ -1,4 +1,4 @@
-"""The playground's answers over HTTP: the page, what a run says of a text, and text as it is written."""
+"""The web application of the playground: the page, the answers of the runs, and streams of written text."""
 
 import json
 import logging
@@ -27,10 +27,10 @@ from firstlight.playground.page import page, read, stylesheet
 
 log = logging.getLogger(__name__)
 
-HOSTS = ["127.0.0.1", "localhost"]  # a page elsewhere that has its own name point here gets no answer
-MOST_BYTES = 2_000_000  # of a request
-BROKEN = "Something went wrong with this text; the terminal that the playground runs in says what."
-HEADERS = {  # the browser itself refuses whatever is not from here
+HOSTS = ["127.0.0.1", "localhost"]  # protects against DNS rebinding: other host names get no answer
+MOST_BYTES = 2_000_000  # bytes of a request
+BROKEN = "An error occurred for this text; see the terminal of the playground for details."
+HEADERS = {  # the browser loads nothing from other addresses
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
@@ -40,15 +40,15 @@ HEADERS = {  # the browser itself refuses whatever is not from here
 
 
 def panel_of(run: LoadedRun) -> Panel:
-    """What shows a run."""
+    """Return the panel of a run."""
     panel: type[Panel] = get(KINDS[run.kind].panel)
     return panel(run)
 
 
 class Playground:
-    """The application. `stopping` ends what is being written.
+    """Web application of the playground. The event `stopping` ends all streams.
 
-    A run does one thing at a time, under its lock: one answer, or a twentieth of a second of writing.
+    Each run has a lock, so it computes one answer or one event of a stream at a time.
     """
 
     def __init__(self, panels: Sequence[Panel]) -> None:
@@ -73,7 +73,7 @@ class Playground:
         )
 
     async def answer(self, request: Request) -> Response:
-        """Return what a run says of a text, as HTML."""
+        """Return the answer of a run to a text, as HTML."""
         number, panel = self._panel(request)
         if panel.streams:
             raise HTTPException(404)
@@ -86,7 +86,7 @@ class Playground:
         return HTMLResponse(await run_in_threadpool(locked))
 
     async def write(self, request: Request) -> Response:
-        """Return what a run writes, one JSON object a line, as it is written."""
+        """Return the text of a run as a stream, with one JSON object on each line."""
         number, panel = self._panel(request)
         if not panel.streams:
             raise HTTPException(404)
@@ -96,7 +96,7 @@ class Playground:
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     def _in_turn(self, events: Iterator[Event], number: int) -> Iterator[Event]:
-        """Each event is computed under the lock of its run; a mistake is the last of them."""
+        """Yield events, each computed under the lock of its run. After an error, yield it and stop."""
         while not self.stopping.is_set():
             try:
                 with self._locks[number]:
@@ -104,7 +104,7 @@ class Playground:
             except UserError as error:
                 event, events = {"error": str(error)}, iter(())
             except Exception:
-                log.exception("what was being written broke off")
+                log.exception("the text could not be completed")
                 event, events = {"error": BROKEN}, iter(())
             if event is None:
                 return
@@ -124,18 +124,18 @@ class Playground:
 
 
 async def _inputs(request: Request) -> Inputs:
-    """The fields of a request. Other sites cannot send JSON here without asking first, which nobody answers."""
+    """Return the fields of a request. Requiring JSON blocks other sites, since their preflight requests fail."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise BadInputError("a request is application/json")
+        raise BadInputError("the request must have the content type application/json")
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > MOST_BYTES:
-            raise BadInputError(f"a request has at most {MOST_BYTES:,} bytes")
+            raise BadInputError(f"the request must have at most {MOST_BYTES:,} bytes")
     try:
         values: Any = json.loads(body)
     except (ValueError, RecursionError):
-        raise BadInputError("the request is no JSON") from None
+        raise BadInputError("the request is not valid JSON") from None
     return Inputs(values)
 
 
@@ -144,12 +144,12 @@ async def _bad_input(_: Request, error: Exception) -> Response:
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    """What a run says of a text that it cannot read is an answer too."""
+    """Return the error of a text that a run cannot read, as an answer."""
     return HTMLResponse(markup.notice(str(error)))
 
 
 async def _gone(_: Request, __: Exception) -> Response:
-    """To whoever has left before the end of the request; nobody reads it."""
+    """Return the response to a client that disconnected before the end of its request. No one receives it."""
     return Response(status_code=400)
 
 
@@ -158,7 +158,7 @@ async def _broken(_: Request, __: Exception) -> Response:
 
 
 class _WithHeaders:
-    """Adds HEADERS to every response."""
+    """Middleware that adds HEADERS to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

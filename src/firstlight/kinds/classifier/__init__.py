@@ -1,4 +1,4 @@
-"""The kind `classifier`: a network that reads a text and predicts its class."""
+"""The kind `classifier`: networks that predict the class of a text."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,11 @@ from firstlight.networks.config import ClassifierConfig
 
 @dataclass
 class ClassifierNode(ModelNode, ClassifierConfig):
-    """`model` of a classifier: what every task sets is written once, at the top."""
+    """Schema of `model` for a classifier."""
 
 
 def metrics(config: DictConfig) -> tuple[str, ...]:
-    """Return what `Accuracy` measures, and the loss."""
+    """Return the names of the loss and of the metrics of the callback `Accuracy`."""
     ordered = ("mean_absolute_error",) if config.data.get("labels") is Labels.stars else ()
     return ("loss", "accuracy", "macro_f1", *ordered)
 
@@ -40,7 +40,7 @@ KIND = Kind(
     predictor="firstlight.kinds.classifier.predictor:ClassPredictor",
     exploration="firstlight.kinds.classifier.exploration:ClassifierExploration",
     panel="firstlight.kinds.classifier.panel:ClassifierPanel",
-    panel_title="Judge a review",
+    panel_title="Classify a review",
     dashboard="firstlight.kinds.classifier.dashboard:sections",
     baselines={"firstlight.data.reviews.ReviewData": ("tfidf", "firstlight.kinds.classifier.baseline:fit")},
     drawings=DRAWINGS,

@@ -1,4 +1,4 @@
-"""The classifier that a network has to beat: TF-IDF of words and pairs of words, and logistic regression."""
+"""Baseline of the classifiers: logistic regression on TF-IDF features of words and word pairs."""
 
 from pathlib import Path
 
@@ -19,17 +19,17 @@ from firstlight.terminal_text import say
 from firstlight.text.normalize import words
 from firstlight.text.tokenizers import NO_WORDS
 
-REGULARIZATION = (0.3, 1.0, 3.0, 10.0, 30.0)  # scikit-learn's C: the larger, the freer the weights
+REGULARIZATION = (0.3, 1.0, 3.0, 10.0, 30.0)  # scikit-learn's C, the inverse of the regularization strength
 MOST_FEATURES = 200_000
-MOST_WEIGHTS = 20_000_000  # of all classes together; the solver keeps some twenty copies of them
+MOST_WEIGHTS = 20_000_000  # weights of all classes; the solver stores about twenty copies
 MOST_STEPS = 1000
-SMALLEST_SHARE = 1e-12  # of a class that no training row has
+SMALLEST_SHARE = 1e-12  # probability of a class without training rows
 
 
 def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
-    """Fit one regression for each C and choose by a validation metric; the figures go below folder.
+    """Fit one regression for each C, choose one by a validation metric, and save its figures in `folder`.
 
-    Texts are read whole, whatever the context of a network. Raises UserError for texts without a word.
+    The texts are not cut to a context. Raises UserError for texts without a word.
     """
     vectorizer = TfidfVectorizer(
         tokenizer=words,
@@ -82,14 +82,14 @@ def _targets(data: ReviewData, split: str) -> NDArray[np.int64]:
 
 
 def _shares(model: LogisticRegression, features: csr_matrix, num_classes: int) -> NDArray[np.float64]:
-    """(rows, classes) probabilities."""
+    """Return the probabilities, (rows, classes)."""
     shares = np.zeros((features.shape[0], num_classes))
     shares[:, model.classes_] = model.predict_proba(features)
     return shares
 
 
 def _metrics(data: ReviewData, stage: str, shares: NDArray[np.float64]) -> dict[str, float]:
-    """Loss and metrics of val or test, named as those of a training."""
+    """Return the loss and metrics of `val` or `test`, with the names that a training uses."""
     targets = torch.from_numpy(_targets(data, SPLITS[stage]))
     found = torch.from_numpy(shares)
     metrics = {"loss": float(classification_loss(found.clamp(min=SMALLEST_SHARE).log(), targets))}
@@ -98,7 +98,7 @@ def _metrics(data: ReviewData, stage: str, shares: NDArray[np.float64]) -> dict[
 
 
 def _draw(data: ReviewData, stage: str, shares: NDArray[np.float64], folder: Path) -> None:
-    """confusion_matrix/<split>.png and .csv, where a training has them too."""
+    """Write confusion_matrix/<split>.png and .csv, as a training does."""
     split = SPLITS[stage]
     path = folder / "confusion_matrix" / split
     path.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The sections of the W&B workspace that show classifiers."""
+"""Sections of the W&B workspace for classifiers."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def sections() -> list[Any]:
 
 
 def classifiers() -> Any:
-    """Of tasks with classes."""
+    """Return the section of tasks with classes."""
     import wandb_workspaces.reports.v2 as wr
 
     return section(
@@ -29,7 +29,7 @@ def classifiers() -> Any:
 
 
 def ordered_classes() -> Any:
-    """Of tasks such as stars, where a mistake can be large or small."""
+    """Return the section of tasks with ordered classes, such as stars."""
     return section(
         "Ordered classes",
         curve("Mean absolute error, validation", "val/mean_absolute_error"),

@@ -1,4 +1,4 @@
-"""The figures that only a classifier has: what each needs, and what to look for in it. Imports nothing heavy."""
+"""Figures of classifiers, with their requirements and captions. Imports no heavy library."""
 
 from firstlight.kinds.kind import Drawing, drawing
 
@@ -8,42 +8,44 @@ DRAWINGS: tuple[Drawing, ...] = (
         "confusion_matrix",
         FIGURES,
         "classifier",
-        "Which class is taken for which, on the validation split. Look beside the diagonal: stars are confused with "
-        "their neighbours.",
+        "Confusion matrix of the validation split, as counts and as percentages: rows are true classes, columns are "
+        "predicted classes. Look next to the diagonal, since most mistakes are between neighbouring stars.",
     ),
     drawing(
         "probability_per_star",
         FIGURES,
         "classifier stars",
-        "How the probability of “positive” is distributed for each true number of stars, on the validation split. "
-        "Reviews with 3 stars are shown to a binary model too, which never trained on them: they should lie between.",
+        "Histograms of the predicted probability of “positive” (x axis) for each true number of stars, on the "
+        "validation split. A binary model is not trained on reviews with 3 stars, and their probabilities should be "
+        "between those of the other reviews.",
     ),
     drawing(
         "predicted_per_class",
         FIGURES,
         "classifier",
-        "What is predicted for each true class, on the validation split. Wide outlined bars are good; the middle stars "
-        "are the hard ones.",
+        "Shares of the predicted classes (x axis) for each true class (y axis), on the validation split. Outlined bars "
+        "are correct predictions and should be wide; the middle stars are usually the hardest.",
     ),
     drawing(
         "calibration",
         FIGURES,
         "classifier",
-        "Whether the run is as sure as it is right, on the validation split. Below the dashed line it is surer than it "
-        "should be. The expected calibration error is the mean length of the orange distances, weighted by the bars.",
+        "Accuracy against confidence, and the number of predictions in each bin, on the validation split. Below the "
+        "dashed line, the run is overconfident; the expected calibration error is the mean length of the orange lines, "
+        "weighted by the number of predictions.",
     ),
     drawing(
         "mistakes",
         FIGURES,
         "classifier",
-        "The validation texts of which the run was surest and wrong. Some labels are wrong, some texts are ironic, "
-        "some were cut before the verdict: read them before you change the model.",
+        "The validation texts with the most confident wrong predictions. Read them before you change the model: some "
+        "have a wrong label, some are ironic, and some are cut before the verdict.",
     ),
     drawing(
         "attributions",
         FIGURES,
         "classifier",
-        "What each word adds to the log-odds of the predicted class, compared with an unknown word in its place: blue "
-        "speaks for it, red against it. Look for words that should not matter.",
+        "Contribution of each word to the log-odds of the predicted class, compared with an unknown word in its place: "
+        "blue supports the class, red contradicts it. Look for words that should not matter.",
     ),
 )

@@ -1,4 +1,4 @@
-"""A trained classifier on any split: metrics, predictions, and the figures of post 1."""
+"""Evaluation of a trained classifier: metrics, predictions, and the figures of post 1."""
 
 import logging
 from dataclasses import dataclass
@@ -44,10 +44,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a run says of some rows.
+    """Predictions of a run for some rows.
 
-    rows: (n,); labels: (n,) as in the data; targets: (n,), LEFT_OUT where the task leaves the label out;
-    probabilities: (n, classes); metrics: of the rows with a target.
+    rows: (n,) indices. labels: (n,) labels of the data. targets: (n,) classes, or LEFT_OUT for labels that the task
+    does not use. probabilities: (n, classes). metrics: metrics of the rows with a target.
     """
 
     rows: NDArray[np.int64]
@@ -58,7 +58,7 @@ class Judged:
 
 
 def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) -> Path:
-    """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
+    """Evaluate a split, write the results below the run's folder, print the metrics, and return the results' folder."""
     data_options: ReviewOptions = changed_options(
         classifier.config["data"], ReviewOptions, options.data, options.log_dir
     )
@@ -93,14 +93,14 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
 
 
 def encode_for(classifier: LoadedClassifier, source: Source, options: ReviewOptions) -> EncodedTexts:
-    """Encode data in the vocabulary of a classifier. Raises UserError for labels that its classes do not have."""
+    """Return data encoded with the vocabulary of a classifier. Raises UserError for labels that it does not have."""
     is_of_sentiments = classifier.labels is Labels.binary and options.labels is Labels.classes
     label_names = list(SENTIMENTS) if is_of_sentiments else classifier.label_names
     return encode(source, options, classifier.tokenizer, label_names)
 
 
 def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str) -> Judged:
-    """Logits and metrics of all rows of a split. Raises UserError if it has none."""
+    """Return the predictions and metrics of all rows of a split. Raises UserError if there are no rows."""
     rows = encoded.rows_of(split)
     labels = encoded.labels[rows]
     kind = classifier.labels
@@ -117,7 +117,7 @@ def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str) -> Ju
 
 
 def metrics_of(shares: Tensor, targets: Tensor, *, ordered: bool) -> dict[str, float]:
-    """The metrics of the accuracy callback. shares: (n, classes) probabilities; targets: (n,)."""
+    """Return the metrics of the callback `Accuracy`. shares: (n, classes) probabilities; targets: (n,)."""
     metrics = classification_metrics(shares.shape[1], are_ordered=ordered)
     return {name: float(value) for name, value in metrics(shares.argmax(dim=1), targets).items()}
 
@@ -125,7 +125,7 @@ def metrics_of(shares: Tensor, targets: Tensor, *, ordered: bool) -> dict[str, f
 def prediction_rows(
     classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, texts: list[str]
 ) -> list[dict[str, Any]]:
-    """One row for each text: what it is labelled, what is predicted, and every probability."""
+    """Return one row for each text, with its label, its prediction and all probabilities."""
     names = classifier.class_names
     return [
         {"text": text, "label": encoded.label_names[label], "prediction": names[shares.argmax()]}
@@ -135,7 +135,7 @@ def prediction_rows(
 
 
 def draw_figures(folder: Path, classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, split: str) -> None:
-    """The confusion matrix, as picture and table, and for stars the post's figures."""
+    """Write the confusion matrix as a figure and a table, and the figures of predictions per class."""
     used = judged.targets != LEFT_OUT
     predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
     write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, split)
@@ -147,7 +147,8 @@ def draw_figures(folder: Path, classifier: LoadedClassifier, encoded: EncodedTex
 def draw_probability_per_star(judged: Judged, predicted: Labels) -> Figure:
     """Return the figure of the probability of a good review for each true number of stars.
 
-    judged: of data whose labels are stars; predicted: `binary`, which has never seen 3 stars, or `stars`.
+    judged: predictions for data with stars as labels. predicted: `stars`, or `binary` for a run that was not trained on
+    reviews with 3 stars.
     """
     is_binary = predicted is Labels.binary
     event, first_positive, unseen = ("positive", 1, (3,)) if is_binary else ("4 or 5 stars", 3, ())
@@ -158,7 +159,7 @@ def draw_probability_per_star(judged: Judged, predicted: Labels) -> Figure:
 def write_confusion_matrix(
     path: Path, targets: NDArray[np.int64], predicted: NDArray[np.int64], names: list[str], split: str
 ) -> None:
-    """The confusion matrix as <path>.png and <path>.csv. targets, predicted: (n,); names: those of the classes."""
+    """Write the confusion matrix to <path>.png and <path>.csv. targets, predicted: (n,); names: class names."""
     counts = confusion_counts(targets, predicted, len(names))
     figure = plot_confusion_matrix(counts, names, title=f"Confusion matrix, {split}")
     save(figure, path.with_suffix(".png"))

@@ -1,4 +1,4 @@
-"""What figures ask of a classifier."""
+"""Exploration of a classifier."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ from firstlight.text.tokenizers import CONTINUATION
 
 
 class ClassifierExploration(Exploration):
-    """A classifier and its labelled texts."""
+    """Exploration of a classifier and its labelled texts."""
 
     run: LoadedClassifier
     data_type = Reviews
-    choice_note = "the text is one of the validation split"
+    choice_note = "the text is from the validation split"
 
     def open_data(self) -> Reviews:
         source, options = find_reviews(self.run.config["data"], self.changes, self.log_dir)
@@ -61,7 +61,7 @@ class ClassifierExploration(Exploration):
 
     def tokens(self) -> DrawnTokens:
         embedding: Any = self.run.network.embedding
-        words = self.run.tokenizer.words[: embedding.num_embeddings]  # the rarest may have no vector of their own
+        words = self.run.tokenizer.words[: embedding.num_embeddings]  # the rarest words may have no vector
         return drawn_words(words, lambda token_id: words[token_id].replace(CONTINUATION, "·"))
 
     def vectors(self) -> Vectors:

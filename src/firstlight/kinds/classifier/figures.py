@@ -1,4 +1,4 @@
-"""Figures of what a classifier predicts, on the validation split, and of why."""
+"""Figures of the predictions of a classifier on the validation split, and of their explanations."""
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from firstlight.kinds.reviews import Reviews
 from firstlight.kinds.subject import Subject
 
 MOST_MISTAKES = 10
-MOST_WORDS = 300  # of a text that is coloured
+MOST_WORDS = 300  # words in the figure of a text
 
 
 def confusion_matrix(subject: Subject) -> Drawn:
-    """Counts, and shares of each true class."""
+    """Return the figure of the confusion matrix."""
     names = subject.run.class_names
     predicted, targets = _used(subject)
     counts = confusion_counts(targets, predicted, len(names))
@@ -33,21 +33,21 @@ def confusion_matrix(subject: Subject) -> Drawn:
 
 
 def probability_per_star(subject: Subject) -> Drawn:
-    """The probability of positive for each number of stars, those that were left out included."""
+    """Return the figure of the probability of positive for each number of stars, including those without a target."""
     judged = judged_of(subject)
     if tuple(subject.data.encoded.label_names) != STARS:
-        raise NothingToDrawError("the labels of the data are no stars")
+        raise NothingToDrawError("the labels of the data are not stars")
     return Drawn(draw_probability_per_star(judged, subject.run.labels))
 
 
 def predicted_per_class(subject: Subject) -> Drawn:
-    """The shares of the predicted classes."""
+    """Return the figure of the predicted classes for each true class."""
     predicted, targets = _used(subject)
     return Drawn(plot_predicted_per_star(predicted, targets, subject.run.class_names))
 
 
 def calibration(subject: Subject) -> Drawn:
-    """Accuracy against confidence."""
+    """Return the figure of accuracy against confidence."""
     judged = judged_of(subject)
     used = judged.targets != LEFT_OUT
     found = calibration_bins(judged.probabilities[used], judged.targets[used])
@@ -55,7 +55,7 @@ def calibration(subject: Subject) -> Drawn:
 
 
 def mistakes(subject: Subject) -> Drawn:
-    """The wrong predictions of the highest probability."""
+    """Return the figure of the most confident wrong predictions."""
     judged, names = judged_of(subject), subject.run.class_names
     predicted = judged.probabilities.argmax(axis=1)
     wrong = np.flatnonzero((judged.targets != LEFT_OUT) & (predicted != judged.targets))
@@ -72,32 +72,32 @@ def mistakes(subject: Subject) -> Drawn:
 
 
 def attributions(subject: Subject) -> Drawn:
-    """The words of one text, coloured by what they say."""
+    """Return the figure of a text in which each word is coloured by its attribution."""
     text, notes = subject.chosen_text()
     found = subject.of_text(text, lambda chosen: insight.attributions(subject.run, chosen))
     if found.method == insight.GRADIENT_TIMES_INPUT:
-        notes = [*notes, f"computed by {found.method}; integrated gradients need the extra captum"]
+        notes = [*notes, f"computed by {found.method}; integrated gradients require the extra captum"]
     words, scores = found.words, found.scores
     if len(words) > MOST_WORDS:
-        notes = [*notes, f"the first {MOST_WORDS} of {len(words)} words are drawn"]
+        notes = [*notes, f"the figure shows the first {MOST_WORDS} of {len(words)} words"]
         words, scores = words[:MOST_WORDS], scores[:MOST_WORDS]
     figure = plot_colored_words(
         words,
         scores,
         title=f"Why “{found.label}” ({found.probability:.1%}), by {found.method}",
-        label=f"what each word adds to the log-odds of “{found.label}” (nats)",
+        label=f"contribution to the log-odds of “{found.label}” (nats)",
     )
     return Drawn(figure, [*notes, *found.notes])
 
 
 def judged_of(subject: Subject) -> Judged:
-    """Return what the run says of the validation split."""
+    """Return the predictions of the run for the validation split."""
     reviews: Reviews = subject.data
     return subject.part("judged", lambda: judge(subject.run, reviews.encoded, SPLIT))
 
 
 def _used(subject: Subject) -> tuple[np.ndarray, np.ndarray]:
-    """What is predicted for the rows that have a target, and the targets: both (n,)."""
+    """Return the predicted classes and the targets of the rows with a target, both (n,)."""
     judged = judged_of(subject)
     used = judged.targets != LEFT_OUT
     return judged.probabilities[used].argmax(axis=1), judged.targets[used]

@@ -1,4 +1,4 @@
-"""What a classifier makes of one text, as numbers: what each word says for a class."""
+"""Attributions of a classifier: the contribution of each word of a text to the prediction."""
 
 import warnings
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID
 Network = Callable[[Tensor], Tensor]  # from token ids, (batch, length), to logits
 INTEGRATED_GRADIENTS = "integrated gradients"
 GRADIENT_TIMES_INPUT = "gradient × input"
-NO_WORD = "the text has no word that the network could read; write one"
-STEPS = 64  # between the unknown words and the real ones
+NO_WORD = "the text has no word that the network can read; pass a text with at least one word"
+STEPS = 64  # interpolation steps of integrated gradients
 
 
 class Attributions(NamedTuple):
-    """What each word of a text adds to the log-odds of a class, compared with an unknown word in its place.
+    """Contribution of each word of a text to the log-odds of a class, compared with an unknown word in its place.
 
-    words: as the network reads them, simplified; scores: (words,) in nats, above 0 where a word speaks for `label`;
-    label, probability: the class that is asked about and what the network gives it; method: how it was computed.
+    words: the words after normalization. scores: (words,) in nats, positive for words that support `label`. label: the
+    explained class. probability: its probability. method: name of the method.
     """
 
     words: list[str]
@@ -41,17 +41,17 @@ class Attributions(NamedTuple):
 def attributions(
     run: LoadedClassifier, text: str, label: str | None = None, *, method: str | None = None
 ) -> Attributions:
-    """What each word of a text says for a class: the predicted one, where none is named.
+    """Return the contribution of each word of a text to a class, by default the predicted class.
 
-    method: integrated gradients (Sundararajan et al. 2017) where captum is installed, else gradient × input. The scores
-    of the first sum to the difference between the log-odds of this text and of as many unknown words.
-    Raises UserError for a text without words or a class that the run does not know.
+    method: by default integrated gradients (Sundararajan et al. 2017) if captum is installed, otherwise gradient ×
+    input. The sum of the scores of integrated gradients is the difference of the log-odds between this text and the
+    same number of unknown words. Raises UserError for a text without words or an unknown class.
     """
     found = run.tokenizer.split(text)
     if not found:
         raise UserError(NO_WORD)
     if label is not None and label not in run.class_names:
-        raise UserError(f"the class {label!r} is not one of {', '.join(run.class_names)}")
+        raise UserError(f"the class {label!r} must be one of {', '.join(run.class_names)}")
     method = best_method() if method is None else method
     ids, kept, notes = read_review(run, found)
     mask = torch.ones_like(ids, dtype=torch.bool)
@@ -74,31 +74,31 @@ def attributions(
 
 
 def best_method() -> str:
-    """Integrated gradients where captum, which computes them, is installed."""
+    """Return integrated gradients if captum, which computes them, is installed; otherwise gradient × input."""
     return INTEGRATED_GRADIENTS if find_spec("captum") else GRADIENT_TIMES_INPUT
 
 
 def read_review(run: LoadedClassifier, found: list[str]) -> tuple[Tensor, NDArray[np.int64], list[str]]:
-    """The words of a review as the network is given them, cut as in training.
+    """Return the words of a review as the network reads them, cut as in training.
 
-    Returns the ids, (1, tokens); of which word each is, (tokens,); and what there is to say.
+    Returns the token ids, (1, tokens); the index of the word of each token, (tokens,); and notes for the user.
     """
-    ids = run.tokenizer.encode_batch(found)  # of each word
+    ids = run.tokenizer.encode_batch(found)  # token ids of each word
     word_of_token = np.repeat(np.arange(len(found)), ids.lengths)
     context_length = run.config["context_length"]
     every_place = RaggedIds(np.arange(len(word_of_token), dtype=np.int32), np.array([0, len(word_of_token)]))
     places = run.batch(every_place, np.array([0])).token_ids[0].numpy()  # (kept,)
     notes = []
     if len(word_of_token) > context_length:
-        notes.append(f"the text has {len(word_of_token)} tokens, of which the network is given {context_length}")
+        notes.append(f"the text has {len(word_of_token)} tokens; the network reads {context_length} of them")
     chosen = ids.ids[places].astype(np.int64)
     if unknown := int((chosen == UNKNOWN_ID).sum()):
-        notes.append(f"unknown to the run, and read as [UNK]: {unknown} of {len(chosen)}")
+        notes.append(f"not in the vocabulary and read as [UNK]: {unknown} of {len(chosen)}")
     return torch.from_numpy(chosen)[None], word_of_token[places], notes
 
 
 def readable_tokens(run: LoadedClassifier, ids: Tensor, found: list[str], kept: NDArray[np.int64]) -> list[str]:
-    """Each token for people: whole words as they are, with unknown ones in brackets; else the pieces."""
+    """Return the readable name of each token: the word, in brackets if it is unknown, or the piece of a word."""
     if run.tokenizer.kind == "word":
         known = (ids[0] != UNKNOWN_ID).tolist()
         return [found[i] if is_known else f"[{found[i]}]" for i, is_known in zip(kept, known, strict=True)]
@@ -106,7 +106,7 @@ def readable_tokens(run: LoadedClassifier, ids: Tensor, found: list[str], kept: 
 
 
 def _log_odds(logits: Tensor) -> Tensor:
-    """Of every class against all others: (batch, outputs) -> (batch, classes); one output is a yes or no."""
+    """Return the log-odds of each class: (batch, outputs) -> (batch, classes). One output stands for two classes."""
     if logits.shape[1] == 1:
         return torch.cat((-logits, logits), dim=1)
     num_classes = logits.shape[1]
@@ -116,7 +116,7 @@ def _log_odds(logits: Tensor) -> Tensor:
 
 
 def _word_layers(run: LoadedClassifier) -> list[nn.Module]:
-    """What turns a classifier's words into numbers, each of which says something for or against a class."""
+    """Return the first layers of a classifier, which map token ids to vectors or weights."""
     network: Any = run.network
     if isinstance(network, LogisticRegression):
         return [network.weights]
@@ -124,18 +124,18 @@ def _word_layers(run: LoadedClassifier) -> list[nn.Module]:
 
 
 def _integrated_gradients(network: Network, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
-    """By captum, from unknown words to the real ones: (tokens,)."""
+    """Return integrated gradients, computed by captum with unknown words as the baseline: (tokens,)."""
     from captum.attr import LayerIntegratedGradients
 
-    with warnings.catch_warnings():  # neither layer depends on the other
+    with warnings.catch_warnings():  # the warning does not apply, since the layers are independent
         warnings.filterwarnings("ignore", message="Multiple layers provided")
         method: Any = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layers)
-    found = method.attribute(ids, baselines=torch.full_like(ids, UNKNOWN_ID), n_steps=STEPS)  # (1, tokens, ·) of each
+    found = method.attribute(ids, baselines=torch.full_like(ids, UNKNOWN_ID), n_steps=STEPS)  # (1, tokens, ·) per layer
     return sum(part.detach()[0].sum(dim=1).double().numpy() for part in found)
 
 
 def _gradient_times_input(network: Network, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
-    """The gradient at the text, times the way from unknown words to it: (tokens,)."""
+    """Return the gradient at the text times the difference between the text and unknown words: (tokens,)."""
     vectors: dict[nn.Module, Tensor] = {}
 
     def keep(layer: nn.Module, _: tuple[Tensor, ...], output: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def _gradient_times_input(network: Network, layers: list[nn.Module], ids: Tensor
     finally:
         for hook in hooks:
             hook.remove()
-    gradients = torch.autograd.grad(odds, [vectors[layer] for layer in layers])  # (1, tokens, ·) of each
+    gradients = torch.autograd.grad(odds, [vectors[layer] for layer in layers])  # (1, tokens, ·) per layer
     scores = torch.zeros(ids.shape[1], dtype=torch.float64)
     with torch.no_grad():
         for layer, gradient in zip(layers, gradients, strict=True):

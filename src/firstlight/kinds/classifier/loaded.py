@@ -1,4 +1,4 @@
-"""A trained classifier that predicts the classes of texts, without its data set."""
+"""Trained classifiers that predict the classes of texts without their data set."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,17 +27,17 @@ ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LoadedClassifier(LoadedRun):
-    """A trained classifier: predicts the class of a text.
+    """Trained classifier, which predicts the class of a text.
 
-    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
-    `network(token_ids, padding_mask)` takes two (batch, length) tensors and returns logits (batch, outputs);
-    `network(*run.inputs(token_ids))` works for every classifier, also for one that reads features of its tokens.
+    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(token_ids, padding_mask)` accepts two (batch, length) tensors and returns logits (batch, outputs).
+    `network(*run.inputs(token_ids))` works for every classifier, including those that read features of the tokens.
 
     Attributes:
-        tokenizer: what turns a text into ids; `tokenizer.words` is the vocabulary.
+        tokenizer: the tokenizer; `tokenizer.words` is the vocabulary.
         class_names: the names of the classes, in the order of the probabilities.
-        label_names: the labels that occur in the training data, as text.
-        evidence: the module that computes the features of tokens, for a run with `data.evidence=true`; else None.
+        label_names: the labels of the training data, as text.
+        evidence: the module that computes features of tokens, for a run with `data.evidence=true`; otherwise None.
 
     >>> run = firstlight.load("latest")
     >>> run.predict("It broke after a week.").label
@@ -56,21 +56,21 @@ class LoadedClassifier(LoadedRun):
     def predict(self, text: str) -> Prediction:
         """Return the predicted class of one text, and the probability of every class.
 
-        A text that is longer than the context is cut as in training, with a warning. Raises TypeError for anything but
+        A text that is longer than the context is cut as in training, with a warning. Raises TypeError if `text` is not
         a string.
 
         >>> prediction = run.predict("It broke after a week.")
         >>> prediction.label, prediction.probabilities[prediction.label]
         """
         if not isinstance(text, str):
-            raise TypeError(f"predict takes one text, not a {type(text).__name__}; predict_many takes many")
+            raise TypeError(f"predict accepts one text, not a {type(text).__name__}; use predict_many for many texts")
         (prediction,) = self.predict_many([text])
         return prediction
 
     def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
-        """Yield the prediction for each of many texts, in their order; a few thousand are read at a time.
+        """Yield the prediction for each text, in order. A few thousand texts are read at a time.
 
-        Texts that are longer than the context are cut as in training. A warning at the end says how many.
+        Texts that are longer than the context are cut as in training. A warning at the end reports their number.
 
         >>> [prediction.label for prediction in run.predict_many(["It works.", "It broke."])]
         """
@@ -82,7 +82,7 @@ class LoadedClassifier(LoadedRun):
         cuts.warn()
 
     def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return the probability of every class for some texts: (texts, classes), float32, each row summing to 1.
+        """Return the probabilities of the classes for some texts: (texts, classes), float32. Each row sums to 1.
 
         >>> run.probabilities(["It works.", "It broke."]).shape
         """
@@ -90,9 +90,9 @@ class LoadedClassifier(LoadedRun):
         return probabilities(self.logits(ids, np.arange(len(ids)))).numpy()
 
     def logits(self, ids: RaggedIds, rows: NDArray[np.int64]) -> Tensor:
-        """Return the network's outputs for some rows of encoded texts: (rows, outputs).
+        """Return the outputs of the network for some rows of encoded texts: (rows, outputs).
 
-        ids: the texts as `tokenizer.encode_batch` returns them; rows: (rows,) the numbers of the texts to read.
+        ids: the texts as returned by `tokenizer.encode_batch`. rows: (rows,) indices of the texts.
 
         >>> import numpy as np
         >>> ids = run.tokenizer.encode_batch(["It works.", "It broke."])
@@ -103,15 +103,15 @@ class LoadedClassifier(LoadedRun):
         with torch.inference_mode():
             tables = (table(lookup[chosen]) for chosen in batches)
             logits = torch.cat([self.network(*batch.inputs) for batch in tables])
-        read = np.concatenate(batches)  # the rows in the order of their lengths
+        read = np.concatenate(batches)  # the rows in the order in which they are read, by length
         sorter = np.argsort(read)
         return logits[torch.from_numpy(sorter[np.searchsorted(read, rows, sorter=sorter)])]
 
     def batch(self, ids: RaggedIds, rows: NDArray[np.int64]) -> ReviewBatch:
-        """Return some rows of encoded texts as the network reads them: cut as in training, padded to the longest.
+        """Return a batch of some rows of encoded texts, cut as in training and padded to the longest.
 
-        The batch has `token_ids` and `padding_mask`, (rows, length) each, and `inputs`, all that the network reads; its
-        targets are all 0.
+        The batch has `token_ids` and `padding_mask`, (rows, length) each, and `inputs`, the arguments of the network.
+        Its targets are all 0.
 
         >>> import numpy as np
         >>> batch = run.batch(run.tokenizer.encode_batch(["It works.", "It broke."]), np.arange(2))
@@ -121,9 +121,9 @@ class LoadedClassifier(LoadedRun):
         return table(lookup[rows])
 
     def inputs(self, token_ids: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor | None, ...]:
-        """Return what the network reads of some token ids: they, the padding mask, and features if there are any.
+        """Return the arguments of the network for some token ids: the ids, the padding mask, and features if any.
 
-        token_ids, padding_mask: (batch, length); no mask says that all tokens are real.
+        token_ids, padding_mask: (batch, length). Without a mask, no token is padding.
 
         >>> import torch
         >>> run.network(*run.inputs(torch.tensor([[5, 2, 7]]))).shape
@@ -137,14 +137,14 @@ class LoadedClassifier(LoadedRun):
         return 0 if self.evidence is None else self.evidence.num_numbers
 
     def _reader(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
-        """The table that cuts and pads encoded texts, and the rows from which batches are drawn."""
+        """Return the table that cuts and pads encoded texts, and the rows that are sampled for batches."""
         context_length = self.config["context_length"]
         table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation, self.evidence)
         return table, Rows(ids.lengths.clip(max=context_length))
 
     @property
     def labels(self) -> Labels:
-        """What is predicted of the labels: binary (negative or positive), stars, or classes.
+        """How the run predicts labels: `binary` (negative or positive), `stars` or `classes`.
 
         >>> run.labels.name
         """
@@ -152,7 +152,7 @@ class LoadedClassifier(LoadedRun):
 
     @property
     def truncation(self) -> Truncation:
-        """Which part of a text longer than the context is read: its head, its tail, or its first and last half.
+        """Which part of a longer text fits the context: its head, its tail, or its first and last half.
 
         >>> run.truncation.name
         """
@@ -160,6 +160,6 @@ class LoadedClassifier(LoadedRun):
 
 
 def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedClassifier:  # noqa: ARG001
-    """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
+    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
     evidence = evidence_of(card, tokenizer.vocab_size, of_all.checkpoint)
     return LoadedClassifier(*of_all, tokenizer, card["class_names"], card["label_names"], evidence)

@@ -1,4 +1,4 @@
-"""A classifier in the playground: what it makes of a review, and why."""
+"""Panel of a classifier in the playground: the prediction for a review, and its explanation."""
 
 from html import escape
 
@@ -25,7 +25,7 @@ EXAMPLES = (
 
 
 class ClassifierPanel(Panel):
-    """Answers a review with the classes, the words and the attention, as HTML."""
+    """Panel that shows the classes, the attributions and the attention for a review."""
 
     run: LoadedClassifier
 
@@ -33,15 +33,16 @@ class ClassifierPanel(Panel):
         return EXAMPLES
 
     def answer(self, asked: Inputs) -> str:
-        """asked: text; label, the class that is explained, the predicted one by default; map and head, of attention.
+        """Return the classes, the attributions and the attention, as HTML.
 
-        With quick=1 the classes alone, at once: to explain them takes a large network some tenths of a second.
+        asked: text; label: the class to explain, by default the predicted one; map and head of the attention; quick=1:
+        only the classes, since the explanation of a large network takes some tenths of a second.
         """
         text, notes = beginning_of(asked.text("text"))
         found = self.run.tokenizer.split(text)
         if not found:
-            empty = "Type a review, and its classes change as you type."
-            return markup.notice("There is no word in this that the network could read." if text.strip() else empty)
+            empty = "Type a review. The prediction changes as you type."
+            return markup.notice("The text has no word that the network can read." if text.strip() else empty)
         (prediction,) = predictions(torch.from_numpy(self.run.probabilities([text])), self.run.class_names)
         label = asked.text("label") if asked.text("label") in self.run.class_names else prediction.label
         classes = self._verdict(prediction) + markup.bars(prediction.probabilities, label)
@@ -71,16 +72,16 @@ class ClassifierPanel(Panel):
 
 
 def legend(why: Attributions) -> str:
-    """What the colours of the words mean; page.js writes here what a word looks at."""
+    """Return the legend of the colours. page.js also writes the attention of a word into it."""
     return (
-        f'<p class="legend"><span class="says">What each word says: '
+        f'<p class="legend"><span class="says">Contribution of each word: '
         f'<span class="key for">for</span> or <span class="key against">against</span> '
         f'<b>{escape(why.label)}</b>, by {escape(why.method)}</span><span class="looks"></span></p>'
     )
 
 
 def of_words(found: AttentionMap, word_of_token: NDArray[np.int64]) -> AttentionMap:
-    """Attention between words, of which each may be several tokens: what they look at on average, at all of a word."""
+    """Return the attention between words: the mean over the tokens of a query, and the sum over those of a key."""
     numbers, place, counts = np.unique(word_of_token, return_inverse=True, return_counts=True)
     belongs = np.zeros((len(word_of_token), len(numbers)))  # (tokens, words)
     belongs[np.arange(len(word_of_token)), place] = 1

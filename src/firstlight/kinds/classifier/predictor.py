@@ -1,4 +1,4 @@
-"""What `predict` does with a classifier."""
+"""The command `predict` for classifiers."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -9,14 +9,14 @@ from firstlight.terminal_text import note, write_out
 
 
 class ClassPredictor(Predictor):
-    """The class of each text, with the probability of every class."""
+    """Predictor of the class of each text, with the probabilities of all classes."""
 
     run: LoadedClassifier
 
     def show(self, texts: list[str]) -> None:
         for text, prediction in zip(texts, self.run.predict_many(texts), strict=True):
             if not self.run.tokenizer.encode(text):
-                note("no word; this is what the network says of an empty text")
+                note("the text has no word; this is the prediction for an empty text")
             shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
             write_out(f"{prediction.label}  ({shares})")
 

@@ -1,4 +1,4 @@
-"""The kind `generator`: a network that continues a text."""
+"""The kind `generator`: networks that continue a text."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from firstlight.networks.config import GeneratorConfig
 
 @dataclass
 class GeneratorNode(ModelNode, GeneratorConfig):
-    """`model` of a generator."""
+    """Schema of `model` for a generator."""
 
 
 def metrics(config: DictConfig) -> tuple[str, ...]:
-    """Return what the callbacks for tokens measure; among words, [UNK] does not stand for certain characters."""
+    """Return the names of the metrics of the token callbacks. Bits per character require a text without [UNK]."""
     is_text = OmegaConf.get_type(config.data) is CharacterDataNode
     return ("loss", "accuracy", "perplexity", *(("bits_per_character",) if is_text else ()))
 
@@ -48,7 +48,7 @@ KIND = Kind(
     evaluate="firstlight.kinds.generator.evaluation:evaluate_generator",
     exploration="firstlight.kinds.generator.exploration:GeneratorExploration",
     panel="firstlight.kinds.generator.panel:GeneratorPanel",
-    panel_title="Go on with a text",
+    panel_title="Continue a text",
     dashboard="firstlight.kinds.generator.dashboard:sections",
     baselines={
         "firstlight.data.streams.CharacterData": NGRAMS,

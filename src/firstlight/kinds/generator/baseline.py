@@ -1,4 +1,4 @@
-"""The generator that a network has to beat: counted n-grams, interpolated, whose order is chosen on validation."""
+"""Baseline of the generators: interpolated n-gram counts, with the order chosen on the validation split."""
 
 import logging
 import math
@@ -15,11 +15,11 @@ from firstlight.text import ngrams
 log = logging.getLogger(__name__)
 
 HIGHEST_ORDER = 6
-MOST_TOKENS = 20_000_000  # of the training split; counting sorts them several times
+MOST_TOKENS = 20_000_000  # training tokens that are counted; the count sorts them several times
 
 
 def fit(data: StreamData, metric: str, _: Path) -> Fitted:
-    """Count every order on the training split and choose one by a validation metric."""
+    """Count the n-grams of all orders in the training split, and choose an order by a validation metric."""
     stream = data.stream("train")
     if len(stream) > MOST_TOKENS:
         log.warning("Only the first %s of %s training tokens are counted", f"{MOST_TOKENS:,}", f"{len(stream):,}")
@@ -33,7 +33,7 @@ def fit(data: StreamData, metric: str, _: Path) -> Fitted:
 
     def test() -> dict[str, float]:
         ids = data.ids(data.stream("test"))
-        (losses,) = deque(ngrams.token_losses(training, ids, vocab_size, chosen), maxlen=1)  # the last
+        (losses,) = deque(ngrams.token_losses(training, ids, vocab_size, chosen), maxlen=1)  # the last order
         return _metrics(data, "test", losses, ids)
 
     return Fitted(
@@ -46,7 +46,7 @@ def fit(data: StreamData, metric: str, _: Path) -> Fitted:
 
 
 def _metrics(data: StreamData, stage: str, losses: NDArray[np.float64], ids: NDArray[np.integer]) -> dict[str, float]:
-    """Loss and metrics of val or test, named as those of a training, in which the first token is given too."""
+    """Return the loss and metrics of `val` or `test`, named as in training. The first token is not predicted."""
     losses, targets = losses[1:], ids[1:]
     loss = float(losses.mean())
     metrics = {"loss": loss, "perplexity": math.exp(loss)}

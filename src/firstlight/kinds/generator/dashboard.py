@@ -1,4 +1,4 @@
-"""The sections of the W&B workspace that show generators."""
+"""Sections of the W&B workspace for generators."""
 
 from typing import Any
 
@@ -11,20 +11,20 @@ def sections() -> list[Any]:
 
 
 def generators() -> Any:
-    """Of tasks that continue a text. Where a text has no test split, the panel of the test is empty."""
+    """Return the section of tasks that continue a text. The test panel is empty for data without a test split."""
     return section(
         "Generators",
         curve("Perplexity, validation", "val/perplexity", log_y=True),
         curve("Perplexity, training", "train/perplexity", log_y=True),
         curve("Loss of the last position, validation", "val/last_position_loss"),
-        bars("What counting achieves", *(f"reference/{name}_perplexity" for name in ("uniform", "unigram", "bigram"))),
+        bars("Perplexity of n-grams", *(f"reference/{name}_perplexity" for name in ("uniform", "unigram", "bigram"))),
         bars("Test", "test/perplexity", "test/accuracy", "test/last_position_loss"),
         table("val/samples"),
     )
 
 
 def characters() -> Any:
-    """Of those whose tokens are certain characters, by which vocabularies of any size compare."""
+    """Return the section of bits per character, which are comparable between vocabularies of any size."""
     return section(
         "Generators of characters",
         curve("Bits per character, validation", "val/bits_per_character"),

@@ -1,4 +1,4 @@
-"""The figures that only a generator has: what each needs, and what to look for in it. Imports nothing heavy."""
+"""Figures of generators, with their requirements and captions. Imports no heavy library."""
 
 from firstlight.kinds.kind import Drawing, drawing
 
@@ -8,21 +8,21 @@ DRAWINGS: tuple[Drawing, ...] = (
         "next_token",
         FIGURES,
         "generator",
-        "What the run expects after the prompt. One long bar: it is sure; many of like length: it knows that anything "
-        "may follow.",
+        "Probabilities of the next token after the prompt (x axis), with the most likely token on top. One long bar "
+        "means that the run is certain; many bars of similar length mean that many tokens are possible.",
     ),
     drawing(
         "loss_per_position",
         FIGURES,
         "generator",
-        "The loss on the validation text by how many tokens were seen. Where the curve is flat, more context brings "
-        "nothing more.",
+        "Mean loss on the validation text (y axis) against the number of visible tokens (x axis). Where the curve is "
+        "flat, a longer context does not reduce the loss.",
     ),
     drawing(
         "surprise",
         FIGURES,
         "generator",
-        "The darker a character, the less the run expected it. Words begin dark and end light; names are dark the "
-        "first time and lighter the next, if the context still holds them.",
+        "A text in which darker characters have a higher surprise, in bits per character. Words usually start dark and "
+        "end light, and a repeated name is lighter if its first occurrence is in the context.",
     ),
 )

@@ -1,4 +1,4 @@
-"""A trained generator on any split, or on the whole of another text."""
+"""Evaluation of a trained generator on a split, or on the whole of another text."""
 
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,18 @@ from firstlight.kinds.evaluation import (
 from firstlight.kinds.generator.loaded import LoadedGenerator
 from firstlight.kinds.token_metrics import measure_tokens
 
-WHOLE = "whole"  # what another text is called, of which all is measured
+WHOLE = "whole"  # name of the split if all of another text is evaluated
 
 
 def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> Path:
-    """Measure a split, or all of another text, write the metrics below the run's folder; returns where they are."""
+    """Evaluate a split or all of another text, write the metrics below the run's folder, and return their folder."""
     data = open_data(generator, options.data, options.log_dir)
     is_whole = options.split is None and options.data.path is not None
     split = WHOLE if is_whole else chosen_split(data.source, options, has_test=data.has_split("test"))
     stream = data.stream() if split == WHOLE else data.stream(split)
     if len(stream) < 2:
-        remedy = "take more text" if split == WHOLE else "choose another --split"
-        raise UserError(f"{data.source.where}: there is nothing to predict in its {split} split; {remedy}")
+        remedy = "use more text" if split == WHOLE else "choose another --split"
+        raise UserError(f"{data.source.where}: the {split} split has fewer than 2 tokens; {remedy}")
     metrics = measure(generator, data, stream, generator.seen(options.context_length))
     folder = results_folder(generator, data.source, split, options)
     write_metrics(folder, generator, data.source, split, {"tokens": len(stream)}, metrics, options)
@@ -50,7 +50,7 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
 
 
 def open_data(generator: LoadedGenerator, changes: DataChanges, log_dir: Path) -> StreamData:
-    """The run's data, or other data, in the vocabulary of the run. Raises UserError for other data unasked."""
+    """Return the data in the vocabulary of the run. Raises UserError for other data that the user did not choose."""
     saved = generator.config["data"]
     is_of_characters = "preparation" in saved
     node = CharacterOptions if is_of_characters else ReviewTextOptions
@@ -64,7 +64,7 @@ def open_data(generator: LoadedGenerator, changes: DataChanges, log_dir: Path) -
 
 
 def measure(generator: LoadedGenerator, data: StreamData, stream: Stream, context_length: int) -> dict[str, float]:
-    """The metrics of callbacks/token_metrics.py, over windows that do not overlap."""
+    """Return the metrics of callbacks/token_metrics.py for windows that do not overlap."""
     bits, last = BitsPerCharacter(), LastPosition()
     counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
     bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
@@ -77,7 +77,7 @@ def measure(generator: LoadedGenerator, data: StreamData, stream: Stream, contex
 
 
 class UnknownShare(TokenMetric):
-    """The share of the targets that the vocabulary does not have."""
+    """Share of the targets that are not in the vocabulary."""
 
     def __init__(self, unknown_id: int) -> None:
         self.unknown_id = unknown_id

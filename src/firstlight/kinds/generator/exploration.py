@@ -1,4 +1,4 @@
-"""What figures ask of a generator."""
+"""Exploration of a generator."""
 
 import torch
 import torch.nn.functional as F
@@ -16,15 +16,15 @@ from firstlight.lit.writing import Writing
 from firstlight.text.readable import readable
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
 
-LONGEST_PASSAGE = 1200  # tokens of the validation split, from which a text is chosen
+LONGEST_PASSAGE = 1200  # tokens of the validation split that are read to choose a text
 
 
 class GeneratorExploration(Exploration):
-    """A generator and the text that it continues."""
+    """Exploration of a generator and its text."""
 
     run: LoadedGenerator
     data_type = StreamData
-    choice_note = "the text begins the validation split"
+    choice_note = "the text is the beginning of the validation split"
 
     def open_data(self) -> StreamData:
         return evaluation.open_data(self.run, self.changes, self.log_dir)
@@ -34,10 +34,10 @@ class GeneratorExploration(Exploration):
         separator = decode(data.tokenizer, [data.separator_id]) if data.separator_id is not None else ""
         text = decode(data.tokenizer, ids.tolist()).removeprefix(separator)
         _, blank_line, rest = text.partition("\n\n")
-        return rest if blank_line and len(rest) > len(text) / 2 else text  # from the beginning of a passage
+        return rest if blank_line and len(rest) > len(text) / 2 else text  # start at the beginning of a passage
 
     def made_up_text(self) -> tuple[str, str]:
-        return self.run.generate(tokens=self.run.network.context_length, seed=0), "the run wrote the text itself"
+        return self.run.generate(tokens=self.run.network.context_length, seed=0), "the text is written by the run"
 
     def seen(self, text: str) -> str:
         tokenizer, has_separator = self.run.tokenizer, self.run.separator_id is not None
@@ -55,7 +55,7 @@ class GeneratorExploration(Exploration):
         windows = EveryWindow(data.stream(SPLIT), self.run.network.context_length, MOST_ROWS)
         places = next(iter(windows), None)
         if places is None:
-            raise NothingToDrawError(f"{data.source.where} has too little {SPLIT} text")
+            raise NothingToDrawError(f"{data.source.where}: the {SPLIT} split is shorter than the context")
         batch = data.table(WindowBatch(torch.from_numpy(places)))
         return F.cross_entropy(self.run.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
 

@@ -1,4 +1,4 @@
-"""Figures of what a generator expects."""
+"""Figures of the predictions of a generator."""
 
 import re
 
@@ -15,15 +15,15 @@ from firstlight.kinds.generator.loaded import LoadedGenerator
 from firstlight.kinds.subject import Subject
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
 
-MOST_CHARACTERS = 900  # of a text that is coloured
-PROMPT = 50  # characters at most, where none is given
+MOST_CHARACTERS = 900  # characters in the figure of a text
+PROMPT = 50  # largest number of characters of a prompt that is chosen automatically
 LONG_WORD = re.compile(r"\w{5,}(?!\w)")
-MOST_TOKENS = 200_000  # that are read for the loss of each position
+MOST_TOKENS = 200_000  # tokens for the loss at each position
 UNITS = {True: "nats per character", False: "nats per token"}
 
 
 def next_token(subject: Subject) -> Drawn:
-    """What may follow the prompt."""
+    """Return the figure of the next token after the prompt."""
     prompt, notes = subject.chosen_text()
     if subject.text is None:
         prompt = unfinished(prompt, subject.run)
@@ -33,7 +33,7 @@ def next_token(subject: Subject) -> Drawn:
 
 
 def unfinished(text: str, run: LoadedGenerator) -> str:
-    """The beginning of a text, up to the last letter but one of a long word: of names, of the first of them."""
+    """Return the beginning of a text up to the middle of a word. For names, return the beginning of one name."""
     if run.separator_id is not None:
         text = next((part for part in text.split(decode(run.tokenizer, [run.separator_id])) if len(part) > 2), text)
         return text[:-2]
@@ -42,7 +42,7 @@ def unfinished(text: str, run: LoadedGenerator) -> str:
 
 
 def loss_per_position(subject: Subject) -> Drawn:
-    """The loss at each place of windows that do not overlap."""
+    """Return the figure of the loss at each position of windows that do not overlap."""
     run, data = subject.run, subject.data
     context_length = run.network.context_length
     windows = EveryWindow(data.stream(SPLIT), context_length, data.options.evaluation_batch_size)
@@ -54,26 +54,26 @@ def loss_per_position(subject: Subject) -> Drawn:
                 logits = run.network(batch.token_ids).transpose(1, 2)
                 losses.append(F.cross_entropy(logits, batch.targets, reduction="none"))
     if not losses:
-        raise NothingToDrawError(f"{data.source.where}: its {SPLIT} split has no whole context")
+        raise NothingToDrawError(f"{data.source.where}: the {SPLIT} split is shorter than the context")
     found = torch.cat(losses).numpy()
     is_characters = isinstance(data.tokenizer, CharacterTokenizer)
     figure = plot_loss_per_position(
-        found, title=f"What the context is worth, {len(found):,} {SPLIT} windows", unit=UNITS[is_characters]
+        found, title=f"Loss at each position of {len(found):,} {SPLIT} windows", unit=UNITS[is_characters]
     )
     return Drawn(figure)
 
 
 def surprise(subject: Subject) -> Drawn:
-    """A text coloured by bits per character."""
+    """Return the figure of a text that is coloured by bits per character."""
     text, notes = subject.chosen_text()
     if len(text) > MOST_CHARACTERS:
         if subject.text is not None:
-            notes = [*notes, f"the first {MOST_CHARACTERS} of {len(text):,} characters are drawn"]
+            notes = [*notes, f"the figure shows the first {MOST_CHARACTERS} of {len(text):,} characters"]
         text = text[:MOST_CHARACTERS]
     found = subject.of_text(text, lambda chosen: insight.surprise(subject.run, chosen))
     characters = max(sum(map(len, found.pieces)), 1)
     mean = float(np.sum(found.bits)) / characters
     figure = plot_surprising_text(
-        found.pieces, found.bits_per_character, title=f"How surprising the text is: {mean:.2f} bits per character"
+        found.pieces, found.bits_per_character, title=f"Surprise of the text: {mean:.2f} bits per character"
     )
     return Drawn(figure, [*notes, *found.notes])

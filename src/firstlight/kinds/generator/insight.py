@@ -1,4 +1,4 @@
-"""What a generator makes of one text, as numbers: what may follow it, and how surprising it is."""
+"""Probabilities of the next token, and the surprise of each token, of a generator for one text."""
 
 from typing import NamedTuple
 
@@ -17,9 +17,9 @@ WINDOWS_AT_ONCE = 256
 
 
 class NextTokens(NamedTuple):
-    """What may follow a prompt, the likeliest first.
+    """Most likely tokens after a prompt, in descending order of probability.
 
-    prompt: as the network reads it; tokens: for people; probabilities: (count,), as a sampler draws at temperature 1.
+    prompt: the prompt as the network reads it. tokens: readable names. probabilities: (count,), at temperature 1.
     """
 
     prompt: str
@@ -29,10 +29,10 @@ class NextTokens(NamedTuple):
 
 
 class Surprise(NamedTuple):
-    """How little a generator expected each piece of a text, given what stands before it.
+    """Surprise of each piece of a text, given the text before it.
 
-    pieces: the text cut into tokens, characters where the run reads characters; bits: (pieces,), -log2 of the
-    probability of each.
+    pieces: the tokens of the text, or its characters if the run reads characters. bits: (pieces,), -log2 of the
+    probability of each piece.
     """
 
     pieces: list[str]
@@ -41,12 +41,12 @@ class Surprise(NamedTuple):
 
     @property
     def bits_per_character(self) -> NDArray[np.float64]:
-        """The bits of each piece, shared by its characters: (pieces,)."""
+        """The bits of each piece, divided by its number of characters: (pieces,)."""
         return self.bits / np.array([max(len(piece), 1) for piece in self.pieces])
 
 
 def next_tokens(run: LoadedGenerator, prompt: str, count: int = 15) -> NextTokens:
-    """The likeliest tokens after a prompt, at most `count`. Raises UserError."""
+    """Return the `count` most likely tokens after a prompt. Raises UserError if `count` is below 1."""
     if count < 1:
         raise UserError(f"count={count} must be at least 1")
     read = run.read(prompt, Writing())
@@ -59,27 +59,28 @@ def next_tokens(run: LoadedGenerator, prompt: str, count: int = 15) -> NextToken
 
 
 def surprise(run: LoadedGenerator, text: str) -> Surprise:
-    """How surprised a generator is by every token of a text, which it reads with as many before it as it can see.
+    """Return the surprise of every token of a text, given as many tokens before it as the context allows.
 
-    The first token follows what a text without a beginning begins after. Raises UserError for an empty text.
+    The first token is predicted from the token that starts every text. Raises UserError for an empty text.
     """
     if not text.strip():
-        raise UserError("the text is empty; write one")
+        raise UserError("the text is empty; pass a text with at least one word")
     read = run.read(text, Writing())
-    notes = [note for note in read.notes if "of which the network sees" not in note]  # all is read, in windows
+    notes = [note for note in read.notes if "of which the network sees" not in note]  # windows read the whole text
     ids = read.token_ids[0]
     if run.separator_id is None:
         ids = torch.cat((torch.tensor([first_id(run.tokenizer, None)]), ids))
     decoder = run.tokenizer.stream()
     pieces = [decoder.write(i) for i in ids[1:].tolist()]
     if len(pieces) > run.network.context_length:
-        notes.append(f"each of the {len(pieces)} tokens is given at most {run.network.context_length} before it")
+        context = f"at most {run.network.context_length} tokens before it"
+        notes.append(f"each of the {len(pieces)} tokens is predicted from {context}")
     return Surprise(pieces, _bits(run, ids), notes)
 
 
 @torch.inference_mode()
 def _bits(run: LoadedGenerator, ids: Tensor) -> NDArray[np.float64]:
-    """-log2 of the probability of every token but the first, given at most a context before it: (length - 1,)."""
+    """Return -log2 of the probability of every token except the first, (length - 1,), given the context before it."""
     context_length = run.network.context_length
     head = run.network(ids[None, :-1][:, :context_length])[0]  # the first window predicts all its tokens at once
     logits = [head.double().log_softmax(dim=1).gather(1, ids[1 : len(head) + 1, None])[:, 0]]

@@ -1,4 +1,4 @@
-"""A trained generator that writes text, without its data set."""
+"""Trained generators that write text without their data set."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from firstlight.text.text_tokenizers import TextTokenizer, writer_of
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LoadedGenerator(LoadedRun):
-    """A trained generator: continues a text.
+    """Trained generator, which continues a text.
 
-    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
-    `network(token_ids)` takes (batch, length) ids and returns logits (batch, length, vocabulary).
+    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(token_ids)` accepts (batch, length) ids and returns logits (batch, length, vocabulary).
 
     Attributes:
-        tokenizer: what turns a text into ids; `tokenizer.words` is the vocabulary.
-        separator_id: the id of the mark between documents; None for a run that was trained on one text.
+        tokenizer: the tokenizer; `tokenizer.words` is the vocabulary.
+        separator_id: the id of the separator between documents; None for a run that was trained on one text.
 
     >>> run = firstlight.load("latest")
     >>> run.generate("ROMEO.", tokens=200, temperature=0.8, seed=1)
@@ -39,16 +39,17 @@ class LoadedGenerator(LoadedRun):
     def generate(self, prompt: str = "", **writing: Any) -> str:
         """Return the prompt and the text that the network writes after it.
 
-        The keywords, which are the fields of `Writing`:
-            tokens: the most tokens to write, 500 by default; a run of documents, such as names, ends with the document.
-            temperature: below 1 sharpens the distribution of the next token, above 1 flattens it.
-            top_k: draw from the k most probable tokens only.
-            top_p: draw from the most probable tokens that together reach the probability p only.
-            greedy: always take the most probable token.
-            seed: the same seed writes the same text again; by default each call writes another text.
-            window: what is read once a text is longer than the context. `half`, the default, drops half of the context
-                whenever it is full; `slide` drops one token at a time, which is slower.
-            context_length: read fewer tokens than the network could.
+        The keywords are the fields of `Writing`:
+            tokens: maximum number of tokens to write, 500 by default. A run of documents, such as names, stops at the
+                end of the document.
+            temperature: values below 1 sharpen the distribution of the next token, values above 1 flatten it.
+            top_k: sample only from the k most probable tokens.
+            top_p: sample only from the most probable tokens that together reach the probability p.
+            greedy: always choose the most probable token.
+            seed: the same seed gives the same text. By default, each call gives another text.
+            window: what the network reads when the text is longer than the context. `half`, the default, drops half of
+                the context when it is full. `slide` drops one token at a time, which is slower.
+            context_length: number of tokens that the network reads, if fewer than in training.
 
         Raises UserError for a value that is out of range.
 
@@ -57,17 +58,17 @@ class LoadedGenerator(LoadedRun):
         return self.generate_many(prompt, 1, **writing)[0]
 
     def generate_many(self, prompt: str = "", num_samples: int = 1, **writing: Any) -> list[str]:
-        """Return several continuations of one prompt, written together. The keywords are those of `generate`.
+        """Return several continuations of one prompt, computed in one batch. The keywords are those of `generate`.
 
         >>> run.generate_many("ROMEO.", 3, tokens=50, seed=1)
         """
         return self.writer.generate_many(prompt, num_samples, **writing)
 
     def read(self, prompt: str, writing: Writing) -> Prompt:
-        """Return a prompt as the network reads it, prepared in the same way as the training text was.
+        """Return a prompt as the network reads it, with the same preparation as the training text.
 
-        Its `token_ids` are (1, length); its `notes` say what was changed or is unknown. Raises UserError for a prompt
-        that is not valid Unicode.
+        Its `token_ids` have the shape (1, length). Its `notes` list changes and unknown characters. Raises UserError
+        for a prompt that is not valid Unicode.
 
         >>> from firstlight.lit.writing import Writing
         >>> run.read("ROMEO.", Writing()).token_ids.shape
@@ -81,9 +82,10 @@ class LoadedGenerator(LoadedRun):
         writing: Writing,
         watch: Callable[[Tensor, Tensor], object] | None = None,
     ) -> Iterator[list[str]]:
-        """Yield, for each token, the new piece of text of each sample; stop when all samples have ended.
+        """Yield the new piece of text of each sample after each token. Stop when all samples have ended.
 
-        watch: called for each token with the logits, (samples, vocabulary), and the ids that were drawn, (samples,).
+        watch: function that is called for each token with the logits, (samples, vocabulary), and the sampled ids,
+            (samples,).
         Raises UserError for a value that is out of range.
 
         >>> from firstlight.lit.writing import Writing
@@ -94,9 +96,9 @@ class LoadedGenerator(LoadedRun):
         return self.writer.stream(prompt, num_samples, writing, watch)
 
     def seen(self, asked: int | None) -> int:
-        """Return the number of tokens that are read: the network's context length, or a shorter one that is asked for.
+        """Return the number of tokens that the network reads: `asked`, or its context length by default.
 
-        Raises UserError if more are asked for.
+        Raises UserError if `asked` is greater than the context length.
 
         >>> run.seen(None)
         """
@@ -104,7 +106,7 @@ class LoadedGenerator(LoadedRun):
 
     @property
     def writer(self) -> Writer:
-        """The network together with its tokenizer, as `generate` uses it.
+        """The network with its tokenizer, as `generate` uses it.
 
         >>> run.writer.generate_many("ROMEO.", tokens=50)
         """
@@ -112,7 +114,7 @@ class LoadedGenerator(LoadedRun):
         return Writer(self.network, self.tokenizer, self.separator_id, is_of_plays)
 
     def known_documents(self) -> set[str]:
-        """Return the short documents that the run was trained on, such as names; empty for a run of one text.
+        """Return the short documents of the training data, such as names. The set is empty for a run of one text.
 
         >>> len(run.known_documents())
         """
@@ -122,5 +124,5 @@ class LoadedGenerator(LoadedRun):
 
 
 def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedGenerator:  # noqa: ARG001
-    """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
+    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
     return LoadedGenerator(*of_all, writer_of(tokenizer), card["separator_id"])

@@ -1,4 +1,4 @@
-"""A generator in the playground: text as it is written, with what else was considered for each token."""
+"""Panel of a generator in the playground: the text as it is written, and the candidates for each token."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -21,15 +21,15 @@ from firstlight.text.text_tokenizers import WordText
 PLAYS = ("ROMEO.", "The king", "To be, or not to be")
 NAMES = ("", "Ma", "Jo")
 WORDS = ("this is the best", "do not", "it broke after")
-CHUNK_SECONDS = 0.05  # how often what was written is sent
+CHUNK_SECONDS = 0.05  # interval at which new text is sent
 MOST_TOKENS = 2000
-MOST_DOCUMENTS = 20  # names and the like, one a line
+MOST_DOCUMENTS = 20  # documents, such as names, in one answer
 NUM_CANDIDATES = 10
-LARGEST_SEED = 2**53 - 1  # that JavaScript can count to
+LARGEST_SEED = 2**53 - 1  # largest exact integer in JavaScript
 
 
 class GeneratorPanel(Panel):
-    """Continues a prompt, piece by piece."""
+    """Panel that continues a prompt piece by piece."""
 
     streams: ClassVar[bool] = True
     run: LoadedGenerator
@@ -44,7 +44,7 @@ class GeneratorPanel(Panel):
         return WORDS if isinstance(self.run.tokenizer, WordText) else PLAYS
 
     def writing(self, asked: Inputs) -> Writing:
-        """asked: tokens, temperature (0: always the likeliest), top_k, top_p, seed."""
+        """Return the sampling settings. asked: tokens, temperature (0: greedy), top_k, top_p, seed."""
         temperature = asked.number("temperature", 0, 5, 1.0) or 0.0
         top_p = asked.number("top_p", 0.01, 1, 1.0)
         return Writing(
@@ -57,16 +57,16 @@ class GeneratorPanel(Panel):
         )
 
     def write(self, asked: Inputs) -> Iterator[Event]:
-        """asked: text, the prompt; and what `writing` reads."""
+        """Return the events of a request. asked: text (the prompt), and the fields that `writing` reads."""
         return self.events(asked.text("text"), self.writing(asked))
 
     def warm_up(self) -> None:
         list(self.write(Inputs({"tokens": 2})))
 
     def events(self, text: str, writing: Writing) -> Iterator[Event]:
-        """The prompt as it was read, then what was written in each twentieth of a second, then how much it was.
+        """Yield the prompt as the run reads it, then the new text about 20 times per second, then the totals.
 
-        A run of documents, such as names, writes one after the other. Raises UserError for a broken prompt.
+        A run of documents, such as names, writes several of them. Raises UserError for an invalid prompt.
         """
         text, notes = end_of(text)
         prompt = self.run.read(text, writing)
@@ -87,7 +87,7 @@ class GeneratorPanel(Panel):
         yield {"end": {"characters": characters, "seconds": round(time.monotonic() - started, 2)}}
 
     def _stream(self, prompt: Any, writing: Writing) -> Iterator[list[Event]]:
-        """One text in pieces of a twentieth of a second."""
+        """Yield one text in the pieces that are written within CHUNK_SECONDS."""
         seen: list[tuple[Tensor, Tensor]] = []  # logits and ids, (1, vocabulary) and (1,)
         pieces: list[str] = []
         until = time.monotonic() + CHUNK_SECONDS
@@ -102,7 +102,7 @@ class GeneratorPanel(Panel):
             yield self._tokens(pieces, seen, writing)
 
     def _tokens(self, pieces: Sequence[str], seen: Sequence[tuple[Tensor, Tensor]], writing: Writing) -> list[Event]:
-        """Each piece with its candidates; what a decoder had kept back to the end has none."""
+        """Return each piece with its candidates. Text that the decoder buffers until the end has no candidates."""
         tokens: list[Event] = []
         if seen:
             logits, ids = torch.cat([step[0] for step in seen]), torch.cat([step[1] for step in seen])
@@ -117,10 +117,10 @@ class GeneratorPanel(Panel):
 
 @torch.inference_mode()
 def candidates(logits: Tensor, ids: Tensor, sampling: Sampling) -> list[list[tuple[int, float, float]]]:
-    """The likeliest tokens of each step, and the one that was drawn.
+    """Return the most likely tokens of each step, and the one that was sampled.
 
-    logits: (steps, vocabulary); ids: (steps,). Returns for each candidate its id, its probability as the network has
-    it, and the one that it was drawn with, after temperature, top-k and top-p.
+    logits: (steps, vocabulary); ids: (steps,) sampled ids. Each candidate is its id, its probability according to the
+    network, and its probability after temperature, top-k and top-p.
     """
     allowed = logits.double()
     allowed[:, list(sampling.never)] = -torch.inf

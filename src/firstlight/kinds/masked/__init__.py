@@ -1,4 +1,4 @@
-"""The kind `masked`: a network that fills in masked words of a text (BERT, Devlin et al. 2018)."""
+"""The kind `masked`: networks that fill in masked words of a text (BERT, Devlin et al. 2018)."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ from firstlight.networks.masked_config import MaskedConfig
 
 @dataclass
 class MaskedNode(ModelNode, MaskedConfig):
-    """`model` of a masked language model."""
+    """Schema of `model` for a masked language model."""
 
 
 @dataclass
 class MaskedReviewDataNode(DataNode, MaskedReviewOptions):
-    """`data` of the tasks that fill in masked words."""
+    """Schema of `data` for tasks that fill in masked words."""
 
     _target_: str = "firstlight.data.masked_reviews.MaskedReviewData"
 
@@ -30,7 +30,7 @@ class MaskedReviewDataNode(DataNode, MaskedReviewOptions):
 
 
 def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of other kinds depend on it)
-    """Return what the callbacks for tokens measure, at the masked places."""
+    """Return the names of the metrics of the token callbacks, which are measured at the masked positions."""
     return ("loss", "accuracy", "perplexity")
 
 
@@ -54,7 +54,7 @@ KIND = Kind(
     predictor="firstlight.kinds.masked.predictor:FillingPredictor",
     exploration="firstlight.kinds.masked.exploration:MaskedExploration",
     panel="firstlight.kinds.masked.panel:MaskedPanel",
-    panel_title="Fill in a word",
+    panel_title="Fill in masked words",
     baselines={
         "firstlight.data.masked_reviews.MaskedReviewData": ("neighbors", "firstlight.kinds.masked.baseline:fit")
     },

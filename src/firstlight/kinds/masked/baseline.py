@@ -1,6 +1,6 @@
-"""The masked language model that a network has to beat: counts of the words beside the mask.
+"""Baseline of the masked language models: counts of the words next to the mask.
 
-How many neighbors are read is chosen on validation: none, the word to the left, or both.
+The number of neighbors is chosen on the validation split: none, the word to the left, or both.
 """
 
 import math
@@ -17,7 +17,7 @@ NUM_NEIGHBORS = (0, 1, 2)
 
 
 def fit(data: MaskedReviewData, metric: str, _: Path) -> Fitted:
-    """Count the words beside each other on the training split and choose the neighbors by a validation metric."""
+    """Count neighboring words in the training split, and choose the number of neighbors by a validation metric."""
     training = data.encoded.ids.select(data.rows("train"))
     counts = NeighborCounts.of(training, data.tokenizer.vocab_size)
     tried = {}
@@ -35,7 +35,7 @@ def fit(data: MaskedReviewData, metric: str, _: Path) -> Fitted:
 
 
 def measure(data: MaskedReviewData, counts: NeighborCounts, stage: str, num_neighbors: int) -> dict[str, float]:
-    """Loss, perplexity and accuracy at the masked places of val or test, named as those of a training."""
+    """Return loss, perplexity and accuracy at the masked positions of `val` or `test`, named as in training."""
     loss, hits, count = 0.0, 0, 0
     for batch in data.evaluation_loader(data.rows(SPLITS[stage])):
         targets = batch.targets.numpy()
@@ -53,11 +53,11 @@ def measure(data: MaskedReviewData, counts: NeighborCounts, stage: str, num_neig
 
 
 def neighbors_of(batch: MaskedBatch, vocab_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ids of the words left and right of each place to predict, (places,) each.
+    """Return the ids of the words to the left and right of each masked position, (positions,) each.
 
-    They are as the network reads them: `vocab_size` at an end of the text, and HIDDEN for one that is masked too.
+    The id is `vocab_size` outside of the text, and HIDDEN for a word that is masked too.
     """
-    end = vocab_size + 1  # the batch has vocab_size for [MASK]
+    end = vocab_size + 1  # vocab_size is the id of [MASK] in the batch
     ids = np.where(batch.padding_mask.numpy(), batch.token_ids.numpy().astype(np.int64), end)
     padded = np.pad(ids, ((0, 0), (1, 1)), constant_values=end)  # (batch, length + 2)
     row, column = np.divmod(batch.places.numpy(), ids.shape[1])

@@ -1,4 +1,4 @@
-"""The figure that only a masked language model has. Imports nothing heavy."""
+"""Figure of masked language models, with its requirements and caption. Imports no heavy library."""
 
 from firstlight.kinds.kind import Drawing, drawing
 
@@ -7,7 +7,7 @@ DRAWINGS: tuple[Drawing, ...] = (
         "fillings",
         "firstlight.kinds.masked.figures",
         "masked",
-        "The most probable words for each [MASK] of the text, and all other words together. One long bar: the words "
-        "around the mask leave no doubt; many of equal length: they allow many words.",
+        "Probabilities (x axis) of the most probable words for each [MASK] of the text, and of all other words. One "
+        "long bar means that the run is certain; many bars of equal length mean that many words are possible.",
     ),
 )

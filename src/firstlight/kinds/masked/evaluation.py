@@ -1,4 +1,4 @@
-"""A trained masked language model on any split: loss, perplexity and accuracy at the masked places."""
+"""Evaluation of a trained masked language model: loss, perplexity and accuracy at the masked positions."""
 
 from pathlib import Path
 
@@ -22,9 +22,9 @@ from firstlight.kinds.token_metrics import measure_tokens
 
 
 def evaluate_masked(run: LoadedMasked, options: EvaluateOptions) -> Path:
-    """Measure a split, write the metrics below the run's folder, print them; returns where they are.
+    """Evaluate a split, write the metrics below the run's folder, print them, and return their folder.
 
-    What is masked is the same in each evaluation, and as in the validation of the training.
+    The masked positions are the same in each evaluation and in the validation of the training.
     """
     data = open_data(run, options.data, options.log_dir)
     split = chosen_split(data.source, options, has_test=data.has_split("test"))
@@ -43,7 +43,7 @@ def evaluate_masked(run: LoadedMasked, options: EvaluateOptions) -> Path:
 
 
 def open_data(run: LoadedMasked, changes: DataChanges, log_dir: Path) -> MaskedReviewData:
-    """The run's data, or other data, in the vocabulary of the run. Raises UserError for other data unasked."""
+    """Return the data in the vocabulary of the run. Raises UserError for other data that the user did not choose."""
     changed: MaskedReviewOptions = changed_options(run.config["data"], MaskedReviewOptions, changes, log_dir)
     data = MaskedReviewData(**vars(changed))
     data.reader = run.tokenizer
@@ -54,6 +54,6 @@ def open_data(run: LoadedMasked, changes: DataChanges, log_dir: Path) -> MaskedR
 
 
 def measure(run: LoadedMasked, data: MaskedReviewData, split: str) -> dict[str, float]:
-    """Loss, perplexity and accuracy at the masked places of a split."""
+    """Return loss, perplexity and accuracy at the masked positions of a split."""
     batches = data.evaluation_loader(data.rows(split))
     return measure_tokens(batches, lambda batch: run.network(*batch.inputs), [Perplexity(), TokenAccuracy()])

@@ -1,4 +1,4 @@
-"""What figures ask of a masked language model."""
+"""Exploration of a masked language model."""
 
 import numpy as np
 import torch.nn.functional as F
@@ -14,15 +14,15 @@ from firstlight.kinds.tokens import DrawnTokens, drawn_words
 from firstlight.text.mask_token import MASK
 from firstlight.text.tokenizers import CONTINUATION
 
-LONGEST_TEXT = 12  # words of the text that is drawn where none is given
+LONGEST_TEXT = 12  # words of a text that is chosen automatically
 
 
 class MaskedExploration(Exploration):
-    """A masked language model and its texts."""
+    """Exploration of a masked language model and its texts."""
 
     run: LoadedMasked
     data_type = MaskedReviewData
-    choice_note = "the text is one of the validation split, with its longest word masked"
+    choice_note = "the text is from the validation split, with its longest word masked"
 
     def open_data(self) -> MaskedReviewData:
         return evaluation.open_data(self.run, self.changes, self.log_dir)
@@ -57,6 +57,6 @@ class MaskedExploration(Exploration):
 
 
 def readable_tokens(run: LoadedMasked, ids: list[int]) -> list[str]:
-    """Tokens for people: the words of the vocabulary, and [MASK]."""
+    """Return the readable names of tokens: words of the vocabulary, and [MASK]."""
     words = [*run.tokenizer.words, MASK]
     return [words[token_id].replace(CONTINUATION, "·") for token_id in ids]

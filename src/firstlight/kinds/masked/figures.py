@@ -1,4 +1,4 @@
-"""Figures of what a masked language model fills in."""
+"""Figures of the predictions of a masked language model."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ NUM_WORDS = 10  # for each [MASK]
 
 
 def fillings(subject: Subject) -> Drawn:
-    """The most probable words for each [MASK]."""
+    """Return the figure of the most probable words for each [MASK]."""
     text, notes = subject.chosen_text()
     found = subject.of_text(text, lambda chosen: subject.run.fill_in(chosen, NUM_WORDS))
     words = [[filling.word for filling in of_mask] for of_mask in found.fillings]

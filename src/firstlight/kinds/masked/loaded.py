@@ -1,4 +1,4 @@
-"""A trained masked language model that fills in masked words, without its data set."""
+"""Trained masked language models that fill in masked words without their data set."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,13 +19,14 @@ TEXTS_AT_ONCE = 256
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LoadedMasked(LoadedRun):
-    """A trained masked language model: fills in the masked words of a text.
+    """Trained masked language model, which fills in the masked words of a text.
 
-    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
-    `network(token_ids, padding_mask)` takes two (batch, length) tensors and returns logits (batch, length, vocabulary).
+    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(token_ids, padding_mask)` accepts two (batch, length) tensors and returns logits (batch, length,
+    vocabulary).
 
     Attributes:
-        tokenizer: what turns a text into ids; `tokenizer.words` is the vocabulary. [MASK] has the id after the last.
+        tokenizer: the tokenizer; `tokenizer.words` is the vocabulary. The id of [MASK] is the size of the vocabulary.
 
     >>> run = firstlight.load("latest")
     >>> run.fill_in("It [MASK] after a week").text
@@ -40,10 +41,10 @@ class LoadedMasked(LoadedRun):
         return {"vocabulary": f"{self.tokenizer.vocab_size:,} tokens, context length {self.network.context_length}"}
 
     def fill_in(self, text: str, count: int = 5) -> FilledText:
-        """Return a text with the most probable word in place of each [MASK], and `count` words for each of them.
+        """Return a text with the most probable word in place of each [MASK], and the `count` best words for each.
 
         A text that is longer than the context is cut as in training, with a warning. Raises UserError for a text
-        without [MASK], or one of which a [MASK] is cut off.
+        without [MASK], and for a text with a [MASK] after the cut.
 
         >>> filled = run.fill_in("It [MASK] after a week", count=3)
         >>> [(filling.word, filling.probability) for filling in filled.fillings[0]]
@@ -51,7 +52,7 @@ class LoadedMasked(LoadedRun):
         return fill_in(self.network, self.tokenizer, text, count, self.truncation)
 
     def fill_in_many(self, texts: Iterable[str], count: int = 5) -> Iterator[FilledText]:
-        """Yield what `fill_in` returns for each of many texts, in their order; some hundred are read together.
+        """Yield the result of `fill_in` for each text, in order. A few hundred texts are read at a time.
 
         >>> [filled.text for filled in run.fill_in_many(["It [MASK].", "I [MASK] it."])]
         """
@@ -59,7 +60,7 @@ class LoadedMasked(LoadedRun):
             yield from fill_in_together(self.network, self.tokenizer, chunk, count, self.truncation)
 
     def batch(self, text: str) -> MaskedBatch:
-        """Return a text as the network reads it: cut as in training, with the places of its masks.
+        """Return a batch with one text, cut as in training, and with the positions of its masks.
 
         >>> batch = run.batch("It [MASK] after a week")
         >>> run.network(batch.token_ids, batch.padding_mask).shape
@@ -69,7 +70,7 @@ class LoadedMasked(LoadedRun):
 
     @property
     def truncation(self) -> Truncation:
-        """Which part of a text longer than the context is read: its head, its tail, or its first and last half.
+        """Which part of a longer text fits the context: its head, its tail, or its first and last half.
 
         >>> run.truncation.name
         """
@@ -77,5 +78,5 @@ class LoadedMasked(LoadedRun):
 
 
 def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedMasked:  # noqa: ARG001
-    """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
+    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
     return LoadedMasked(*of_all, tokenizer)

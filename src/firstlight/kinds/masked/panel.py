@@ -1,4 +1,4 @@
-"""A masked language model in the playground: a text with [MASK], and the words that fill it in."""
+"""Panel of a masked language model in the playground: the words for each [MASK] of a text."""
 
 from html import escape
 
@@ -16,11 +16,11 @@ EXAMPLES = (
     f"I {MASK} it, and my wife {MASK} it too.",
 )
 NUM_WORDS = 8  # for each [MASK]
-MOST_MASKS = 10  # that have bars
+MOST_MASKS = 10  # masks with bars
 
 
 class MaskedPanel(Panel):
-    """Answers a text with its most probable words and the attention, as HTML."""
+    """Panel that shows the most probable words and the attention for a text."""
 
     run: LoadedMasked
 
@@ -28,10 +28,10 @@ class MaskedPanel(Panel):
         return EXAMPLES
 
     def answer(self, asked: Inputs) -> str:
-        """asked: text; map and head, of attention."""
+        """Return the most probable words and the attention, as HTML. asked: text; map and head of the attention."""
         text, notes = beginning_of(asked.text("text"))
         if MASK not in text:
-            return markup.notice(f"Write {MASK} for a word, and what fills it in follows.")
+            return markup.notice(f"Type a text with {MASK} in place of a word. The predictions change as you type.")
         filled = self.run.fill_in(text, NUM_WORDS)
         parts = [f'<p class="verdict">{escape(filled.text)}</p>']
         for fillings in filled.fillings[:MOST_MASKS]:
@@ -42,7 +42,7 @@ class MaskedPanel(Panel):
             view = markup.View(attention.maps, asked)
             words = markup.tokens(attention.maps[0].keys, "row", "column")
             parts += [
-                '<p class="legend"><span class="says">Hover a word to see what it looks at.</span>'
+                '<p class="legend"><span class="says">Move the pointer over a word to see its attention.</span>'
                 '<span class="looks"></span></p>',
                 f'<div class="text attention" {view.data()}>{words}</div>{view.choices()}',
             ]

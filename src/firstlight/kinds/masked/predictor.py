@@ -1,4 +1,4 @@
-"""What `predict` does with a masked language model."""
+"""The command `predict` for masked language models."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from firstlight.terminal_text import say, write_out
 
 
 class FillingPredictor(Predictor):
-    """Each text with its most probable words, and the words that were considered."""
+    """Predictor of the masked words of each text, with the candidates and their probabilities."""
 
     run: LoadedMasked
 
@@ -32,5 +32,5 @@ class FillingPredictor(Predictor):
 
 
 def listed(fillings: list[Filling]) -> str:
-    """The words for one [MASK] with their probabilities."""
+    """Return the words for one [MASK] and their probabilities as text."""
     return ", ".join(f"{filling.word} {filling.probability:.3f}" for filling in fillings)

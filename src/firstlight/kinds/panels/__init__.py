@@ -1,1 +1,1 @@
-"""What the panels of the playground share: the fields of a request, and parts of the page as HTML."""
+"""Parts that the panels of the playground share: the fields of a request, and fragments of HTML."""

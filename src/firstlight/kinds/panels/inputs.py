@@ -1,63 +1,63 @@
-"""What the page asks for, checked; texts are cut before anything is computed. Imports nothing heavy."""
+"""Checks of the fields of a request. Long texts are cut before any computation. Imports no heavy library."""
 
 import math
 from typing import Any
 
-MOST_CHARACTERS = 10_000  # of a text that a run is given
+MOST_CHARACTERS = 10_000  # characters of a text that a run reads
 
 
 class BadInputError(ValueError):
-    """A request that the page does not make: broken, or with a value that its fields do not take."""
+    """Error of a request that the page never sends: a malformed one, or one with an invalid value."""
 
 
 class Inputs:
-    """The fields of a request."""
+    """Fields of a request."""
 
     def __init__(self, values: Any) -> None:
         if not isinstance(values, dict):
-            raise BadInputError("a request is a JSON object")
+            raise BadInputError("the request must be a JSON object")
         self._values: dict[str, Any] = values
 
     def text(self, name: str) -> str:
-        """A text, which may be empty; "?" for what no UTF-8 can hold."""
+        """Return a text, which may be empty. Characters that UTF-8 cannot encode are replaced by "?"."""
         value = self._values.get(name)
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise BadInputError(f"{name}={value!r} is not a text")
+            raise BadInputError(f"{name}={value!r} must be a text")
         return value.encode("utf-8", "replace").decode()
 
     def number(self, name: str, low: float, high: float, default: float | None = None) -> float | None:
-        """A number from low to high; the default where the field is empty."""
+        """Return a number from `low` to `high`, or the default if the field is empty."""
         value = self._values.get(name)
         if value is None or value == "":
             return default
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or (isinstance(value, float) and not math.isfinite(value)):
-            raise BadInputError(f"{name}={value!r} is not a number")
+            raise BadInputError(f"{name}={value!r} must be a number")
         if not low <= value <= high:
             is_short = isinstance(value, float) or abs(value) < 2**53
             number = f"{name}={value:g}" if is_short else f"{name}, a number of {len(str(abs(value)))} digits,"
-            raise BadInputError(f"{number} must lie between {low:g} and {high:g}")
+            raise BadInputError(f"{number} must be between {low:g} and {high:g}")
         return value
 
     def integer(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
-        """Likewise a whole number."""
+        """Return a whole number from `low` to `high`, or the default if the field is empty."""
         value = self.number(name, low, high, default)
         if value is not None and value != int(value):
-            raise BadInputError(f"{name}={value:g} is not a whole number")
+            raise BadInputError(f"{name}={value:g} must be a whole number")
         return None if value is None else int(value)
 
 
 def beginning_of(text: str) -> tuple[str, list[str]]:
-    """The first characters of a text, with what there is to say."""
+    """Return the first MOST_CHARACTERS characters of a text, and notes for the user."""
     if len(text) <= MOST_CHARACTERS:
         return text, []
     return text[:MOST_CHARACTERS], [f"the text is long: only its first {MOST_CHARACTERS:,} characters are read"]
 
 
 def end_of(text: str) -> tuple[str, list[str]]:
-    """The last characters of a text, with what there is to say."""
+    """Return the last MOST_CHARACTERS characters of a text, and notes for the user."""
     if len(text) <= MOST_CHARACTERS:
         return text, []
     return text[-MOST_CHARACTERS:], [f"the prompt is long: only its last {MOST_CHARACTERS:,} characters are read"]

@@ -1,4 +1,4 @@
-"""Parts of the page as HTML. Whatever a person or a network wrote goes through `escape`."""
+"""Fragments of the page as HTML. All texts of users and networks are escaped."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -13,24 +13,24 @@ from firstlight.kinds.attention import AttentionMap
 from firstlight.kinds.panels.inputs import Inputs
 
 FOR, AGAINST = style.BLUE, style.VERMILION
-DEEPEST = 0.65  # of a colour on white, on which dark text is still easy to read
-SMALL_SCORE = 0.5  # nats; a text without a larger score is not shown in deep colours
-MOST_CLASSES = 10  # that are shown, the likeliest
-MOST_UNREAD = 30  # words in a row that are shown though the network is not given them
+DEEPEST = 0.65  # largest opacity of a colour at which dark text is readable
+SMALL_SCORE = 0.5  # nats; a text with smaller scores only has pale colours
+MOST_CLASSES = 10  # classes with a bar, the most probable ones
+MOST_UNREAD = 30  # consecutive words outside the context that are shown
 
 
 def notice(message: str) -> str:
-    """What is shown in place of an answer."""
+    """Return a message in place of an answer."""
     return f'<p class="notice">{escape(message)}</p>'
 
 
 def notes(messages: Iterable[str]) -> str:
-    """What there is to say below an answer, once each."""
+    """Return the notes below an answer, without duplicates."""
     return "".join(f'<p class="note">{escape(message)}</p>' for message in dict.fromkeys(messages))
 
 
 def percent(share: float) -> str:
-    """A share for people: 7.3%; neither 0% nor 100% unless it is."""
+    """Return a share as text, such as 7.3%. Only exact values give 0% or 100%."""
     text = f"{100 * share:.1f}%"
     if text == "100.0%" and share < 1:
         return ">99.9%"
@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def bars(shares: dict[str, float], chosen: str) -> str:
-    """A bar for every class, or for the likeliest of many; each is a button that asks why."""
+    """Return a bar for each of the most probable classes. Each bar is a button that requests an explanation."""
     names = list(shares)
     if len(names) > MOST_CLASSES:
         names = sorted(names, key=lambda name: -shares[name])[:MOST_CLASSES]
@@ -55,13 +55,13 @@ def _bar(name: str, share: float, is_chosen: bool) -> str:
 
 
 def stars(mean: float, most: int) -> str:
-    """As many stars as there may be, of which as many are full as a mean says."""
+    """Return `most` stars, of which `mean` are filled."""
     full = f'<span style="width:{100 * mean / most:.1f}%">{"★" * most}</span>'
     return f'<span class="stars" aria-hidden="true">{"★" * most}{full}</span>'
 
 
 def shade(score: float, largest: float) -> str:
-    """The colour behind a word: blue for what speaks for a class, vermilion for what speaks against it."""
+    """Return the background colour of a word: blue if its score is positive, vermilion if it is negative."""
     strength = min(abs(score) / max(largest, SMALL_SCORE), 1.0) * DEEPEST
     return f"{FOR if score > 0 else AGAINST}{round(255 * strength):02x}"
 
@@ -69,10 +69,10 @@ def shade(score: float, largest: float) -> str:
 def shaded_words(
     words: Sequence[str], kept: Sequence[int], scores: NDArray[np.float64], unknown: Iterable[int], label: str
 ) -> str:
-    """A text with a colour behind each word that the network is given; the others are grey.
+    """Return a text with a background colour for each word that the network reads. Other words are grey.
 
-    kept: the numbers of the words that are read, in order; scores: (kept,); unknown: the numbers of those that the
-    vocabulary does not have.
+    kept: indices of the words that the network reads, in order. scores: (kept,). unknown: indices of words that are not
+    in the vocabulary.
     """
     place = {number: i for i, number in enumerate(kept)}
     unknown = set(unknown)
@@ -87,7 +87,7 @@ def shaded_words(
         unread = []
         i = place[number]
         strange = number in unknown
-        says = "unknown to the run" if strange else f"{scores[i]:+.2f} for {label}"
+        says = "not in the vocabulary" if strange else f"{scores[i]:+.2f} for {label}"
         parts.append(
             f'<span class="word{" unknown" if strange else ""}" data-row="{i}" data-column="{i}" '
             f'style="--shade:{shade(float(scores[i]), largest)}" title="{escape(says)}">{escape(word)}</span>'
@@ -100,11 +100,11 @@ def _unread(words: list[str]) -> list[str]:
         return []
     more = f" … and {len(words) - MOST_UNREAD:,} more" if len(words) > MOST_UNREAD else ""
     shown = escape(" ".join(words[:MOST_UNREAD]) + more)
-    return [f'<span class="unread" title="the network is not given these words">{shown}</span>']
+    return [f'<span class="unread" title="the network does not read these words">{shown}</span>']
 
 
 def tokens(names: Sequence[str], *sides: str) -> str:
-    """Tokens that attention goes to or comes from. sides: row, those that look; column, those that are looked at."""
+    """Return tokens as HTML. sides: `row` for queries, `column` for keys of the attention."""
     shown = []
     for i, name in enumerate(names):
         places = " ".join(f'data-{side}="{i}"' for side in sides)
@@ -113,12 +113,12 @@ def tokens(names: Sequence[str], *sides: str) -> str:
 
 
 def encoded(weights: NDArray[Any]) -> str:
-    """Attention for page.js: (rows, columns), base64 of a byte for each weight."""
+    """Return (rows, columns) weights for page.js, as base64 with one byte for each weight."""
     return base64.b64encode(np.rint(255 * weights.clip(0, 1)).astype(np.uint8).tobytes()).decode()
 
 
 class View:
-    """Which attention is shown: one of some maps, the last unless one is asked for, and one head or the mean of all."""
+    """Choice of the attention that is shown: one map, by default the last, and one head or the mean of all heads."""
 
     def __init__(self, maps: Sequence[AttentionMap], asked: Inputs) -> None:
         assert maps
@@ -130,15 +130,15 @@ class View:
         head = asked.integer("head", 0, 1000)
         self.head = head if head is not None and head < num_heads else None
         self.weights = self.shown.weights.mean(axis=0) if self.head is None else self.shown.weights[self.head]
-        heads = [("", "the mean of its heads"), *((str(i), f"head {i + 1}") for i in range(num_heads))]
+        heads = [("", "mean of all heads"), *((str(i), f"head {i + 1}") for i in range(num_heads))]
         self._heads = heads if num_heads > 1 else heads[:1]
 
     def data(self) -> str:
-        """Attributes of an element with the attention that is shown, from which page.js draws it."""
+        """Return the attributes of an HTML element with the weights for page.js."""
         return f'data-weights="{encoded(self.weights)}" data-columns="{self.weights.shape[1]}"'
 
     def choices(self) -> str:
-        """Two fields, from which page.js asks again."""
+        """Return two fields for the choice. page.js sends a new request when they change."""
         maps = _select("map", [(str(i), name) for i, name in enumerate(self.names)], str(self.map))
         heads = _select("head", self._heads, "" if self.head is None else str(self.head))
         return f'<p class="view">Attention on hover: <label>{maps}</label> <label>{heads}</label></p>'

@@ -1,4 +1,4 @@
-"""What the playground asks of a run, answered by a class for each kind."""
+"""Interface between the playground and the runs of each kind."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from firstlight.kinds.panels.inputs import Inputs
 
-Event = dict[str, Any]  # as page.js reads them, one a line
+Event = dict[str, Any]  # sent to page.js, one on each line
 
 
 class Panel(ABC):
-    """A run in the playground. A panel that streams has `write`, any other has `answer`."""
+    """Base class of the panels, which show a run in the playground. A panel implements `write` or `answer`."""
 
     streams: ClassVar[bool] = False
 
@@ -19,16 +19,16 @@ class Panel(ABC):
 
     @abstractmethod
     def examples(self) -> tuple[str, ...]:
-        """Return texts to begin with."""
+        """Return example texts."""
 
     def answer(self, asked: Inputs) -> str:
-        """Return what the run says of a text, as HTML. asked: the fields of the request."""
+        """Return the result of the run for a text, as HTML. asked: the fields of the request."""
         raise NotImplementedError
 
     def write(self, asked: Inputs) -> Iterator[Event]:
-        """Check the request, then return what the run writes, event by event."""
+        """Check a request, and return an iterator of events with the text that the run writes."""
         raise NotImplementedError
 
     def warm_up(self) -> None:
-        """Answer once, so that the first one to ask does not wait for libraries."""
+        """Answer one request, so that the first user does not wait for the initialization of libraries."""
         self.answer(Inputs({"text": "a first sentence"}))

@@ -1,4 +1,4 @@
-"""The kind `translator`: a network that reads a sentence and writes another, an encoder-decoder."""
+"""The kind `translator`: encoder-decoder networks that read a sentence and write another one."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from firstlight.networks.config import EncoderDecoderConfig
 
 @dataclass
 class TranslatorNode(ModelNode, EncoderDecoderConfig):
-    """`model` of a translator."""
+    """Schema of `model` for a translator."""
 
 
 def metrics(config: DictConfig) -> tuple[str, ...]:  # noqa: ARG001  (those of other kinds depend on it)
-    """Return what the callbacks for tokens measure."""
+    """Return the names of the metrics of the token callbacks."""
     return ("loss", "accuracy", "perplexity")
 
 

@@ -1,4 +1,4 @@
-"""The sections of the W&B workspace that show translators."""
+"""Sections of the W&B workspace for translators."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def sections() -> list[Any]:
 
 
 def translators() -> Any:
-    """Of tasks that translate."""
+    """Return the section of translation tasks."""
     return section(
         "Translators",
         curve("BLEU, validation", "val/bleu"),

@@ -1,4 +1,4 @@
-"""The figures that only a translator has: what each needs, and what to look for in it. Imports nothing heavy."""
+"""Figures of translators, with their requirements and captions. Imports no heavy library."""
 
 from firstlight.kinds.kind import Drawing, drawing
 
@@ -8,7 +8,7 @@ DRAWINGS: tuple[Drawing, ...] = (
         "cross_attention",
         FIGURES,
         "translator",
-        "What the last block of the decoder looks at in the source while it writes each token of its own translation. "
-        "A good translator follows the order of the source where both languages have the same.",
+        "Attention weights of the last decoder block for the run's own translation: source tokens are on the x axis, "
+        "written tokens on the y axis. A good translator follows a diagonal where both languages have the same order.",
     ),
 )

@@ -1,4 +1,4 @@
-"""A trained translator on any split, or on other pairs: loss, BLEU, chrF, and every translation."""
+"""Evaluation of a trained translator: loss, BLEU, chrF, and all translations."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from firstlight.text.translation_scores import score
 
 
 def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) -> Path:
-    """Measure and translate a split, write everything below the run's folder; returns where it is."""
+    """Evaluate and translate a split, write the results below the run's folder, and return their folder."""
     beam_size = 4 if options.beam_size is None else options.beam_size
     length_penalty = translator.length_penalty if options.length_penalty is None else options.length_penalty
     translator.search(beam_size, length_penalty)
@@ -54,7 +54,7 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
 
 
 def open_data(translator: LoadedTranslator, changes: DataChanges, log_dir: Path) -> PairData:
-    """The run's pairs, or others, in the vocabularies of the run. Raises UserError for other pairs unasked."""
+    """Return the pairs in the vocabularies of the run. Raises UserError for others that the user did not choose."""
     changed = vars(changed_options(translator.config["data"], PairOptions, changes, log_dir))
     data = PairData(**changed)
     data.reader = translator.tokenizers
@@ -65,6 +65,6 @@ def open_data(translator: LoadedTranslator, changes: DataChanges, log_dir: Path)
 
 
 def measure(translator: LoadedTranslator, data: PairData, split: str) -> dict[str, float]:
-    """Loss, perplexity and accuracy of the real targets, given what really stands before each."""
+    """Return loss, perplexity and accuracy of the targets with teacher forcing."""
     batches = data.evaluation_loader(data.rows(split))
     return measure_tokens(batches, lambda batch: translator.network(*batch.inputs), [Perplexity(), TokenAccuracy()])

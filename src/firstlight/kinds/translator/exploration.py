@@ -1,4 +1,4 @@
-"""What figures ask of a translator."""
+"""Exploration of a translator."""
 
 import numpy as np
 import torch
@@ -16,12 +16,12 @@ from firstlight.text.sentence_tokenizers import BEGIN, BEGIN_ID, END
 
 
 class TranslatorExploration(Exploration):
-    """A translator and its pairs of sentences."""
+    """Exploration of a translator and its pairs of sentences."""
 
     run: LoadedTranslator
     data_type = PairData
-    choice_note = "the sentence is one of the validation split"
-    attention_title = "Attention while it translates"
+    choice_note = "the sentence is from the validation split"
+    attention_title = "Attention of each block during the translation"
 
     def open_data(self) -> PairData:
         return evaluation.open_data(self.run, self.changes, self.log_dir)

@@ -1,4 +1,4 @@
-"""Figures of what a translator looks at."""
+"""Figures of the attention of a translator."""
 
 from firstlight.figures import plot_attention_heads
 from firstlight.kinds.drawn import Drawn
@@ -6,13 +6,13 @@ from firstlight.kinds.subject import Subject
 
 
 def cross_attention(subject: Subject) -> Drawn:
-    """All heads of the decoder's last block."""
+    """Return the figure of the cross-attention of all heads of the last decoder block."""
     _, notes = subject.chosen_text()
     found = subject.attention
     part = [part for part in found.maps if "cross" in part.name][-1]
     title = part.name.capitalize()
     figure = plot_attention_heads(part.weights, part.queries, part.keys, title)
     for axes in figure.axes[: len(part.weights)]:
-        axes.set_xlabel("token of the source")
-        axes.set_ylabel("token that is written")
+        axes.set_xlabel("source token (key)")
+        axes.set_ylabel("written token (query)")
     return Drawn(figure, [*notes, *found.notes])

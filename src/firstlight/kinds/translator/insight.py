@@ -1,10 +1,10 @@
-"""What a translator can read of a text."""
+"""Cuts sentences to the length that a translator can read."""
 
 from firstlight.kinds.translator.loaded import LoadedTranslator
 
 
 def shortened(run: LoadedTranslator, text: str) -> tuple[str, list[str]]:
-    """As many words of a sentence as the run can read, with what there is to say."""
+    """Return the beginning of a sentence that fits the context, and notes for the user."""
     words, limit = text.split(), run.network.context_length
 
     def length(count: int) -> int:
@@ -17,7 +17,7 @@ def shortened(run: LoadedTranslator, text: str) -> tuple[str, list[str]]:
         middle = (low + high) // 2
         low, high = (middle, high) if length(middle) <= limit else (low, middle)
     sentence = " ".join(words[:low])
-    if not low:  # one word is too long by itself
+    if not low:  # the first word is too long
         sentence = words[0][:1]
         while len(sentence) < len(words[0]):
             longer = words[0][: len(sentence) + 1]
@@ -25,5 +25,5 @@ def shortened(run: LoadedTranslator, text: str) -> tuple[str, list[str]]:
                 break
             sentence = longer
     return sentence, [
-        f"the text has more than {limit} tokens, which is all that the run reads: cut after “{sentence[-30:]}”"
+        f"the text has more than {limit} tokens, the most that the run reads; it is cut after “{sentence[-30:]}”"
     ]

@@ -1,4 +1,4 @@
-"""A trained translator of sentences, without its data set."""
+"""Trained translators, which translate sentences without their data set."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ SENTENCES_AT_ONCE = 64
 
 
 class CrossAttention(NamedTuple):
-    """The attention of the decoder to the source sentence.
+    """Attention of the decoder to the source sentence.
 
-    weights: (layers, heads, written, sources), each row summing to 1; source, written: the tokens as text; the last
-    one written is the end mark.
+    weights: (layers, heads, written, sources); each row sums to 1. source, written: the tokens as text. The last
+    written token is the end mark.
     """
 
     weights: Tensor
@@ -38,14 +38,14 @@ class CrossAttention(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LoadedTranslator(LoadedRun):
-    """A trained translator: translates sentences.
+    """Trained translator, which translates sentences.
 
-    It has what every loaded run has (`path`, `network`, `config`, `record`, `metrics`, `history`).
-    `network(source_ids, token_ids)` takes (batch, sources) and (batch, targets) ids and returns logits (batch, targets,
-    vocabulary).
+    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(source_ids, token_ids)` accepts (batch, sources) and (batch, targets) ids and returns logits (batch,
+    targets, vocabulary).
 
     Attributes:
-        tokenizers: what turns sentences into ids: `tokenizers.source` and `tokenizers.target`.
+        tokenizers: the tokenizers `tokenizers.source` and `tokenizers.target`.
 
     >>> run = firstlight.load("latest")
     >>> run.translate("A man rides a bike.")
@@ -61,24 +61,24 @@ class LoadedTranslator(LoadedRun):
         return {"languages": f"{source} to {target}, context length {self.network.context_length}"}
 
     def translate(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> str:
-        """Return the translation of one sentence; an empty sentence gives an empty one.
+        """Return the translation of one sentence. The translation of an empty sentence is empty.
 
-        beam_size: the number of translations that the search keeps; 1 is greedy. length_penalty: the alpha of Wu et al.
-        (2016); 0 prefers short translations. A sentence that is longer than the context is cut, with a warning. Raises
-        TypeError for anything but a string.
+        beam_size: the number of candidate translations of the beam search; 1 is greedy. length_penalty: the alpha of Wu
+        et al. (2016); 0 prefers short translations. A sentence that is longer than the context is cut, with a warning.
+        Raises TypeError if `text` is not a string.
 
         >>> run.translate("A man rides a bike.", beam_size=4)
         """
         if not isinstance(text, str):
-            raise TypeError(f"translate takes one sentence, not a {type(text).__name__}; translate_many takes many")
+            raise TypeError(f"translate accepts one sentence, not a {type(text).__name__}; use translate_many for many")
         (translation,) = self.translate_many([text], beam_size=beam_size, length_penalty=length_penalty)
         return translation
 
     def translate_many(self, texts: Iterable[str], *, beam_size: int = 4, length_penalty: float = 1.0) -> Iterator[str]:
-        """Yield the translation of each of many sentences, in their order; a few thousand are read at a time.
+        """Yield the translation of each sentence, in order. A few thousand sentences are read at a time.
 
         beam_size, length_penalty: as in `translate`. Sentences that are longer than the context are cut. A warning at
-        the end says how many.
+        the end reports their number.
 
         >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
         """
@@ -87,7 +87,7 @@ class LoadedTranslator(LoadedRun):
         cuts.warn()
 
     def stream(self, texts: Iterable[str], search: Search, cuts: Cuts) -> Iterator[str]:
-        """Yield the translations as `translate_many` does, and count the sentences that are cut instead of warning.
+        """Yield the translations as `translate_many` does. Sentences that are cut are counted in `cuts`.
 
         >>> from firstlight.data.cuts import Cuts
         >>> list(run.stream(["A man rides a bike."], run.search(4, 1.0), Cuts(run.network.context_length)))
@@ -97,7 +97,7 @@ class LoadedTranslator(LoadedRun):
 
     @property
     def length_penalty(self) -> float:
-        """The length penalty of the evaluations during the training.
+        """The length penalty of the translations during the training.
 
         >>> run.length_penalty
         """
@@ -107,9 +107,9 @@ class LoadedTranslator(LoadedRun):
         return float(node) if isinstance(node, int | float) else 1.0
 
     def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
-        """Return the ids of the translation of one sentence, without the marks of its beginning and end.
+        """Return the token ids of the translation of one sentence, without begin and end marks.
 
-        A sentence that is longer than the context is cut, with a warning. Raises UserError for one that is empty.
+        A sentence that is longer than the context is cut, with a warning. Raises UserError for an empty sentence.
 
         >>> run.write("A man rides a bike.")
         """
@@ -117,7 +117,7 @@ class LoadedTranslator(LoadedRun):
         ids = self.read([text], cuts)
         cuts.warn()
         if not ids.lengths[0]:
-            raise UserError("the sentence is empty; write one")
+            raise UserError("the sentence is empty; pass a sentence with at least one word")
         return self._search(ids, np.array([0]), self.search(beam_size, length_penalty))[0][0].token_ids
 
     def search(self, beam_size: int, length_penalty: float) -> Search:
@@ -131,7 +131,7 @@ class LoadedTranslator(LoadedRun):
             raise UserError(str(error)) from error
 
     def read(self, texts: list[str], cuts: Cuts | None = None) -> RaggedIds:
-        """Return the ids of some sentences, cut to the context. cuts: counts the sentences that are longer.
+        """Return the token ids of some sentences, cut to the context. cuts: counter of the sentences that are cut.
 
         >>> run.read(["A man rides a bike."])[0]
         """
@@ -143,8 +143,8 @@ class LoadedTranslator(LoadedRun):
     def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
         """Return the attention of the decoder to the source sentence, for each token of a translation.
 
-        written: the ids of the translation, as `write` returns them; by default those of the greedy one. A sentence
-        that is longer than the context is cut. Raises UserError for one that is empty.
+        written: the token ids of the translation, as returned by `write`; by default the greedy translation. A sentence
+        that is longer than the context is cut. Raises UserError for an empty sentence.
 
         >>> run.cross_attention("A man rides a bike.").weights.shape
         """
@@ -160,7 +160,7 @@ class LoadedTranslator(LoadedRun):
         )
 
     def _translate(self, ids: RaggedIds, search: Search) -> list[str]:
-        """The translations of some sentences, those of like length together; of an empty one, nothing."""
+        """Return the translations of some sentences, which are batched by length. Empty sentences give empty texts."""
         texts = [""] * len(ids)
         rows = np.flatnonzero(ids.lengths)
         for batch in EvaluationBatches(rows, SENTENCES_AT_ONCE, lengths=ids.lengths[rows]):
@@ -178,5 +178,5 @@ class LoadedTranslator(LoadedRun):
 
 
 def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedTranslator:  # noqa: ARG001
-    """Return the run of a checkpoint. card: of the checkpoint; reader: the tokenizer of what is read."""
+    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
     return LoadedTranslator(*of_all, PairTokenizers(reader, tokenizer))

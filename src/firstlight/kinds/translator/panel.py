@@ -1,4 +1,4 @@
-"""A translator in the playground: a sentence, its translation, and what was looked at for each word."""
+"""Panel of a translator in the playground: the translation of a sentence, and its cross-attention."""
 
 from html import escape
 
@@ -19,7 +19,7 @@ WIDEST_BEAM = 10
 
 
 class TranslatorPanel(Panel):
-    """Answers a sentence with its translation and the cross-attention, as HTML."""
+    """Panel that shows the translation and the cross-attention for a sentence."""
 
     run: LoadedTranslator
 
@@ -27,10 +27,10 @@ class TranslatorPanel(Panel):
         return ENGLISH if str(self.run.config["data"].get("source_column")).startswith("en") else ()
 
     def answer(self, asked: Inputs) -> str:
-        """asked: text; beam_size; map and head, of attention."""
+        """Return the translation and the attention, as HTML. asked: text; beam_size; map and head of the attention."""
         text, notes = beginning_of(asked.text("text"))
         if not text.strip():
-            return markup.notice("Type a sentence, and its translation follows.")
+            return markup.notice("Type a sentence. The translation changes as you type.")
         sentence, cut = shortened(self.run, text)
         written = self.run.write(sentence, beam_size=asked.integer("beam_size", 1, WIDEST_BEAM, 4) or 1)
         found = self.run.cross_attention(sentence, written)
@@ -41,8 +41,8 @@ class TranslatorPanel(Panel):
         view = markup.View(maps, asked)
         translation = self.run.tokenizers.target.decode(written)
         return (
-            f'<p class="verdict translation">{escape(translation) or "<i>It wrote nothing.</i>"}</p>'
-            f'<p class="legend"><span class="says">Hover a word to see which words it goes with.</span>'
+            f'<p class="verdict translation">{escape(translation) or "<i>The translation is empty.</i>"}</p>'
+            f'<p class="legend"><span class="says">Move the pointer over a word to see its attention.</span>'
             f'<span class="looks"></span></p>'
             f'<div class="attention" {view.data()}>'
             f'<div class="text">{markup.tokens(found.source, "column")}</div>'

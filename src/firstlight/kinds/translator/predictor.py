@@ -1,4 +1,4 @@
-"""What `predict` does with a translator."""
+"""The command `predict` for translators."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,20 +12,20 @@ from firstlight.terminal_text import say, write_out
 
 
 class TranslationPredictor(Predictor):
-    """The translation of each text, and a figure of what was looked at for it."""
+    """Predictor of the translation of each text, and of the figure of its attention."""
 
     run: LoadedTranslator
     column_key = "source_column"
 
     @property
     def search(self) -> dict[str, Any]:
-        """What the command line says of how a translation is looked for."""
+        """The options of the beam search."""
         return {name: value for name, value in self.options.items() if name != "attention"}
 
     def show(self, texts: list[str]) -> None:
         for number, text in enumerate(texts, start=1):
             if not text.strip():
-                raise UserError(f"sentence {number} of --text is empty; write one, or leave it out")
+                raise UserError(f"--text: sentence {number} is empty; write a sentence or leave it out")
         if "attention" not in self.options:
             write_out("\n".join(self.run.translate_many(texts, **self.search)))
             return
@@ -41,7 +41,7 @@ class TranslationPredictor(Predictor):
         return ([text] for text in self.run.translate_many(texts, **self.search))
 
     def _draw_attention(self, text: str, written: list[int], path: Path) -> None:
-        """What the last block of the decoder looked at, head by head, as a figure."""
+        """Save the figure of the cross-attention of the last decoder block."""
         from firstlight.figures import plot_attention_heads, save
 
         found = self.run.cross_attention(text, written)
