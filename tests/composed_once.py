@@ -2,13 +2,16 @@
 
 The choices of a command line (`model=tiny`) name some forty files, and its other overrides are values that Hydra sets
 in what it has merged. Most runs of the tests differ in values alone. Here what the choices give is kept until a file
-or a registered schema has changed; each composition gets a copy. Mistakes are not kept.
+or a registered schema has changed; each composition gets a copy. Mistakes are not kept. The workers of pytest-xdist and
+the processes that their fork server has forked share what was made.
 """
 
 import contextlib
 import copy
+import hashlib
+import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,6 @@ from omegaconf import DictConfig, OmegaConf
 
 State = tuple[Any, ...]
 FILE = "file://"
-PROTOCOL = pickle.HIGHEST_PROTOCOL
 SET_THE_MODE = ("hydra", "experiment", "hparams_search")  # overrides of these can set hydra.mode
 READ, MERGE = ConfigRepository.load_config, ConfigLoaderImpl._compose_config_from_defaults_list
 CREATE_LIST = config_loader_impl.create_defaults_list
@@ -35,12 +37,12 @@ GET_MODE = Hydra.get_mode
 
 
 class ComposedOnce:
-    """What was read and merged so far, each with the state of everything that it was made of."""
+    """What was read and merged so far, by the state of everything that it was made of."""
 
-    def __init__(self) -> None:
-        self._files: dict[State, bytes] = {}
-        self._lists: dict[State, DefaultsList] = {}
-        self._configs: dict[State, bytes] = {}
+    def __init__(self, folder: Path | None = None) -> None:
+        """folder: where several processes share it; only the tests write there."""
+        self._folder = folder
+        self._kept: dict[State, bytes] = {}  # pickled, which copies four times as fast as copy.deepcopy
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -51,30 +53,49 @@ class ComposedOnce:
             if source is None or not source.full_path().startswith(FILE):
                 return READ(repo, config_path)
             path = Path(source.path, source._normalize_file_name(config_path))
-            key = (source.full_path(), source.provider, *state_of_file(path))
-            if key not in self._files:
-                self._files[key] = pickle.dumps(READ(repo, config_path), PROTOCOL)
-            return pickle.loads(self._files[key])  # noqa: S301  # a copy, four times as fast as copy.deepcopy
+            key = ("file", source.full_path(), source.provider, *state_of_file(path))
+            return self._copy(key, lambda: READ(repo, config_path))
 
         def defaults_list(
             repo: Any, config_name: str | None, overrides_list: list[Override], **options: bool
         ) -> DefaultsList:
-            values = Overrides(repo, overrides_list).config_overrides
+            overrides = Overrides(repo, overrides_list)
+            values = overrides.config_overrides
             chosen = [each.input_line for each in overrides_list if each not in values and not each.is_sweep_override()]
-            key = (state_of(repo), config_name, *chosen, *sorted(options.items()))
-            if key not in self._lists:
-                self._lists[key] = CREATE_LIST(repo, config_name, overrides_list, **options)
-            kept = self._lists[key]
-            return DefaultsList(list(kept.defaults), kept.defaults_tree, values, kept.overrides)
+
+            def create() -> tuple[Any, ...]:
+                made = CREATE_LIST(repo, config_name, overrides_list, **options)
+                return made.defaults, made.defaults_tree, made.overrides.known_choices
+
+            key = ("list", state_of(repo), config_name, *chosen, *sorted(options.items()))
+            defaults, tree, overrides.known_choices = self._copy(key, create)
+            return DefaultsList(defaults, tree, values, overrides)
 
         def config(loader: ConfigLoaderImpl, defaults: list[Any], repo: Any) -> DictConfig:
-            key = (state_of(repo), *map(astuple, defaults))
-            if key not in self._configs:
-                self._configs[key] = pickle.dumps(MERGE(loader, defaults, repo), PROTOCOL)
-            return pickle.loads(self._configs[key])  # noqa: S301
+            key = ("config", state_of(repo), *map(astuple, defaults))
+            return self._copy(key, lambda: MERGE(loader, defaults, repo))
 
         with replaced(file, defaults_list, config, mode):
             yield
+
+    def _copy(self, key: State, make: Callable[[], Any]) -> Any:
+        """A copy of what was made before under that key, or is made now."""
+        if key not in self._kept:
+            self._kept[key] = self._shared(key, make)
+        return pickle.loads(self._kept[key])  # noqa: S301  (made here)
+
+    def _shared(self, key: State, make: Callable[[], Any]) -> bytes:
+        """What a process has made before, or this one makes now, pickled."""
+        path = self._folder and self._folder / hashlib.sha256(repr(key).encode()).hexdigest()
+        if path and path.exists():
+            return path.read_bytes()
+        content = pickle.dumps(make(), pickle.HIGHEST_PROTOCOL)
+        if path:
+            unfinished = path.with_suffix(f".{os.getpid()}")
+            path.parent.mkdir(exist_ok=True)
+            unfinished.write_bytes(content)
+            unfinished.replace(path)
+        return content
 
 
 def mode(app: Hydra, config_name: str | None, overrides: list[str]) -> Any:

@@ -21,6 +21,7 @@ from filelock import FileLock
 from firstlight import spelling
 from firstlight.data.samples import movies, reviews
 from firstlight.data.samples.reviews import generate
+from processes import COMPOSED
 from tests_support import (
     NO_NETWORK,
     SHARED_BY_WORKERS,
@@ -53,21 +54,28 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tests, which all workers of pytest-xdist share."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture(scope="session", autouse=True)
-def no_server_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def no_server_is_left(root: Path) -> Iterator[None]:
     """End the fork server with the tests, so that its processor time counts as theirs."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        SHARED_BY_WORKERS.append(tmp_path_factory.getbasetemp().parent)
+        SHARED_BY_WORKERS.append(root)
     yield
     end_fork_server()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def files_are_merged_once() -> Iterator[None]:
+def files_are_merged_once(root: Path) -> Iterator[None]:
     """Let Hydra read and merge the same files once, which saves three quarters of the time of a composition."""
     from composed_once import ComposedOnce
 
-    with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce().active():
+    with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce(root / COMPOSED).active():
         yield
 
 
@@ -83,10 +91,8 @@ def packages_are_searched_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+def made_once(root: Path) -> Callable[[str, Callable[[Path], object]], Path]:
     """The folder of a name, which the first worker of pytest-xdist that asks for it fills and all workers only read."""
-    base = tmp_path_factory.getbasetemp()
-    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
     def folder_of(name: str, fill: Callable[[Path], object]) -> Path:
         folder, is_filled = root / f"once-{name}", root / f"once-{name}.filled"

@@ -1,12 +1,12 @@
 """A process that has imported the libraries once. It is forked for each command that a test starts.
 
-`python tests/fork_server.py NUMBERS LIBRARY…` imports the libraries and reads commands from the Unix socket with that
-file descriptor; processes.py is the other end. With a command come four file descriptors: standard input, output and
-error, and a pipe for the status. The forked process writes its process id into that pipe when it is ready, and the
+`python tests/fork_server.py NUMBERS FOLDER LIBRARY…` imports the libraries and reads commands from the Unix socket with
+that file descriptor; processes.py is the other end. With a command come four file descriptors: standard input, output
+and error, and a pipe for the status. The forked process writes its process id into that pipe when it is ready, and the
 server writes the status that os.waitpid returns when the process has ended.
 
 The workers of pytest-xdist share one server: with a second file descriptor, of a socket that listens, the server also
-forks itself for each worker that connects there.
+forks itself for each worker that connects there. The folder is where composed_once.py keeps what the workers share.
 
 Only libraries are imported here. A command imports our own modules itself, so that what they keep (the time of the
 start, what is registered with Hydra) is as new as in a process that starts from nothing.
@@ -300,7 +300,8 @@ def main() -> None:
     typed = {os.path.abspath(part) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part}
     library_path = [part for part in sys.path[1:] if part not in typed]
     given = set(os.environ)
-    for name in sys.argv[2:]:
+    folder, *libraries = sys.argv[2:]
+    for name in libraries:
         importlib.import_module(name)
     if "joblib" in sys.modules:
         fork_workers()
@@ -308,7 +309,7 @@ def main() -> None:
     if "hydra" in sys.modules:
         from composed_once import ComposedOnce
 
-        composing = ComposedOnce().active()
+        composing = ComposedOnce(Path(folder) if folder else None).active()
     server.set_by_libraries = {key: value for key, value in os.environ.items() if key not in given}
     refuse_threads()
     gc.collect()

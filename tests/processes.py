@@ -18,6 +18,7 @@ from filelock import FileLock
 
 from fork_server import LENGTH, LIBRARIES
 
+COMPOSED = "composed"  # in the folder of the tests: what composed_once.py keeps
 SERVER = Path(__file__).with_name("fork_server.py")
 CAN_FORK = sys.platform == "linux"  # macOS's own frameworks, which torch uses, do not work after a fork
 # What scripts and libraries read when they are used, not when they are imported …
@@ -154,7 +155,7 @@ class ForkServer:
         self.process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         if shared is None:
-            self._start(libraries)
+            self._start(libraries, "")
             return
         with FileLock(shared / "fork_server.lock"), contextlib.chdir(shared):  # a socket's path must be short
             try:
@@ -166,14 +167,14 @@ class ForkServer:
                 with socket.socket(socket.AF_UNIX) as listener:
                     listener.bind("fork_server")
                     listener.listen()
-                    self._start(libraries, listener)
+                    self._start(libraries, str(shared / COMPOSED), listener)
 
-    def _start(self, libraries: Sequence[str], *listener: socket.socket) -> None:
+    def _start(self, libraries: Sequence[str], composed: str, *listener: socket.socket) -> None:
         self._requests, theirs = socket.socketpair()
         with theirs:
             numbers = [each.fileno() for each in (theirs, *listener)]
             self.process = subprocess.Popen(
-                [sys.executable, str(SERVER), ",".join(map(str, numbers)), *libraries],
+                [sys.executable, str(SERVER), ",".join(map(str, numbers)), composed, *libraries],
                 stdin=subprocess.DEVNULL,
                 pass_fds=numbers,
                 env=self.environment,

@@ -47,11 +47,15 @@ def described(node: Any) -> Any:
 
 
 @pytest.mark.parametrize("overrides", COMMAND_LINES, ids=" ".join)
-def test_a_composition_is_the_same_the_first_time_and_later(overrides: list[str]) -> None:
+def test_a_composition_is_the_same_the_first_time_and_later(overrides: list[str], tmp_path: Path) -> None:
     with replaced():
         true = description(overrides)
-    with ComposedOnce().active():
+    with ComposedOnce(tmp_path).active():
         assert [description(overrides), description(overrides)] == [true, true]
+    kept = set(tmp_path.iterdir())
+    with ComposedOnce(tmp_path).active():  # as another process does
+        assert description(overrides) == true
+    assert set(tmp_path.iterdir()) == kept
 
 
 def test_what_a_run_changes_is_not_kept() -> None:
