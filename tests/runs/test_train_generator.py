@@ -94,7 +94,7 @@ def test_subwords_compare_with_characters_by_bits(scripts: Scripts, plays: Path)
         (b"text\nwith \x00 in it\n" * 100, ":2: the line contains a NUL byte"),
         (b"text\n" * 100 + b"caf\xe9\n", ":101: byte 0xe9 is not UTF-8"),
         (b"a few words\n", "tokens, but context_length=64 requires 65; use more text"),
-        (b" \n\n", "tokens, and context_length=64 needs 65"),
+        (b" \n\n", "tokens, but context_length=64 requires 65"),
     ],
     ids=["empty", "binary", "latin-1", "short", "blank"],
 )
