@@ -117,11 +117,11 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "tokenizer is no JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
     "tokenizer is empty": (card(tokenizer="{}"), r"the saved tokenizer is broken"),
     "tokenizer with a hole": (renumbered, r"the saved tokenizer is broken \(ValueError: its \d+ ids are not 0 to"),
-    "dim": (model(dim=10**6), r"is \(\d+, 6\) in the file, and \(\d+, 1000000\) in the network"),
+    "dim": (model(dim=10**6), r"has the shape \(\d+, 6\) in the file, but \(\d+, 1000000\) in the network"),
     "dim beyond all": (model(dim=10**12), r"model.dim=1000000000000 is more than the 10000000"),
     "layers": (model(num_layers=10**6), r"model.num_layers=1000000 is more than the \d+ that its weights allow"),
     "more layers": (model(num_layers=2), r"the file has no weight blocks\.1\."),
-    "context": (model(context_length=10**7 - 1), r"model.context_length=9999999 needs 239,\d+,\d+ bytes of tables"),
+    "context": (model(context_length=10**7 - 1), r"model.context_length=9999999 requires 239,\d+,\d+ bytes of tables"),
     "heads": (model(num_heads=4), r"cannot be built by this version: model.dim=6 is not divisible"),
     "unknown option": (model(width=3), r"cannot be built by this version: .*width"),
     "a word for a number": (model(dim="six"), r"cannot be built"),
@@ -129,7 +129,7 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "model is a list": (config(model=[1]), r"model in the checkpoint's configuration is missing or broken"),
     "a weight less": (lambda content: content["state_dict"].pop(BIAS), r"file has no weight head\.outputs"),
     "a weight more": (weight("network.more", torch.ones(3)), r"its card describes has no weight more"),
-    "another shape": (weight(BIAS, torch.ones(7)), r"head\.outputs\.bias is \(7,\) in the file, and \(5,\)"),
+    "another shape": (weight(BIAS, torch.ones(7)), r"head\.outputs\.bias has the shape \(7,\) in the file, but \(5,\)"),
     "no tensor": (weight(BIAS, [1.0]), r"state_dict holds more than tensors"),
     "no weights": (lambda content: content.update(state_dict=[]), r"state_dict holds more than tensors"),
     "NaN": (diverged, r"the weight head\.outputs\.bias is not finite, so the training had diverged"),
@@ -144,8 +144,8 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
 
 
 OF_ONE_KIND = {  # what a module says, which knows its own kind alone
-    "another network": r"holds a diffusion, and Classification trains a classifier",
-    "network is a list": r"holds a \['classifier'\], and Classification trains a classifier",
+    "another network": r"holds a diffusion, but Classification trains a classifier",
+    "network is a list": r"holds a \['classifier'\], but Classification trains a classifier",
 }
 
 
@@ -202,7 +202,7 @@ def test_init_from_takes_no_weights_that_are_not_finite(
     [
         (lambda content: content.pop("loops"), r"loops of the training is missing or broken"),
         (diverged, r"the weight network\.head\.outputs\.bias is not finite"),
-        (weight(BIAS, torch.ones(7)), r"network\.head\.outputs\.bias is \(7,\) in the file"),
+        (weight(BIAS, torch.ones(7)), r"network\.head\.outputs\.bias has the shape \(7,\) in the file"),
         (
             lambda content: content.update(callbacks={"ModelCheckpoint": {"best_k_models": {"run/../../kept": 1.0}}}),
             r"a callback's state names run/\.\./\.\./kept, a path with \.\.",

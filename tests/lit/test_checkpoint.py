@@ -284,7 +284,7 @@ def test_a_flipped_bit_in_the_weights_is_refused(saved) -> None:
 def test_a_truncated_file_is_refused(saved, share: float) -> None:
     whole = saved.read_bytes()
     saved.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(UserError, match=r"last\.ckpt is truncated, damaged or no checkpoint"):
+    with pytest.raises(UserError, match=r"last\.ckpt is truncated, damaged or not a checkpoint"):
         read_checkpoint(saved)
 
 
@@ -336,7 +336,7 @@ def test_a_checkpoint_that_would_run_code_is_refused_and_runs_none(
     sprung = tmp_path / "sprung"
     for path in traps(tmp_path, sprung).values():
         assert outcome(path) == "refused"
-        with pytest.raises(UserError, match=r"no checkpoint"):
+        with pytest.raises(UserError, match=r"not a checkpoint"):
             checkpoint_io.load_checkpoint(path, weights_only=False)
         assert not sprung.exists()
 
@@ -417,7 +417,7 @@ def test_another_format_names_both(tmp_path) -> None:
     path = tmp_path / "last.ckpt"
     torch.save({**content(), CARD: {"format": 7}}, path)
     with pytest.raises(
-        UserError, match=rf"has format 7, and this version reads {FORMAT}; use the version it came from"
+        UserError, match=rf"has format 7, but this version reads {FORMAT}; use the version that wrote it"
     ):
         read_checkpoint(path)
 
@@ -433,7 +433,7 @@ def test_a_url_is_refused_before_anything_is_fetched(url: str, checkpoint_io) ->
 
 
 def test_a_missing_checkpoint_and_a_folder_are_named(tmp_path) -> None:
-    with pytest.raises(UserError, match=r"none\.ckpt: there is no such checkpoint; train the run first$"):
+    with pytest.raises(UserError, match=r"none\.ckpt: the checkpoint does not exist; train the run first$"):
         read_checkpoint(tmp_path / "none.ckpt")
     with pytest.raises(UserError, match=r"is a folder, not a checkpoint$"):
         read_checkpoint(tmp_path)
@@ -515,7 +515,7 @@ def test_a_module_that_came_with_a_checkpoint_is_not_run(
     name = f"came_along_{len(module)}_{len(checkpoint)}"
     target = named(tmp_path / "here" / module, name)
     target = target if module == "." else f"{module}.{target}"
-    with pytest.raises(UserError, match=r"lies beside the checkpoint, so its code is not run"):
+    with pytest.raises(UserError, match=r"is next to the checkpoint, so its code is not run"):
         network_of_card(card_naming(target), ClassifierConfig, Path(checkpoint))
     assert not Path("canary").exists()
 

@@ -76,7 +76,7 @@ def test_a_module_is_trained_further_on_data_with_its_own_evidence(
 def test_data_with_other_evidence_is_refused(module: Classification, folder: Path) -> None:
     other = reviews(write(folder / "rows.csv"), evidence=True, evidence_pairs=11, evidence_shrinkage=1.0)
     other.ensure_setup()
-    with pytest.raises(UserError, match="the data has another evidence than the network was trained with"):
+    with pytest.raises(UserError, match="the data does not have the evidence that the network was trained with"):
         module._refuse_other_readings(other.val_dataloader())
 
 
@@ -85,13 +85,13 @@ def test_data_with_the_same_evidence_is_read(module: Classification, data: Revie
 
 
 def test_evidence_as_an_option_of_the_network_is_answered_with_where_it_is_now(data: ReviewData) -> None:
-    with pytest.raises(TypeError, match="evidence is an option of the data now; give it to the data module instead"):
+    with pytest.raises(TypeError, match="evidence is an option of the data now; pass it to the data module instead"):
         Classification.for_data(data, evidence=True)
 
 
 def test_a_network_of_ones_own_must_take_the_features() -> None:
     config = ClassifierConfig(_target_="firstlight.networks.bag_of_words.BagOfWords")
-    with pytest.raises(UserError, match=r"data.evidence=true needs a network with the argument num_features"):
+    with pytest.raises(UserError, match=r"data.evidence=true requires a network with the argument num_features"):
         build_network(config, vocab_size=13, num_classes=5, num_features=3)
 
 
@@ -105,8 +105,11 @@ def test_a_network_of_ones_own_that_takes_no_features_reads_batches_without() ->
 
 
 BROKEN: dict[str, tuple[Change, str]] = {
-    "a number": (lambda card: card.update(evidence=3), "evidence in the checkpoint's card is no table of tensors"),
-    "a list": (lambda card: card["evidence"].update(scale=[1.0]), "evidence in the checkpoint's card is no table of"),
+    "a number": (lambda card: card.update(evidence=3), "evidence in the checkpoint's card is not a table of tensors"),
+    "a list": (
+        lambda card: card["evidence"].update(scale=[1.0]),
+        "evidence in the checkpoint's card is not a table of",
+    ),
     "one number for many": (
         lambda card: card["evidence"].update(word_scores=torch.zeros(1, 1).expand(99, 2)),
         "word_scores has more numbers than the file",

@@ -301,12 +301,12 @@ def test_a_choice_is_accepted_by_its_name(reviews: Any) -> None:
         (
             lambda data: Classification.for_data(data(), network=nn.Linear(3, 1), dim=8),
             TypeError,
-            "dim is an option of firstlight's network; your own network has its own",
+            "dim applies to firstlight's network only; leave it out with your own network",
         ),
         (
             lambda data: Classification.for_data(data(), optimizer=torch.optim.SGD, lr=0.1),
             TypeError,
-            "lr is the rate of the default optimizer",
+            "lr applies to the default optimizer only",
         ),
         (
             lambda data: Classification.for_data(data(), optimizer="adam"),
@@ -393,7 +393,7 @@ def test_a_checkpoint_is_never_read_as_a_pickle(reviews: Any, trainer: Any, tmp_
 def test_a_checkpoint_of_another_kind_is_refused(text: Any, trainer: Any) -> None:
     data, fitted = text(), trainer()
     fitted.fit(Generation.for_data(data, **SIZES), datamodule=data)
-    with pytest.raises(ValueError, match="holds a generator, and Classification trains a classifier"):
+    with pytest.raises(ValueError, match="holds a generator, but Classification trains a classifier"):
         Classification.load_from_checkpoint(fitted.checkpoint_callback.best_model_path)
 
 
@@ -430,7 +430,9 @@ def other_reviews(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Rev
 @pytest.mark.parametrize("use", ["fit", "validate", "test", "predict", "loader"])
 def test_data_of_another_vocabulary_is_refused(reviews: Any, other_reviews: Any, trainer: Any, use: str) -> None:
     module, data = Classification.for_data(reviews(), **SIZES), other_reviews()
-    with pytest.raises(UserError, match=r"another vocabulary than the network was trained with; call data\.use_voc"):
+    with pytest.raises(
+        UserError, match=r"does not have the vocabulary that the network was trained with; call data\.use_voc"
+    ):
         if use == "loader":
             trainer().predict(module, dataloaders=data.text_dataloader(["great lamp"]))
         else:
@@ -456,7 +458,7 @@ def test_generators_and_translators_read_other_data_too(text: Any, sentences: An
         (sentences, Translation, {"tokenizer": {"kind": "subword", "max_size": 380}, "context_length": 90}),
     ):
         module = kind.for_data(make(), **SIZES)
-        with pytest.raises(UserError, match="another vocabulary"):
+        with pytest.raises(UserError, match="does not have the vocabulary"):
             trainer().validate(module, datamodule=make(**changed), verbose=False)
         data = make(**changed)
         data.use_vocabulary_of(module)
@@ -465,7 +467,7 @@ def test_generators_and_translators_read_other_data_too(text: Any, sentences: An
 
 def test_other_classes_are_refused(reviews: Any, trainer: Any) -> None:
     module, data = Classification.for_data(reviews(), **SIZES), reviews(labels="stars")
-    with pytest.raises(UserError, match="another class names"):
+    with pytest.raises(UserError, match="does not have the class names"):
         trainer().validate(module, datamodule=data, verbose=False)
 
 

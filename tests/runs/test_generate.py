@@ -294,8 +294,8 @@ def test_a_name_that_does_not_end_is_cut(runs: Runs) -> None:
         ("text", "", "the prompt is empty; the text begins as a new line does"),
         ("pairs", "", "the prompt is empty; the text begins as a new line does"),
         ("names", "", "the prompt is empty; the text begins as a document does"),
-        ("text", "kaβ loγβ", "unknown to the run, and read as \ufffd: 3"),
-        ("text", "ka lo mi né ru sö", "the prompt has 17 tokens, of which the network sees the last 13"),
+        ("text", "kaβ loγβ", "tokens unknown to the run, read as \ufffd: 3"),
+        ("text", "ka lo mi né ru sö", "the prompt has 17 tokens, but the network sees only the last 13"),
     ],
 )
 def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(
@@ -337,7 +337,7 @@ def test_a_prompt_for_plays_is_prepared_as_they_were(runs: Runs, scripts: Script
     run = with_card(runs.text, tmp_path / "run", prepared)
     done = scripts.run("generate", str(run), "--prompt", "ka\tlo…", "--tokens", "23", "--seed", "3")
     assert done.returncode == 0
-    assert "note: the prompt was prepared as the plays were: 'ka lo...'\n" in done.stderr
+    assert "note: the prompt was prepared like the plays: 'ka lo...'\n" in done.stderr
     assert done.stdout.startswith("ka lo...")
 
 

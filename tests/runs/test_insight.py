@@ -148,7 +148,7 @@ def test_the_next_tokens_are_those_of_the_network_the_likeliest_first(generators
     names = {" ": "␣", "\n": "⏎"}
     assert found.tokens == [names.get(run.tokenizer.words[i], run.tokenizer.words[i]) for i in order]
     assert found.prompt == "the big cat sat on"
-    assert found.notes == [f"the prompt has 18 tokens, of which the network sees the last {CONTEXT}"]
+    assert found.notes == [f"the prompt has 18 tokens, but the network sees only the last {CONTEXT}"]
 
 
 def test_all_next_tokens_together_are_certain_and_none_is_the_unknown_symbol(generators: dict[str, Any]) -> None:

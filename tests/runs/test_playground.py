@@ -375,7 +375,7 @@ def test_of_a_prompt_too_long_the_end_is_read_and_said(panel) -> None:
     assert events[0]["begin"].endswith("xthe end")
     assert len(events[0]["begin"]) == 10_000
     assert "the prompt is long: only its last 10,000 characters are read" in events[0]["notes"]
-    assert any("the network sees the last 61" in note for note in events[0]["notes"])
+    assert any("the network sees only the last 61" in note for note in events[0]["notes"])
 
 
 @pytest.mark.parametrize(

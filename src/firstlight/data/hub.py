@@ -17,7 +17,7 @@ UNAUTHORIZED = 401
 
 
 class HubUnreachableError(ConnectionError):
-    """Error: the Hub did not answer."""
+    """Raised if the Hub did not answer."""
 
 
 @dataclass(frozen=True)

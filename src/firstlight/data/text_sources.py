@@ -42,7 +42,7 @@ class TextSource:
 
 
 class UnreachableError(ConnectionError):
-    """Error: the web server did not answer."""
+    """Raised if the web server did not answer."""
 
 
 def find_text(options: CharacterOptions) -> TextSource:

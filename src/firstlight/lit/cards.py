@@ -1,4 +1,4 @@
-"""What a checkpoint must have before anything is built from it: a whole card, and weights that fit and are finite."""
+"""Checks of a checkpoint before it is used: a complete card, and finite weights of the right shapes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +19,12 @@ OF_ALL: dict[str, tuple[type, ...]] = {
     "data_source": (str,),
     "data_fingerprint": (str,),
 }
-FORMER_NAMES = {None: "classifier", "encoder_decoder": "translator"}  # the first checkpoints did not name a kind
+FORMER_NAMES = {
+    None: "classifier",
+    "encoder_decoder": "translator",
+}  # the first version of checkpoints did not name a kind
 
-OF_A_TRAINING: dict[str, type] = {  # what Lightning reads to go on
+OF_A_TRAINING: dict[str, type] = {  # what Lightning needs to resume
     "global_step": int,
     "epoch": int,
     "loops": dict,
@@ -33,9 +36,9 @@ OF_A_TRAINING: dict[str, type] = {  # what Lightning reads to go on
 
 @dataclass(frozen=True)
 class CardSchema:
-    """What the card of one kind of network must have besides what every card has.
+    """The requirements for the card of one kind of network, in addition to those of every card.
 
-    keys: the types of its own keys; data: what the options of the data must be, by their name.
+    keys: the types of additional keys; data: checks of the options of the data, by their name.
     """
 
     keys: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
@@ -43,7 +46,7 @@ class CardSchema:
 
 
 def kind_of(card: dict[str, Any]) -> str:
-    """Return the kind of network that a checkpoint holds."""
+    """Return the kind of network of a checkpoint."""
     named = card.get("network")
     return str(FORMER_NAMES[named] if named in (*FORMER_NAMES,) else named)
 
@@ -51,7 +54,7 @@ def kind_of(card: dict[str, Any]) -> str:
 def check_content(content: dict[str, Any], path: Path | str, schema: CardSchema) -> None:
     """Raise UserError unless the card of a checkpoint is complete and its weights are tensors.
 
-    content: as `read_checkpoint` returns it; path: where it was read; schema: of its kind of network.
+    content: the result of `read_checkpoint`; path: the file; schema: the requirements for its kind of network.
     """
     card = content[CARD]
     _check_keys(path, card, {**OF_ALL, **schema.keys})
@@ -64,9 +67,9 @@ def check_content(content: dict[str, Any], path: Path | str, schema: CardSchema)
 
 
 def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> NgramEvidence | None:
-    """Return what computes the features of a classifier's tokens; None for a network that reads none.
+    """Return the module that computes the features of the tokens, or None if the card has no evidence.
 
-    card: of an open checkpoint; path: of the same. Raises UserError for a table that is not of its vocabulary.
+    card: the card of a checkpoint; path: the file. Raises UserError if the table does not fit the vocabulary.
     """
     if "evidence" not in card:
         return None
@@ -77,7 +80,7 @@ def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> Ngra
 
 
 def open_weights(path: Path | str) -> dict[str, Any]:
-    """Return the content of a checkpoint of which the weights and the vocabulary are used, and nothing else."""
+    """Return the content of a checkpoint of which only the weights and the vocabulary are used."""
     content = read_checkpoint(path)
     _check_keys(path, content[CARD], {"tokenizer": (str,)})
     _check_tensors(path, content["state_dict"])
@@ -100,12 +103,12 @@ def _check_tensors(path: Path | str, state: Any) -> None:
 
 def _check_evidence(path: Path | str, table: Any) -> None:
     if not isinstance(table, dict) or not all(isinstance(each, Tensor) for each in table.values()):
-        raise UserError(f"{path}: evidence in the checkpoint's card is no table of tensors; {TRAIN_AGAIN}")
+        raise UserError(f"{path}: evidence in the checkpoint's card is not a table of tensors; {TRAIN_AGAIN}")
     refuse_weights_larger_than_the_file(table, path)
 
 
 def _check_config(path: Path | str, config: dict[str, Any], of_data: Mapping[str, Callable[[Any], bool]]) -> None:
-    """Raise UserError unless the configuration has what a run of this kind is read with."""
+    """Raise UserError unless the configuration has the keys that are needed to read a run of this kind."""
     data, length = config.get("data"), config.get("context_length")
     needed = {
         "model": isinstance(config.get("model"), dict | None),
@@ -120,7 +123,7 @@ def _check_config(path: Path | str, config: dict[str, Any], of_data: Mapping[str
 
 
 def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path: Path | str) -> None:
-    """Raise UserError where weights are not those of a network, which may be on the meta device."""
+    """Raise UserError unless weights have the names and shapes of a network, which may be on the meta device."""
     own = network.state_dict()
     for name in [*own, *weights]:
         if name not in weights or name not in own:
@@ -129,13 +132,13 @@ def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path:
         given, expected = tuple(weights[name].shape), tuple(own[name].shape)
         if given != expected:
             raise UserError(
-                f"{path}: the weight {name} is {given} in the file, and {expected} in the network that its card "
-                f"describes; {TRAIN_AGAIN}"
+                f"{path}: the weight {name} has the shape {given} in the file, but {expected} in the network that its "
+                f"card describes; {TRAIN_AGAIN}"
             )
 
 
 def refuse_weights_larger_than_the_file(weights: Mapping[str, Tensor], path: Path | str) -> None:
-    """Raise UserError for a tensor that repeats its numbers or has none, so that a small file would fill the memory."""
+    """Raise UserError for a tensor that needs more memory than its data in the file, such as an expanded one."""
     for name, weight in weights.items():
         is_whole = weight.layout is torch.strided and not weight.is_meta
         if not is_whole or weight.nbytes > weight.untyped_storage().nbytes():
@@ -143,7 +146,7 @@ def refuse_weights_larger_than_the_file(weights: Mapping[str, Tensor], path: Pat
 
 
 def refuse_non_finite(weights: Mapping[str, Tensor], names: Iterable[str], path: Path | str) -> None:
-    """Raise UserError for a named weight, of those that the file has, with NaN or infinity in it."""
+    """Raise UserError if one of the named weights has NaN or infinity. Weights that the file lacks are ignored."""
     for name in names:
         if name in weights and not torch.isfinite(weights[name]).all():
             raise UserError(
@@ -153,9 +156,9 @@ def refuse_non_finite(weights: Mapping[str, Tensor], names: Iterable[str], path:
 
 
 def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path | str) -> None:
-    """Raise UserError unless a training of the module can go on from a checkpoint.
+    """Raise UserError unless a training of the module can resume from a checkpoint.
 
-    Its weights must fit and be finite, and what it holds for callbacks must name no path with `..`: Lightning's own
+    Its weights must fit and be finite. The state of its callbacks must not contain a path with `..`, since Lightning's
     checkpoint callback deletes the files that are named there.
     """
     for key, kind in OF_A_TRAINING.items():
@@ -171,7 +174,7 @@ def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every string in plain values, the keys of dicts among them."""
+    """Yield every string in nested plain values, including the keys of dicts."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Checkpoint files, read without ever running what is in them."""
+"""Reading of checkpoint files without running code from them."""
 
 import lzma
 import pickle
@@ -17,10 +17,10 @@ from firstlight.invocation import invocation
 from firstlight.lit.earlier_checkpoints import bring_up_to_date
 
 FORMAT = 1
-LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # what a run goes on from; what LAST was before
-CARD = "firstlight"  # the key of what a run needs besides its weights
-URL = re.compile(r"[\w.+-]{2,}:/")  # a Path has lost the second slash
-FOLDER = 0x10  # the mark of a folder in a zip file; torch leaves the memory of a tensor marked so as it finds it
+LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
+CARD = "firstlight"  # the key of everything that a run needs in addition to its weights
+URL = re.compile(r"[\w.+-]{2,}:/")  # a Path drops the second slash
+FOLDER = 0x10  # the flag of a folder in a zip file; torch leaves the memory of such a tensor uninitialized
 NOT_A_WHOLE_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
 NOT_PLAIN = (
     *(pickle.UnpicklingError, struct.error, EOFError, RuntimeError, ValueError, TypeError),
@@ -28,8 +28,8 @@ NOT_PLAIN = (
 )
 
 
-class DamagedCheckpoint(UserError):  # noqa: N818 (of the file, not of the program)
-    """A checkpoint is truncated, or differs from its checksums."""
+class DamagedCheckpoint(UserError):  # noqa: N818 (the file is wrong, not the program)
+    """Raised if a checkpoint is truncated or does not match its checksums."""
 
 
 def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, Any]:
@@ -40,13 +40,13 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         map_location: The device for the tensors, as in `torch.load`.
 
     Returns:
-        The checkpoint as Lightning wrote it, with the names of this version. `state_dict` holds the weights;
-        `firstlight` holds in plain types the options, the tokenizer and the classes.
+        The checkpoint that Lightning wrote, with the names of this version. `state_dict` has the weights.
+        `firstlight` has the options, the tokenizer and the classes in plain types.
 
     Raises:
         DamagedCheckpoint: If the file is truncated or damaged. It is a UserError.
-        UserError: If the file is missing, not a checkpoint of firstlight, or holds anything but tensors and plain
-            values.
+        UserError: If the file is missing, is not a checkpoint of firstlight, or contains anything but tensors and
+            plain values.
 
     Example:
         >>> import lightning as L
@@ -67,14 +67,14 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     except FileNotFoundError:
         last = Path(path).with_name(LAST)
         remedy = f"use {last.name}, which exists" if last.is_file() else "train the run first"
-        raise UserError(f"{path}: there is no such checkpoint; {remedy}") from None
+        raise UserError(f"{path}: the checkpoint does not exist; {remedy}") from None
     except IsADirectoryError:
         raise UserError(f"{path} is a folder, not a checkpoint") from None
     except PermissionError:
-        raise UserError(f"{path} may not be read; ask its owner") from None
+        raise UserError(f"{path} is not readable; ask its owner for permission") from None
     except NOT_A_WHOLE_ZIP as error:
         raise DamagedCheckpoint(
-            f"{path} is truncated, damaged or no checkpoint ({error}); use the run's other one, or train again"
+            f"{path} is truncated, damaged or not a checkpoint ({error}); use the run's other one, or train again"
         ) from None
     if damaged is not None:
         raise DamagedCheckpoint(f"{path} is damaged in {damaged}; use the run's other checkpoint, or train again")
@@ -82,9 +82,9 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
     except NOT_PLAIN as error:
         lines = [line for line in str(error).splitlines() if line.strip() and "documentation" not in line]
-        reason = lines[-1].strip().partition(". ")[0] if lines else type(error).__name__  # the rest is advice
+        reason = lines[-1].strip().partition(". ")[0] if lines else type(error).__name__  # the rest is torch's advice
         raise UserError(
-            f"{path} holds more than tensors and plain values, or is no checkpoint; not loaded ({reason})"
+            f"{path} holds more than tensors and plain values, or is not a checkpoint; not loaded ({reason})"
         ) from None
     card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
     if not isinstance(card, dict) or "state_dict" not in checkpoint:
@@ -93,14 +93,14 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         )
     if card.get("format") != FORMAT:
         raise UserError(
-            f"{path} has format {card.get('format')}, and this version reads {FORMAT}; use the version it came from"
+            f"{path} has format {card.get('format')}, but this version reads {FORMAT}; use the version that wrote it"
         )
     bring_up_to_date(checkpoint, card)
     return checkpoint
 
 
 def _damaged_part(path: Path) -> str | None:
-    """The name of a part that differs from its checksum, or that torch would pass over as a folder: None if whole."""
+    """Return the name of a part with a wrong checksum or with the flag of a folder, or None if all are correct."""
     with zipfile.ZipFile(path) as archive:
         folders = (part.filename for part in archive.infolist() if part.external_attr & FOLDER)
         return archive.testzip() or next(folders, None)

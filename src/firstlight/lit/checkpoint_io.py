@@ -1,4 +1,4 @@
-"""How Lightning writes and reads checkpoints here: whole or not at all, and never running what is in them."""
+"""Atomic writing of Lightning's checkpoints, and reading without running code from them."""
 
 import os
 import tempfile
@@ -11,21 +11,21 @@ from lightning.fabric.plugins import CheckpointIO
 from firstlight.data.cache import sync
 from firstlight.lit.checkpoint import CARD, FORMAT, LAST, PREVIOUS, read_checkpoint
 
-WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # by which Lightning's forked or spawned processes hand back bare weights
+WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # with which Lightning's forked or spawned processes return their weights
 
 
 class AtomicCheckpointIO(CheckpointIO):
-    """Lightning's checkpoints, with the run's card, under a temporary name until they are on the disk."""
+    """Writer of Lightning's checkpoints with the card of the run. A file has a temporary name until it is complete."""
 
     def __init__(self, card: dict[str, Any]) -> None:
-        """card: config, tokenizer and classes in plain types, so that a reader needs nothing but the checkpoint.
+        """card: config, tokenizer and classes in plain types, so that a reader needs only the checkpoint.
 
-        A module that puts a card of its own into the checkpoint keeps it.
+        A card that a module has already put into the checkpoint is kept.
         """
         self.card = card
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write, flush to the disk, rename. The last.ckpt of before becomes previous.ckpt."""
+        """Write a checkpoint, flush it to the disk and rename it. An existing last.ckpt becomes previous.ckpt."""
         assert storage_options is None, "a local file has no storage options"
         target = Path(path)
         is_first = not target.parent.exists()
@@ -41,16 +41,16 @@ class AtomicCheckpointIO(CheckpointIO):
             if target.name == LAST and target.is_file():
                 _keep(target, target.with_name(PREVIOUS))
             Path(temporary).replace(target)
-        except RuntimeError as error:  # torch's writer hides the disk's own error
+        except RuntimeError as error:  # torch's writer replaces the error of the disk
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         finally:
             Path(temporary).unlink(missing_ok=True)
             if is_first and not any(target.parent.iterdir()):
-                target.parent.rmdir()  # so that a folder without checkpoints is one from which they were deleted
-        sync(target.parent)  # the rename itself is to outlast a power cut
+                target.parent.rmdir()  # an empty folder would mean that the checkpoints were deleted
+        sync(target.parent)  # so that the rename survives a power cut
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        """Read tensors and plain types only, whatever is asked for."""
+        """Return a checkpoint of tensors and plain types. weights_only is ignored, since no other type is ever read."""
         del weights_only
         if Path(path).name == WEIGHTS_OF_A_PROCESS:
             return torch.load(path, map_location=map_location or "cpu", weights_only=True)
@@ -62,12 +62,12 @@ class AtomicCheckpointIO(CheckpointIO):
 
 
 def _keep(last: Path, previous: Path) -> None:
-    """Give a checkpoint a second name, under which it outlives its replacement. There is always one named last."""
+    """Keep a checkpoint under a second name when it is replaced. A file named last exists at all times."""
     link = previous.with_name(f".{previous.name}-link")
     link.unlink(missing_ok=True)
     try:
         link.hardlink_to(last)
-    except OSError:  # a file system without hard links: for a moment there is none named last
+    except OSError:  # without hard links, no file is named last for a moment
         last.replace(previous)
     else:
         link.replace(previous)

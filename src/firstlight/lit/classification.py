@@ -1,4 +1,4 @@
-"""Training a classifier: one logit and binary cross entropy for two classes, otherwise cross entropy."""
+"""Training of a classifier with binary cross entropy for two classes, otherwise with cross entropy."""
 
 import math
 from collections.abc import Sequence
@@ -47,9 +47,9 @@ class Classification(Training):
     Args:
         network: Maps token ids (batch, length), a padding mask, True where a token is real, and the features of
             `ReviewData(evidence=True)`, if there are any, to logits (batch, classes), or to (batch, 1) for two classes.
-        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
-            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
+            step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
         class_weights: The weight of each class in the training loss, (classes,).
         label_smoothing: As in `classification_loss`; at least 0 and below 1.
         ordinal_smoothing: As in `classification_loss`; at least 0.
@@ -105,8 +105,8 @@ class Classification(Training):
 
         Args:
             token_ids: (batch, length), int.
-            padding_mask: (batch, length), bool, True where a token is real. None: all are.
-            features: (batch, length, features), float, those of a `ReviewBatch`. None if there are none.
+            padding_mask: (batch, length), bool, True where a token is real. None means that all are real.
+            features: (batch, length, features), float, the features of a `ReviewBatch`. None if there are none.
         """
         return self.network(token_ids, padding_mask, *(() if features is None else (features,)))
 
@@ -131,7 +131,7 @@ class Classification(Training):
     def predict_step(self, batch: ReviewBatch) -> list[Prediction]:
         """Return the `Prediction` of each text of a batch, as `firstlight.load(run).predict` does.
 
-        A module that was not built by `for_data` names its classes "0", "1" and so on.
+        The classes of a module without a card, not created by `for_data`, are named "0", "1" and so on.
 
         Example:
             >>> import lightning as L
@@ -162,9 +162,9 @@ class Classification(Training):
 
 
 def review_batch(batch: Any) -> ReviewBatch:
-    """A batch as a `ReviewBatch`, also given as a pair: token_ids (batch, length), padded with 0, and targets (batch,).
+    """Return a batch as a `ReviewBatch`. Raises TypeError for an unknown type.
 
-    Raises TypeError for anything else.
+    batch: a `ReviewBatch`, or a pair of token_ids (batch, length), padded with 0, and targets (batch,).
     """
     if isinstance(batch, ReviewBatch):
         return batch
@@ -174,7 +174,7 @@ def review_batch(batch: Any) -> ReviewBatch:
 
 
 def predictions(probabilities: Tensor, class_names: Sequence[str]) -> list[Prediction]:
-    """What is predicted of each text. probabilities: (texts, classes)."""
+    """Return the prediction for each text. probabilities: (texts, classes)."""
     rows = probabilities.tolist()
     best = (max(range(len(row)), key=row.__getitem__) for row in rows)
     return [

@@ -1,4 +1,4 @@
-"""Checkpoints of earlier versions, read as those of this version."""
+"""Conversion of checkpoints of earlier versions to the current form."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 
 from firstlight.earlier_names import current_config
 
-COUNTED = "network.evidence."  # version 0.2.0 kept the counted evidence among the weights of the network
+COUNTED = "network.evidence."  # version 0.2.0 stored the counted evidence among the weights of the network
 RENAMED = {
     "network.evidence_projection.weight": "network.feature_projection.weight",
     "network.evidence_head.score.weight": "network.feature_head.score.weight",
@@ -16,9 +16,9 @@ RENAMED = {
 
 
 def bring_up_to_date(checkpoint: dict[str, Any], card: dict[str, Any]) -> None:
-    """Change the content of a checkpoint of any version into that of this version, in place.
+    """Convert the content of a checkpoint of any version to the current form, in place.
 
-    card: that of the checkpoint. What is damaged stays as it is, and whoever opens the checkpoint complains of it.
+    card: the card of the checkpoint. Damaged parts are unchanged; the checks that follow report them.
     """
     if "config" in card:
         card["config"] = current_config(card["config"])
@@ -37,7 +37,7 @@ def bring_up_to_date(checkpoint: dict[str, Any], card: dict[str, Any]) -> None:
 
 
 def _value(node: Any, *path: str) -> Any:
-    """The value below a path of keys; None where there is none."""
+    """Return the value at a path of keys, or None if a key is missing."""
     for key in path:
         node = node.get(key) if isinstance(node, dict) else None
     return node

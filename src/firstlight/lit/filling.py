@@ -1,4 +1,4 @@
-"""What a masked language model proposes for each [MASK] of a text."""
+"""The words that a masked language model predicts for each [MASK] of a text."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ class Filling(NamedTuple):
 
     Attributes:
         word: The word, or the piece of a word of a subword tokenizer.
-        probability: Its probability among all words of the vocabulary; [PAD] and [UNK] are left out.
+        probability: Its probability among all words of the vocabulary without [PAD] and [UNK].
     """
 
     word: str
@@ -28,11 +28,11 @@ class Filling(NamedTuple):
 
 
 class FilledText(NamedTuple):
-    """What a masked language model proposes for a text.
+    """A text with the words that a masked language model predicts.
 
     Attributes:
-        text: The text with the most probable word in place of each [MASK].
-        fillings: For each [MASK], the most probable words, the first being the most probable.
+        text: The text in which each [MASK] is replaced by its most probable word.
+        fillings: The most probable words of each [MASK], in descending order of probability.
     """
 
     text: str
@@ -48,20 +48,20 @@ def fill_in(
 ) -> FilledText:
     """Return the most probable words for each [MASK] of a text.
 
-    Each [MASK] is filled in by itself: what is proposed for one does not depend on what is proposed for another.
+    The predictions for one [MASK] do not depend on those for another.
 
     Args:
-        network: a `MaskedLanguageModel`, or a network that is called like it, in evaluation mode.
+        network: a `MaskedLanguageModel`, or a network with the same `forward`, in evaluation mode.
         tokenizer: the tokenizer that the network was trained with.
         text: a text with one [MASK] or more.
         count: number of words for each [MASK], at least 1.
-        truncation: which tokens of a text that is longer than the context are read.
+        truncation: the tokens to read of a text longer than the context.
 
     Returns:
         The text with the most probable words, and the most probable words for each [MASK].
 
     Raises:
-        UserError: if the text has no [MASK], or one of them is beyond the context; or if `count` is below 1.
+        UserError: if the text has no [MASK], if a [MASK] is cut off, or if `count` is below 1.
 
     Example:
         >>> from firstlight.lit.filling import fill_in
@@ -82,7 +82,7 @@ def fill_in(
 def fill_in_together(
     network: nn.Module, tokenizer: Tokenizer, texts: Sequence[str], count: int, truncation: Truncation | str
 ) -> list[FilledText]:
-    """Return what `fill_in` returns for each of some texts, which the network reads as one batch."""
+    """Return the result of `fill_in` for each of some texts, which the network reads as one batch."""
     if count < 1:
         raise UserError(f"count={count} must be at least 1")
     of_network: Any = network
@@ -120,7 +120,7 @@ def most_probable(logits: Tensor, words: Sequence[str], count: int) -> list[list
 
 
 def with_words(text: str, words: Sequence[str]) -> str:
-    """Return a text with words in place of its masks; a piece that continues a word is joined to the word before."""
+    """Return a text with its masks replaced by words. A piece that continues a word is joined to the word before."""
     filled, *others = text.split(MASK)
     for word, following in zip(words, others, strict=True):
         if word.startswith(CONTINUATION):

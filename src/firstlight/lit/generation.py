@@ -1,4 +1,4 @@
-"""Training a generator: the cross entropy of the next token at every position."""
+"""Training of a generator with the cross entropy of the next token at every position."""
 
 from typing import Any
 
@@ -26,10 +26,10 @@ class Generation(Training):
 
     Args:
         network: Maps token ids (batch, length) to logits (batch, length, vocab_size).
-        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
-            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
-        writing: How `Trainer.predict` continues a prompt: the options of `firstlight.load(run).generate`, such as
+            step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        writing: The options with which `Trainer.predict` writes: those of `firstlight.load(run).generate`, such as
             `{"tokens": 200, "temperature": 0.8, "seed": 1}`.
 
     Source: the posts on a Shakespeare generator in Julia (March 2024) and on names in PyTorch (November 2023).
@@ -84,7 +84,7 @@ class Generation(Training):
         """Return each prompt with its continuation, as `firstlight.load(run).generate` does.
 
         Raises:
-            ValueError: If the module was not built by `for_data` and so has no tokenizer.
+            ValueError: If the module has no tokenizer because it was not created by `for_data`.
 
         Example:
             >>> import lightning as L
@@ -99,9 +99,9 @@ class Generation(Training):
         return [writer.generate_many(text, 1, **self.writing)[0] for text in batch.texts]
 
     def writer(self) -> Writer:
-        """Return the network together with its tokenizer, which reads prompts and writes text.
+        """Return a `Writer` with the network and its tokenizer.
 
-        Raises ValueError if the module was not built by `for_data` and so has no tokenizer.
+        Raises ValueError if the module has no tokenizer because it was not created by `for_data`.
         """
         tokenizer = writer_of(self.tokenizer)
         assert self.card is not None, "it holds the tokenizer"
@@ -119,9 +119,9 @@ class Generation(Training):
 
 
 def token_batch(batch: Any) -> TokenBatch:
-    """A batch as a `TokenBatch`, also given as a pair: token ids and the token after each, both (batch, length).
+    """Return a batch as a `TokenBatch`. Raises TypeError for an unknown type.
 
-    Raises TypeError for anything else.
+    batch: a `TokenBatch`, or a pair of token ids and the tokens that follow, both (batch, length).
     """
     if isinstance(batch, TokenBatch):
         return batch

@@ -1,4 +1,4 @@
-"""From logits to probabilities and losses, for two classes or many."""
+"""Probabilities and losses of logits, for two classes or more."""
 
 import torch
 import torch.nn.functional as F
@@ -43,8 +43,8 @@ def classification_loss(
         targets: The true classes, (batch,), int.
         class_weights: The weight of each class in the mean, (classes,).
         label_smoothing: The share of every target that is spread evenly over all classes (Szegedy et al. 2016).
-        ordinal_smoothing: For classes in an order, such as stars: a class at distance d from the true one gets
-            exp(-d / ordinal_smoothing) of its share (Díaz & Marathe 2019). 0 switches it off.
+        ordinal_smoothing: For ordered classes, such as stars. A class at distance d from the true one gets
+            exp(-d / ordinal_smoothing) of its share (Díaz & Marathe 2019). 0 disables it.
 
     Returns:
         A scalar.
@@ -72,10 +72,9 @@ def classification_loss(
 
 
 def soft_targets(num_classes: int, label_smoothing: float, ordinal_smoothing: float) -> Tensor:
-    """What is wanted of the probabilities, for each class: (classes, classes), rows that sum to one.
+    """Return the target probabilities for each true class, (classes, classes). The rows sum to one.
 
-    ordinal_smoothing: of classes in an order, such as stars, each gets exp(-distance / ordinal_smoothing) of what the
-    right one gets (Díaz & Marathe 2019); label_smoothing: all get an equal part of that much (Szegedy 2016).
+    label_smoothing, ordinal_smoothing: as in `classification_loss`.
     """
     shares = torch.eye(num_classes)
     if ordinal_smoothing:
@@ -85,19 +84,19 @@ def soft_targets(num_classes: int, label_smoothing: float, ordinal_smoothing: fl
 
 
 def disagreement(logits: Tensor, others: Tensor) -> Tensor:
-    """The mean of both Kullback-Leibler divergences between two predictions, over the batch (R-Drop, Liang 2021).
+    """Return the mean of both Kullback-Leibler divergences of two predictions over a batch (R-Drop, Liang 2021).
 
     logits, others: (batch, 1) or (batch, classes).
     """
-    if logits.shape[1] == 1:  # the same as of the logits (0, logit)
+    if logits.shape[1] == 1:  # one logit equals the two logits (0, logit)
         logits, others = (F.pad(each, (1, 0)) for each in (logits, others))
     one, other = logits.log_softmax(dim=1), others.log_softmax(dim=1)
     return ((one.exp() - other.exp()) * (one - other)).sum(dim=1).mean() / 2
 
 
 def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the loss of each token in nats, 0 where there is no target: of the shape of the targets.
+    """Return the loss of each token in nats, in the shape of the targets. It is 0 where the target is IGNORED.
 
-    logits: (…, vocab_size); targets: (…), with IGNORED where there is none. (…) is (batch, length) or (tokens,).
+    logits: (…, vocab_size); targets: (…). (…) is (batch, length) or (tokens,).
     """
     return F.cross_entropy(logits.movedim(-1, 1), targets, ignore_index=IGNORED, reduction="none")

@@ -1,4 +1,4 @@
-"""Training a masked language model: the cross entropy of the masked words."""
+"""Training of a masked language model with the cross entropy of the masked words."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,16 +17,16 @@ from firstlight.networks.masked_config import MaskedConfig
 class MaskedLanguageModeling(Training):
     """A LightningModule that trains a masked language model.
 
-    The loss is the cross entropy of the words to predict, given the text in which most of them are masked, in nats per
-    word. A batch is a `MaskedBatch`. `MaskedLanguageModeling.for_data(data)` builds the module for a data module.
+    The loss is the cross entropy of the words to predict, most of which are masked in the text, in nats per word. A
+    batch is a `MaskedBatch`. `MaskedLanguageModeling.for_data(data)` builds the module for a data module.
 
     Args:
         network: Maps token ids (batch, length), a padding mask, True where a token is real, and places (places,),
             counted through all rows, to the logits at these places, (places, vocab_size).
-        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
-            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
-        num_fillings: How many words `Trainer.predict` proposes for each [MASK].
+            step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        num_fillings: The number of words that `Trainer.predict` returns for each [MASK].
 
     Raises:
         ValueError: If `num_fillings` is below 1.
@@ -64,12 +64,12 @@ class MaskedLanguageModeling(Training):
         self.num_fillings = num_fillings
 
     def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
-        """Return the logits, (batch, length, vocab_size), or (places, vocab_size) at some places.
+        """Return the logits, (batch, length, vocab_size), or (places, vocab_size) if `places` is given.
 
         Args:
             token_ids: (batch, length), int.
-            padding_mask: (batch, length), bool, True where a token is real. None: all are.
-            places: (places,), int, counted through all rows: row · length + column. None: all.
+            padding_mask: (batch, length), bool, True where a token is real. None means that all are real.
+            places: (places,), int, counted through all rows: row · length + column. None means all places.
         """
         return self.network(token_ids, padding_mask, places)
 
@@ -88,10 +88,10 @@ class MaskedLanguageModeling(Training):
         return self._evaluate(batch, "test")
 
     def predict_step(self, batch: MaskedBatch) -> list[list[list[Filling]]]:
-        """Return, for each text of a batch and each [MASK] in it, the most probable words.
+        """Return the most probable words of each [MASK] of each text of a batch.
 
         Raises:
-            ValueError: If the module was not built by `for_data` and so has no tokenizer.
+            ValueError: If the module has no tokenizer because it was not created by `for_data`.
 
         Example:
             >>> import lightning as L

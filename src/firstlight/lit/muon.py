@@ -7,25 +7,24 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic that brings singular values near 1 fastest
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic that moves singular values near 1 in the fewest steps
 
 
 class MuonAdamW(AdamW):
-    """An optimizer that steps groups with `orthogonal=True` by Muon, and all others by AdamW.
+    """An optimizer that uses Muon for groups with `orthogonal=True`, and AdamW for all others.
 
-    Muon makes all singular values of the gradient's momentum about equal, so that directions with a small gradient are
-    learned as fast as the others (Jordan et al. 2024). `torch.optim.Muon` does the same one matrix at a time in
-    bfloat16; here matrices of one shape are stepped together, which on a CPU is 13 times as fast for the 16 small
-    matrices of a tiny generator. The LightningModules put the matrices of a network's blocks into the `orthogonal`
-    group.
+    Muon makes all singular values of the gradient's momentum about equal, so directions with a small gradient are
+    learned as fast as the others (Jordan et al. 2024). `torch.optim.Muon` updates one matrix at a time in bfloat16.
+    This class updates matrices of the same shape together. On a CPU it is 13 times as fast for the 16 small matrices of
+    a tiny generator. The LightningModules put the matrices of a network's blocks into the `orthogonal` group.
 
     Args:
-        params: Parameters, or groups of them. A group for Muon holds matrices only.
+        params: Parameters, or groups of them. A group for Muon must have only matrices.
         lr: The learning rate of AdamW.
         matrix_lr: The learning rate of Muon.
         momentum: The momentum of Muon, at least 0 and below 1.
-        betas: The decay rates of AdamW's two running means.
-        weight_decay: The decoupled weight decay of both.
+        betas: The decay rates of the two running means of AdamW.
+        weight_decay: The decoupled weight decay of both algorithms.
         fused: Whether AdamW uses its fused kernel, as in `torch.optim.AdamW`.
 
     Raises:
@@ -54,7 +53,7 @@ class MuonAdamW(AdamW):
         weight_decay: float = 0.0,
         fused: bool | None = None,
     ) -> None:
-        if not matrix_lr >= 0:  # nor nan
+        if not matrix_lr >= 0:  # False for nan, too
             raise ValueError(f"matrix_lr={matrix_lr} must be at least 0")
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum={momentum} must be at least 0 and below 1")
@@ -66,7 +65,7 @@ class MuonAdamW(AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Step all groups. closure: computes the loss and the gradients; its result is returned."""
+        """Update all groups. closure: computes the loss and the gradients. Returns the loss, or None without it."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -83,7 +82,7 @@ class MuonAdamW(AdamW):
         return loss
 
     def _step_matrices(self, group: dict[str, Any]) -> None:
-        """Muon's step of one group, all matrices of a shape and its transpose at once."""
+        """Update one group by Muon, with all matrices of a shape or of its transpose at once."""
         shapes: dict[tuple[int, ...], list[Tensor]] = {}
         for matrix in group["params"]:
             if matrix.grad is not None:
@@ -97,10 +96,10 @@ class MuonAdamW(AdamW):
                 matrix.add_(step if rows <= columns else step.T, alpha=-group["lr"] * max(1, rows / columns) ** 0.5)
 
     def _momentum(self, matrix: Tensor, share: float) -> Tensor:
-        """Nesterov's: the running mean of the gradients, one step ahead. (rows, columns)."""
+        """Update the running mean of the gradients and return Nesterov's momentum, (rows, columns)."""
         assert matrix.grad is not None
         state = self.state[matrix]
-        if not state:  # Adam's loading looks for a step wherever there is a state
+        if not state:  # Adam requires a step in every state that it loads
             state |= {"step": torch.zeros(()), "momentum_buffer": torch.zeros_like(matrix)}
         buffer: Tensor = state["momentum_buffer"]
         buffer.lerp_(matrix.grad, 1 - share)
@@ -108,14 +107,14 @@ class MuonAdamW(AdamW):
 
 
 def _wide(matrix: Tensor) -> Tensor:
-    """The matrix, or its transpose where it has more rows than columns."""
+    """Return the matrix, or its transpose if it has more rows than columns."""
     return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
 
 
 def orthogonalized(matrices: Tensor, iterations: int = 5) -> Tensor:
-    """The matrices with singular values near 1, by Newton and Schulz' iteration: between 0.7 and 1.2 after five.
+    """Return matrices with singular values near 1, between 0.7 and 1.2 after five Newton-Schulz iterations.
 
-    matrices: (number, rows, columns), at most as many rows as columns; returns the same shape.
+    matrices: (number, rows, columns) with rows <= columns. The result has the same shape.
     """
     linear, cubic, quintic = COEFFICIENTS
     matrices = matrices / (torch.linalg.matrix_norm(matrices, keepdim=True) + 1e-7)

@@ -1,4 +1,4 @@
-"""Which network a config describes, or a checkpoint holds."""
+"""Construction of networks from a config or from a checkpoint."""
 
 import inspect
 import sys
@@ -27,29 +27,29 @@ from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import UNKNOWN_ID
 
-ATTRIBUTES = {  # that commands read besides calling the network
+ATTRIBUTES = {  # that commands read from the network, and how to add them
     "context_length": "set it to config.context_length",
-    "embedding": "name the nn.Embedding of its tokens so",
+    "embedding": "give its nn.Embedding of the tokens this name",
 }
-REPEATED = ("num_layers", "num_decoder_layers")  # each has a weight of its own
+REPEATED = ("num_layers", "num_decoder_layers")  # each layer has its own weights
 LARGEST_SIZE = 10**7
-LARGEST_TABLES = 2**27  # bytes of a network's position tables, which no checkpoint holds
+LARGEST_TABLES = 2**27  # bytes of the position tables of a network, which are not in a checkpoint
 NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionError, LookupError, AttributeError)
-WEIGHTS = "network."  # what the names of the network's weights begin with in a checkpoint
+WEIGHTS = "network."  # the prefix of the names of the network's weights in a checkpoint
 
 
 def build_network(
     config: Any, vocab_size: int, num_classes: int = 0, source_vocab_size: int = 0, num_features: int = 0
 ) -> nn.Module:
-    """Return the network of a checked config; a classifier has one logit for two classes, else one for each class.
+    """Return the network of a checked config. A classifier has one logit for two classes, else one for each class.
 
-    vocab_size: of what is read, or of what a translator writes; source_vocab_size: of what a translator reads;
-    num_features: of each token that a classifier reads, besides its id.
-    `model._target_` names a class of the user's own. It takes the arguments of our class for the same kind of run, has
-    the same `forward`, and finds its own options in `config.options`. Raises UserError if it cannot be used.
+    vocab_size: size of the vocabulary, or of the target vocabulary of a translator; source_vocab_size: size of the
+    source vocabulary of a translator; num_features: number of features of each token of a classifier.
+    `model._target_` names a class of the user. It has the arguments and the `forward` of the class of firstlight for
+    the same kind of run, and reads its own options from `config.options`. Raises UserError if it cannot be used.
     """
     if not isinstance(config, TransformerConfig):
-        raise TypeError(f"no network is known for {type(config).__name__}")
+        raise TypeError(f"{type(config).__name__} does not describe a network; pass a TransformerConfig")
     sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size}
     sizes |= {"num_outputs": num_outputs(num_classes), "unknown_id": UNKNOWN_ID, "num_features": num_features}
     target = config._target_
@@ -64,19 +64,19 @@ def build_network(
 
 
 def _check_features(target: str, network_type: Any) -> None:
-    """Raise UserError unless a network of the user's own can be given features."""
+    """Raise UserError unless a network of the user accepts features."""
     if "num_features" not in inspect.signature(network_type).parameters:
         raise UserError(
-            f"model._target_={target}: data.evidence=true needs a network with the argument num_features, "
+            f"model._target_={target}: data.evidence=true requires a network with the argument num_features, "
             "whose forward takes the features; add both, or set data.evidence=false"
         )
 
 
 def own_network(target: str) -> type[nn.Module]:
-    """Return the class that `model._target_` names. Raises UserError where it is not an importable nn.Module."""
+    """Return the class that `model._target_` names. Raises UserError if it is not an importable nn.Module."""
     try:
         found = resolve_name(target)
-    except Exception as error:  # whatever a module raises when it is imported
+    except Exception as error:  # a module may raise any exception when it is imported
         raise UserError(
             f"model._target_={target} cannot be imported: {reason(error)}; start in the folder that has its package"
         ) from error
@@ -86,17 +86,17 @@ def own_network(target: str) -> type[nn.Module]:
 
 
 def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
-    """Raise UserError for a class that a checkpoint names, unless it is the user's own.
+    """Raise UserError unless the class that a checkpoint names is the user's own. No module is imported.
 
-    Importing a module runs its code, and a checkpoint from a stranger can name any module. Those of the project in the
-    current folder are the user's own, and those that the program has imported from a place without installed packages.
-    A module that lies with the checkpoint, in one folder below the current one, came with it. Nothing is imported here.
+    Importing a module runs its code, and a checkpoint from elsewhere can name any module. The user's own modules are
+    those of the project in the current folder, and those that the program has already imported and that are not
+    installed packages. A module in the same folder below the current one as the checkpoint may have come with it.
     """
     module, _, name = str(target).rpartition(".")
     if not all(part.isidentifier() for part in (*module.split("."), name)) or module.startswith("__main__"):
         raise UserError(f"the checkpoint names the network {target!r}, which is not the name of a class")
     if find_spec(module.partition(".")[0]) is None:
-        return  # own_network says that there is no such module
+        return  # own_network reports that the module does not exist
     path, here, is_imported = location(module), Path.cwd().resolve(), module in sys.modules
     is_here = path is not None and (is_imported or path.resolve().is_relative_to(here))
     came_along = (
@@ -106,7 +106,7 @@ def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
         and _lie_together(path.resolve(), checkpoint.resolve(), here)
     )
     if path is None or is_installed(path.resolve()) or not is_here or came_along:
-        where = "lies beside the checkpoint" if came_along else "is not in the current folder"
+        where = "is next to the checkpoint" if came_along else "is not in the current folder"
         raise UserError(
             f"the checkpoint names the network {target}, which {where}, so its code is not run; "
             "start in the folder of its project, or import its module first"
@@ -114,9 +114,9 @@ def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
 
 
 def _lie_together(module: Path, checkpoint: Path, here: Path) -> bool:
-    """Whether a module lies in the run's folder, or in the folder below the current one that the run lies in."""
+    """Return whether a module is in the folder of the run, or in the folder below the current one with the run."""
     folder = checkpoint.parent
-    if folder == here:  # of a notebook, beside its own modules
+    if folder == here:  # a notebook with its own modules
         return False
     run = folder.parent if folder.name == "checkpoints" else folder
     if run.is_relative_to(here) and run != here:
@@ -125,17 +125,17 @@ def _lie_together(module: Path, checkpoint: Path, here: Path) -> bool:
 
 
 def num_outputs(num_classes: int) -> int:
-    """Two classes share one logit (post 1)."""
+    """Return the number of logits. Two classes share one logit (post 1)."""
     return 1 if num_classes == 2 else num_classes
 
 
 def network_of_checkpoint(
     content: dict[str, Any], path: Path | str, config_type: type[TransformerConfig], network: nn.Module | None = None
 ) -> nn.Module:
-    """Return the network of a checkpoint with its weights. Raises UserError where they do not belong together.
+    """Return the network of a checkpoint with its weights. Raises UserError if the weights do not fit.
 
-    content: what `open_checkpoint` returns; path: where it was read; config_type: of the options of its kind of
-    network; network: one of the user's own, to be filled.
+    content: the result of `open_checkpoint`; path: the file; config_type: the class of the options of the network;
+    network: a network of the user that gets the weights, or None.
     """
     weights = {
         name.removeprefix(WEIGHTS): weight for name, weight in content["state_dict"].items() if name.startswith(WEIGHTS)
@@ -157,11 +157,11 @@ def network_of_card(
     path: Path | None = None,
     weights: dict[str, Tensor] | None = None,
 ) -> nn.Module:
-    """Return the network that a checkpoint's card describes, with weights that are still random.
+    """Return the network that the card of a checkpoint describes, with random weights.
 
-    config_type: of the options of its kind of network. path: of the checkpoint. weights: those that it is to have; a
-    network of ours is compared with them, without memory of its own, before it is built. Raises UserError where the
-    card names no network of ours, one that this version cannot build, or one of other sizes.
+    config_type: the class of the options of the network; path: the checkpoint; weights: the weights that the network
+    will get. Their shapes are compared with those of a network of firstlight before it takes memory. Raises UserError
+    if the card does not name a network of firstlight, or the network cannot be built or has other shapes.
     """
     kind = kind_of(card)
     described = card["config"].get("model")
@@ -186,7 +186,7 @@ def network_of_card(
 
 
 def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) -> None:
-    """Raise ValueError for sizes that would take minutes before the shapes can be compared."""
+    """Raise ValueError for sizes with which even a network without memory would take minutes to build."""
     for name, value in described.items():
         most = len(weights) if weights is not None and name in REPEATED else LARGEST_SIZE
         if isinstance(value, int) and value > most:
@@ -194,7 +194,7 @@ def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) 
 
 
 def _compare(config: Any, sizes: tuple[int, int, int, int], weights: dict[str, Tensor], path: Path) -> None:
-    """Raise UserError unless the network would have these weights, and little memory besides."""
+    """Raise UserError unless the network has weights of these shapes and small position tables."""
     try:
         with torch.device("meta"):
             network = build_network(config, *sizes)
@@ -206,12 +206,12 @@ def _compare(config: Any, sizes: tuple[int, int, int, int], weights: dict[str, T
     tables = sum(buffer.nbytes for name, buffer in network.named_buffers() if name not in weights)
     if tables > LARGEST_TABLES:
         raise UserError(
-            f"{path}: model.context_length={config.context_length} needs {tables:,} bytes of tables; {TRAIN_AGAIN}"
+            f"{path}: model.context_length={config.context_length} requires {tables:,} bytes of tables; {TRAIN_AGAIN}"
         )
 
 
 def plain(options: Any) -> Any:
-    """A dataclass of options as dicts, lists, strings and numbers; an enum by its name."""
+    """Return a dataclass of options as dicts, lists, strings and numbers. An enum becomes its name."""
     if is_dataclass(options) and not isinstance(options, type):
         return {field.name: plain(getattr(options, field.name)) for field in fields(options)}
     if isinstance(options, Enum):

@@ -1,4 +1,4 @@
-"""Which parameters an optimizer decays, and which it treats as matrices."""
+"""Groups of parameters of an optimizer: with weight decay, without it, and matrices for Muon."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,14 +13,14 @@ OptimizerFactory = Callable[[Iterable[Any]], Optimizer]
 
 
 def build_optimizer(network: nn.Module, factory: OptimizerFactory) -> Optimizer:
-    """The optimizer of all parameters that learn.
+    """Return the optimizer of all trainable parameters.
 
-    Weight decay acts on matrices, not on biases, norms or embeddings; Muon on those matrices that blocks are made of.
+    Weight decay applies to matrices, not to biases, norms or embeddings. Muon applies to the matrices of the blocks.
     """
     learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = factory(learning)
     is_muon = isinstance(optimizer, MuonAdamW)
-    if not is_muon and not optimizer.defaults.get("weight_decay"):  # of the config, or of the optimizer's own
+    if not is_muon and not optimizer.defaults.get("weight_decay"):  # from the config or the default of the optimizer
         return optimizer
     embeddings = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
     inner = _matrices_of_blocks(network) if is_muon else set()
@@ -35,6 +35,6 @@ def build_optimizer(network: nn.Module, factory: OptimizerFactory) -> Optimizer:
 
 
 def _matrices_of_blocks(network: nn.Module) -> set[int]:
-    """The identities of the linear layers' weights in all blocks."""
+    """Return the ids of the weights of the linear layers in all blocks."""
     blocks = [module for module in network.modules() if isinstance(module, Block)]
     return {id(part.weight) for block in blocks for part in block.modules() if isinstance(part, nn.Linear)}

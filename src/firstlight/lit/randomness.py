@@ -1,12 +1,12 @@
-"""Randomness as a function of (seed, step), so that a resumed run draws what an uninterrupted one would have drawn."""
+"""Random numbers as a function of (seed, step), so that a resumed run draws the same ones as an uninterrupted run."""
 
 import torch
 
-STEP_STRIDE = 1_000_003  # a prime: (seed, step, rank) and its neighbours never share a stream
+STEP_STRIDE = 1_000_003  # a prime, so that neighboring (seed, step, rank) never have the same stream
 
 
 def reseed(device: torch.device, seed: int, step: int, rank: int = 0) -> None:
-    """Seed the generators that dropout draws from on this device; ten microseconds on a CPU."""
+    """Seed the generators of dropout on a device. It takes ten microseconds on a CPU."""
     number = (seed * STEP_STRIDE + step) * STEP_STRIDE + rank
     number %= 2**63
     torch.default_generator.manual_seed(number)

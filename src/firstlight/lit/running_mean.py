@@ -1,4 +1,4 @@
-"""A mean that is kept up cheaply at every step and written at every n-th."""
+"""A mean over steps that is updated at every step and logged at every n-th step."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from torch import Tensor
 
 
 class RunningMean:
-    """The mean of what was added since it was last taken. Its state goes into checkpoints, so that curves go on too."""
+    """Mean of the values added since the last `take`. Its state is in checkpoints, so that curves continue exactly."""
 
     def __init__(self) -> None:
         self.total: Tensor | float = 0.0
         self.count = 0
 
     def add(self, total: Tensor, count: int = 1) -> None:
-        """Add the sum of `count` values; stays on the device, so that nothing waits for it."""
+        """Add the sum of `count` values. It stays on the device, so the CPU does not wait for it."""
         self.total = self.total + total.detach()
         self.count += count
 
     def take(self) -> Tensor:
-        """The mean so far, on the device; the next one begins from nothing."""
+        """Return the mean, on the device, and reset it."""
         mean = torch.as_tensor(self.total, dtype=torch.float32) / max(self.count, 1)
         self.total, self.count = 0.0, 0
         return mean
@@ -33,12 +33,12 @@ class RunningMean:
 
 
 def ends_a_step(trainer: Trainer, batch_idx: int) -> bool:
-    """Whether the optimizer stepped after this batch; with accumulation it waits for several."""
+    """Return whether the optimizer stepped after this batch. With accumulation, a step has several batches."""
     return (batch_idx + 1) % trainer.accumulate_grad_batches == 0 or trainer.is_last_batch
 
 
 def is_logging_step(trainer: Trainer, batch_idx: int) -> bool:
-    """Whether the training batch that just ended is one whose step the loggers get."""
+    """Return whether the step of the batch that has just ended is logged."""
     every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]
     return every > 0 and ends_a_step(trainer, batch_idx) and trainer.global_step % every == 0
 
@@ -46,10 +46,10 @@ def is_logging_step(trainer: Trainer, batch_idx: int) -> bool:
 def log_training(
     trainer: Trainer, pl_module: LightningModule, metrics: dict[str, Tensor], *, on_bar: bool = False
 ) -> None:
-    """Tell every logger at once, the mean over all processes.
+    """Log metrics immediately to every logger, as the mean over all processes.
 
-    Lightning tells them only after the step, when a checkpoint of it may be written already and the run killed: the
-    resumed run would then lack a line. The number of the step is Lightning's, which counts from 0.
+    Lightning logs only after the step, when its checkpoint may already be written. If the run were killed in between,
+    the resumed run would lack a line. The step is counted from 0, as by Lightning.
     """
     for name, value in metrics.items():
         pl_module.log(name, value, prog_bar=on_bar, logger=False, sync_dist=True)

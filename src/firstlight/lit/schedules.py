@@ -1,4 +1,4 @@
-"""Learning-rate schedules, one step at a time: each takes the optimizer and the run's number of steps."""
+"""Learning-rate schedules. Each is a function of the optimizer and the number of steps of the run."""
 
 import math
 from collections.abc import Callable
@@ -15,14 +15,14 @@ ScheduleFactory = Callable[[Optimizer, int], LRScheduler]
 
 
 def total_steps(trainer: Trainer) -> int:
-    """Return the number of optimizer steps of the whole run. Raises UserError if the run has no end.
+    """Return the number of optimizer steps of the complete run. Raises UserError if the run has no end.
 
-    Lightning's `estimated_stepping_batches` opens the loaders before a checkpoint's position is restored, so it is used
-    only where there is no data module.
+    Lightning's `estimated_stepping_batches` opens the loaders before the position of a checkpoint is restored, so it is
+    only used without a data module.
     """
     if trainer.max_epochs in (None, -1):
         if trainer.max_steps == -1:
-            raise UserError("a schedule needs to know when the run ends: set trainer.max_steps or trainer.max_epochs")
+            raise UserError("a schedule requires a run with an end; set trainer.max_steps or trainer.max_epochs")
         return trainer.max_steps
     data = data_of_fit(trainer)
     if not isinstance(data, LightningDataModule):
@@ -38,7 +38,7 @@ def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -
 
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
-        total_steps: The number of steps of the whole training.
+        total_steps: The number of steps of the complete training.
         warmup_steps: The number of steps in which the rate rises linearly from 0.
 
     Returns:
@@ -58,13 +58,13 @@ def constant(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0) -
 def cosine(
     optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0, final_fraction: float = 0.0
 ) -> LRScheduler:
-    """Return a schedule with a linear warm-up, then half a cosine down (Loshchilov & Hutter 2017).
+    """Return a schedule with a linear warm-up, then a decay by half a cosine (Loshchilov & Hutter 2017).
 
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
-        total_steps: The number of steps of the whole training.
+        total_steps: The number of steps of the complete training.
         warmup_steps: The number of steps in which the rate rises linearly from 0.
-        final_fraction: The final rate as a fraction of the optimizer's.
+        final_fraction: The final rate as a fraction of the optimizer's rate.
 
     Returns:
         A scheduler that is stepped after every optimizer step.
@@ -93,13 +93,13 @@ def cosine(
 def linear(
     optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 0, final_fraction: float = 0.0
 ) -> LRScheduler:
-    """Return a schedule with a linear warm-up, then a straight line down.
+    """Return a schedule with a linear warm-up, then a linear decay.
 
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
-        total_steps: The number of steps of the whole training.
+        total_steps: The number of steps of the complete training.
         warmup_steps: The number of steps in which the rate rises linearly from 0.
-        final_fraction: The final rate as a fraction of the optimizer's.
+        final_fraction: The final rate as a fraction of the optimizer's rate.
 
     Returns:
         A scheduler that is stepped after every optimizer step.
@@ -124,16 +124,16 @@ def one_cycle(
     initial_fraction: float = 0.04,
     final_fraction: float = 4e-6,
 ) -> LRScheduler:
-    """Return a schedule with half a cosine up to the optimizer's learning rate and one down (Smith & Topin 2018).
+    """Return a schedule that rises by half a cosine to the optimizer's rate, then decays by one (Smith & Topin 2018).
 
     The rates are those of `torch.optim.lr_scheduler.OneCycleLR`. The momentum does not change.
 
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
-        total_steps: The number of steps of the whole training.
+        total_steps: The number of steps of the complete training.
         warmup_fraction: The share of the steps in which the rate rises.
-        initial_fraction: The first rate as a fraction of the optimizer's.
-        final_fraction: The final rate as a fraction of the optimizer's.
+        initial_fraction: The first rate as a fraction of the optimizer's rate.
+        final_fraction: The final rate as a fraction of the optimizer's rate.
 
     Returns:
         A scheduler that is stepped after every optimizer step.
@@ -164,7 +164,7 @@ def _half_cosine(start: float, end: float, progress: float) -> float:
 def _scheduler(
     optimizer: Optimizer, total_steps: int, warmup_steps: int, decay: Callable[[float], float]
 ) -> LRScheduler:
-    """Warm up to the rate, which step `warmup_steps` is the first to use whole; then decay(progress in 0..1)."""
+    """Return a schedule whose rate rises until step `warmup_steps` and then follows decay(progress from 0 to 1)."""
     warmup_steps = min(warmup_steps, total_steps - 1)
 
     def factor(step: int) -> float:

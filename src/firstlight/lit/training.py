@@ -1,4 +1,4 @@
-"""What every LightningModule here shares: a network, and how it is optimized."""
+"""The base class of the LightningModules, with a network, its optimizer and its schedule."""
 
 import inspect
 from collections.abc import Mapping
@@ -31,34 +31,34 @@ LONGEST_WARMUP = 100  # steps
 
 
 def default_optimizer(lr: float = 1e-3) -> OptimizerFactory:
-    """AdamW as in conf/optimizer/adamw.yaml, without fused steps, which not every device and precision has."""
+    """Return AdamW as in conf/optimizer/adamw.yaml, but not fused, which not every device and precision supports."""
     return partial(torch.optim.AdamW, lr=lr, betas=(0.9, 0.98), weight_decay=0.01)
 
 
 def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
-    """Half a cosine down to zero, after a warm-up of a tenth of the steps, at most 100."""
+    """Return a cosine schedule with a warm-up over a tenth of the steps, at most 100."""
     return cosine(optimizer, total_steps, warmup_steps=min(LONGEST_WARMUP, total_steps // 10))
 
 
 class Training(LightningModule):
     """The base class of the LightningModules of firstlight: a network, its optimizer and its schedule.
 
-    `Classification`, `Generation` and `Translation` add the loss. They log `train/loss`, `val/loss` and `test/loss`;
-    all other metrics are callbacks.
+    Subclasses such as `Classification`, `Generation` and `Translation` add the loss. They log `train/loss`, `val/loss`
+    and `test/loss`. All other metrics are callbacks.
 
     Args:
         network: The network to train.
         optimizer: A function from the parameters to an optimizer, such as `functools.partial(torch.optim.AdamW,
-            lr=1e-3)`.
-            None: AdamW with a learning rate of 1e-3. Weight decay acts on matrices only, not on biases, norms and
-            embeddings.
+            lr=1e-3)`. None uses AdamW with a learning rate of 1e-3. Weight decay applies only to matrices, not to
+            biases, norms and embeddings.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
-            step, such as `firstlight.lit.cosine`. None: a warm-up over a tenth of the steps, at most 100, and a cosine.
+            step, such as `firstlight.lit.cosine`. None uses the default: a warm-up over a tenth
+            of the steps, at most 100, and a cosine.
 
     Attributes:
         network: The network.
-        card: The content of a checkpoint besides the weights, in plain types and tensors: the options of the network,
-            the tokenizer, the classes and the counted evidence. None for a module that was not built by `for_data` or
+        card: The content of a checkpoint without the weights, in plain types and tensors: the options of the network,
+            the tokenizer, the classes and the counted evidence. None for a module that was not created by `for_data` or
             `load_from_checkpoint`.
         kind: The kind of network, such as `classifier`.
 
@@ -79,7 +79,7 @@ class Training(LightningModule):
 
     kind: ClassVar[str]
     config_type: ClassVar[type[TransformerConfig]]  # the options of its network
-    data_type: ClassVar[type[TableData]]  # what for_data takes
+    data_type: ClassVar[type[TableData]]  # the type of data module for for_data
     card_schema: ClassVar[CardSchema]
     card: dict[str, Any] | None = None
 
@@ -109,17 +109,17 @@ class Training(LightningModule):
         lr: float | None = None,
         **options: Any,
     ) -> Self:
-        """Return a module for a data module, with a network for the vocabulary and the classes of the data.
+        """Return a module whose network fits the vocabulary and the classes of a data module.
 
         Args:
-            data: The data module. It is prepared and set up here if that has not been done.
-            network: A network of your own. None builds one of firstlight's.
+            data: The data module. It is prepared and set up if necessary.
+            network: Your own network. None builds a network of firstlight.
             optimizer: As in the constructor.
             schedule: As in the constructor.
             lr: The learning rate of the default optimizer.
-            **options: Options of the network, such as `dim`, `num_heads`, `num_layers` and `dropout`: the fields of
-                `config_type`, such as `ClassifierConfig` in `firstlight.networks`. Also the options of the
-                constructor, such as `label_smoothing`.
+            **options: Options of the network, such as `dim`, `num_heads`, `num_layers` and `dropout`, which are the
+                fields of `config_type`, such as `ClassifierConfig` in `firstlight.networks`. Options of the
+                constructor, such as `label_smoothing`, are also accepted.
 
         Raises:
             TypeError: If an option does not exist.
@@ -135,7 +135,9 @@ class Training(LightningModule):
             torch.Size([1, 5])
         """
         if lr is not None and optimizer is not None:
-            raise TypeError("lr is the rate of the default optimizer; give the rate to your own optimizer instead")
+            raise TypeError(
+                "lr applies to the default optimizer only; set the learning rate of your own optimizer instead"
+            )
         if not isinstance(data, cls.data_type):
             expected = cls.data_type.__name__
             raise TypeError(f"{cls.__name__} requires data of type {expected}, not {type(data).__name__}")
@@ -152,7 +154,7 @@ class Training(LightningModule):
         return module
 
     @classmethod
-    def load_from_checkpoint(  # type: ignore[override]  # Lightning's takes no network
+    def load_from_checkpoint(  # type: ignore[override]  # Lightning's method has no argument network
         cls,
         checkpoint_path: str | Path,
         map_location: Any = "cpu",
@@ -161,17 +163,17 @@ class Training(LightningModule):
         weights_only: bool = True,
         **options: Any,
     ) -> Self:
-        """Return the module of a checkpoint, from a run of `src/train.py` or a Trainer that fit a module of `for_data`.
+        """Return the module of a checkpoint of `src/train.py`, or of a Trainer with a module created by `for_data`.
 
         Args:
             checkpoint_path: A local file.
             map_location: The device of the module, as in `torch.load`.
-            network: A network of your own, if the module was trained with one. Its weights are replaced.
-            weights_only: Must be True, since loading anything else could run code from the file.
+            network: Your own network, if the module was trained with one. Its weights are replaced.
+            weights_only: Must be True, since loading other types could run code from the file.
             **options: Options of the constructor.
 
         Raises:
-            UserError: If the file is missing, damaged or not a checkpoint of firstlight, or holds another kind of
+            UserError: If the file is missing, damaged or not a checkpoint of firstlight, or has another kind of
                 network.
             ValueError: If `weights_only` is False.
 
@@ -195,7 +197,7 @@ class Training(LightningModule):
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         card = checkpoint[CARD]
         if kind_of(card) != cls.kind:
-            raise UserError(f"{checkpoint_path} holds a {kind_of(card)}, and {cls.__name__} trains a {cls.kind}")
+            raise UserError(f"{checkpoint_path} holds a {kind_of(card)}, but {cls.__name__} trains a {cls.kind}")
         check_content(checkpoint, checkpoint_path, cls.card_schema)
         module = cls(network_of_checkpoint(checkpoint, checkpoint_path, cls.config_type, network), **options)
         module.card = {key: value for key, value in card.items() if key != "format"}
@@ -203,38 +205,38 @@ class Training(LightningModule):
 
     @cached_property
     def tokenizer(self) -> Any:
-        """What the network's texts are written with, as the card has it.
+        """The tokenizer in the card, which encodes and decodes the texts of the network.
 
         Raises:
-            ValueError: If the module was not built by `for_data` or `load_from_checkpoint`.
+            ValueError: If the module was not created by `for_data` or `load_from_checkpoint`.
         """
         if self.card is None:
-            raise ValueError(f"the module knows no tokenizer; build it by {type(self).__name__}.for_data(data)")
+            raise ValueError(f"the module has no tokenizer; create it with {type(self).__name__}.for_data(data)")
         return tokenizer_of_json(self.card["tokenizer"])
 
     def configure_callbacks(self) -> list[Callback]:
-        """Return a `TrainingLoss`, unless the trainer has one."""
+        """Return a `TrainingLoss` unless the trainer has one."""
         callbacks: list[Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
         return [] if any(isinstance(each, TrainingLoss) for each in callbacks) else [TrainingLoss(every_epoch=True)]
 
     def on_train_start(self) -> None:
-        """Refuse data that was encoded otherwise than this module reads it."""
+        """Raise UserError if the data has a different vocabulary or different classes than this module."""
         self._refuse_other_readings(self.trainer.train_dataloader)
 
     def on_validation_start(self) -> None:
-        """Refuse data that was encoded otherwise than this module reads it."""
+        """Raise UserError if the data has a different vocabulary or different classes than this module."""
         self._refuse_other_readings(self.trainer.val_dataloaders)
 
     def on_test_start(self) -> None:
-        """Refuse data that was encoded otherwise than this module reads it."""
+        """Raise UserError if the data has a different vocabulary or different classes than this module."""
         self._refuse_other_readings(self.trainer.test_dataloaders)
 
     def on_predict_start(self) -> None:
-        """Refuse data that was encoded otherwise than this module reads it."""
+        """Raise UserError if the data has a different vocabulary or different classes than this module."""
         self._refuse_other_readings(self.trainer.predict_dataloaders)
 
     def _refuse_other_readings(self, loaders: Any) -> None:
-        """Raise UserError if a loader's data module has another vocabulary, or other classes, than this module."""
+        """Raise UserError if the data module of a loader has a different vocabulary or different classes."""
         for loader in loaders if isinstance(loaders, list | tuple) else [loaders]:
             reading = getattr(loader, "reading", None)
             if reading is None or self.card is None:
@@ -243,8 +245,8 @@ class Training(LightningModule):
             if other:
                 what = "vocabulary" if "tokenizer" in other[0] else other[0].replace("_", " ")
                 raise UserError(
-                    f"the data has another {what} than the network was trained with; "
-                    "call data.use_vocabulary_of(module) right after the data module is made"
+                    f"the data does not have the {what} that the network was trained with; "
+                    "call data.use_vocabulary_of(module) right after creating the data module"
                 )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -253,18 +255,18 @@ class Training(LightningModule):
             checkpoint[CARD] = {"format": FORMAT, **self.card}
 
     def log_loss(self, stage: str, loss: Tensor, count: int) -> None:
-        """Log the loss of a batch as a part of the mean over an evaluation.
+        """Log the loss of a batch as part of the mean over an evaluation.
 
         Args:
             stage: `val` or `test`.
             loss: The mean loss of the batch, a scalar.
             count: The weight of the batch: its number of texts or tokens.
         """
-        # The weight is a float: between processes Lightning averages integers to an integer.
+        # The weight is a float, because Lightning averages integers over processes to an integer.
         self.log(f"{stage}/loss", loss, batch_size=float(count), on_epoch=True, prog_bar=True, sync_dist=True)  # type: ignore[arg-type]
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
-        """Return the optimizer and its schedule, which is stepped at every step."""
+        """Return the optimizer and its schedule, which is updated at every step."""
         with arguments_of("optimizer"):
             optimizer = build_optimizer(self.network, self.optimizer_factory)
         with arguments_of("schedule"):
@@ -273,22 +275,22 @@ class Training(LightningModule):
 
     @classmethod
     def _divided(cls, options: Mapping[str, Any], *, has_network: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Which options are the network's, and which are this class's. Raises TypeError for any other."""
+        """Return the options of the network and those of this class. Raises TypeError for an unknown option."""
         of_network = {field.name for field in fields(cls.config_type)}
         of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule", "class_weights"}
         for name in options:
             if f"model.{name}" in RENAMED:
-                raise TypeError(f"{name} is an option of the data now; give it to the data module instead")
+                raise TypeError(f"{name} is an option of the data now; pass it to the data module instead")
         refuse_unknown(options, of_network | of_module, f"{cls.__name__}.for_data")
         for name in options:
             if has_network and name in of_network:
-                raise TypeError(f"{name} is an option of firstlight's network; your own network has its own")
+                raise TypeError(f"{name} applies to firstlight's network only; leave it out with your own network")
         own = {name: value for name, value in options.items() if name in of_module}
         return {name: value for name, value in options.items() if name in of_network}, own
 
 
 def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
-    """A batch that is a pair of token ids and targets. Raises TypeError for anything else. expected: what it may be."""
+    """Return a batch that is a pair of tensors. Raises TypeError for another type. expected: the usual type."""
     if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
         return batch[0], batch[1]
     raise TypeError(
@@ -297,16 +299,16 @@ def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """Whether two values of cards are equal; of tables of tensors those that both have."""
+    """Return whether two values of cards are equal. Of two tables, the tensors with common names are compared."""
     if isinstance(value, dict) and isinstance(other, dict):
         return all(torch.equal(value[name].cpu(), other[name].cpu()) for name in value.keys() & other.keys())
     return bool(value == other)
 
 
 def card_of(data: TableData, kind: str, config: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint holds besides weights: plain types and tensors, enough to read the run without its data.
+    """Return the card of a checkpoint: plain types and tensors with which the run can be read without its data.
 
-    config: `model`, the network's options, None for a network that is not ours; `data`, those of the data module.
+    config: `model`, the options of the network, None for a network of the user; `data`, those of the data module.
     """
     return {
         "task": None,

@@ -35,7 +35,9 @@ class TrainingLoss(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        self.mean.add(outputs["loss"] * trainer.accumulate_grad_batches)  # Lightning hands out a share of it
+        self.mean.add(
+            outputs["loss"] * trainer.accumulate_grad_batches
+        )  # Lightning returns the loss divided by this number
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
 

@@ -1,4 +1,4 @@
-"""Training a translator: the cross entropy of each target token, given what really stands before it."""
+"""Training of a translator with the cross entropy of each target token, given the true tokens before it."""
 
 from typing import Any
 
@@ -27,10 +27,10 @@ class Translation(Training):
     Args:
         network: Maps source_ids, token_ids, source_mask and target_mask, as in `PairBatch`, to logits (batch, target
             length, vocab_size).
-        optimizer: A function from the parameters to an optimizer. None: AdamW with a learning rate of 1e-3.
+        optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
-            step, such as `firstlight.lit.cosine`. None: a short warm-up and a cosine.
-        label_smoothing: The share of every target that is spread evenly over the vocabulary (Szegedy et al. 2016); at
+            step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        label_smoothing: The share of every target that is spread evenly over the vocabulary (Szegedy et al. 2016), at
             least 0 and below 1.
         beam_size: The number of beams of `Trainer.predict`. 1 is greedy search.
         length_penalty: The exponent of the length penalty of the beam search (Wu et al. 2016). 0 prefers short
@@ -111,7 +111,7 @@ class Translation(Training):
         """Return the translation of each sentence of a batch, as `firstlight.load(run).translate` does.
 
         Raises:
-            ValueError: If the module was not built by `for_data` and so has no tokenizer.
+            ValueError: If the module has no tokenizer because it was not created by `for_data`.
 
         Example:
             >>> import lightning as L
@@ -123,7 +123,7 @@ class Translation(Training):
             (<class 'str'>, '')
         """
         search = Search(BEGIN_ID, END_ID, self.beam_size, self.length_penalty, tuple(self.tokenizer.unwritten))
-        texts = [""] * len(batch.source_ids)  # of an empty sentence, an empty translation
+        texts = [""] * len(batch.source_ids)  # the translation of an empty sentence is empty
         rows = batch.source_mask.any(dim=1).nonzero().flatten()
         network: Any = self.network
         if len(rows):

@@ -1,4 +1,4 @@
-"""How a trained generator writes: prompts, sampling, and the text that comes of it."""
+"""Text generation with a trained generator: prompts, sampling and decoding."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -17,15 +17,16 @@ from firstlight.text.text_tokenizers import TextTokenizer, first_id
 
 log = logging.getLogger(__name__)
 
-MOST_TOKENS = 100_000_000  # a day of a fast network, and a text that fits into memory
+MOST_TOKENS = 100_000_000  # takes a day with a fast network, and fits into memory
 
 
 @dataclass(frozen=True)
 class Writing:
-    """How a text is written.
+    """Options of text generation.
 
-    tokens: at most so many, a document ends earlier; temperature, top_k, top_p, greedy: as in decoding/sampling.py;
-    seed: the same text again; window: as in decoding/generate.py; context_length: a shorter view than the network's.
+    tokens: the largest number of tokens, since a document may end earlier; temperature, top_k, top_p, greedy: as in
+    decoding/sampling.py; seed: the seed of the sampling, None for a random one; window: as in decoding/generate.py;
+    context_length: the number of tokens that the network reads, None for all that it supports.
     """
 
     tokens: int = 500
@@ -38,11 +39,11 @@ class Writing:
     context_length: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises UserError for a number that writes nothing."""
+        """Raise UserError if a value is out of range."""
         if self.tokens < 1:
             raise UserError(f"tokens={self.tokens} must be at least 1")
         if self.tokens > MOST_TOKENS:
-            raise UserError(f"tokens={self.tokens} must be at most {MOST_TOKENS:,}; continue a text by a prompt")
+            raise UserError(f"tokens={self.tokens} must be at most {MOST_TOKENS:,}; continue the text with a prompt")
         if self.seed is not None and not 0 <= self.seed < 2**63:
             raise UserError(f"seed={self.seed} must be at least 0 and below 2^63")
         if self.window not in Window.__members__:
@@ -50,7 +51,7 @@ class Writing:
         self.sampling()
 
     def sampling(self, never: Sequence[int] = ()) -> Sampling:
-        """How each token is drawn."""
+        """Return the sampling of each token. never: the ids that are not drawn. Raises UserError."""
         try:
             return Sampling(self.temperature, self.top_k, self.top_p, self.greedy, never)
         except ValueError as error:
@@ -58,7 +59,7 @@ class Writing:
 
 
 class Prompt(NamedTuple):
-    """A prompt as the network reads it: (1, length) ids, the text, and what had to be done to it."""
+    """A prompt for a network: the ids, (1, length), the text, and notes about its preparation."""
 
     token_ids: Tensor
     text: str
@@ -67,9 +68,10 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True)
 class Writer:
-    """A generator with what it reads and writes text with.
+    """A generator with its tokenizer.
 
-    separator_id: what stands between documents, None for one long text; is_of_plays: prompts are prepared as plays are.
+    separator_id: the token between documents, None for one long text; is_of_plays: whether prompts are prepared as
+    plays.
     """
 
     network: Generator
@@ -78,7 +80,7 @@ class Writer:
     is_of_plays: bool = False
 
     def generate_many(self, prompt: str = "", num_samples: int = 1, **writing: Any) -> list[str]:
-        """Several continuations of one prompt, written at once."""
+        """Return several continuations of one prompt, which are generated together."""
         read = self.read(prompt, Writing(**writing))
         for note in read.notes:
             log.warning("%s", note)
@@ -88,24 +90,26 @@ class Writer:
         return texts
 
     def read(self, prompt: str, writing: Writing) -> Prompt:
-        """A prompt, prepared as the training text was, with what there is to say of it. Raises UserError."""
+        """Return a prompt, prepared like the training text, with notes for the user. Raises UserError."""
         length = self.seen(writing.context_length)
         if any("\ud800" <= character <= "\udfff" for character in prompt):
-            raise UserError("the prompt is no valid UTF-8; write it in UTF-8")
+            raise UserError("the prompt is not valid UTF-8; encode it in UTF-8")
         text = clean(prompt) if self.is_of_plays else prompt
-        notes = [f"the prompt was prepared as the plays were: {text!r}"] if text != prompt else []
+        notes = [f"the prompt was prepared like the plays: {text!r}"] if text != prompt else []
         ids = self.tokenizer.encode_batch([text])[0].tolist()
         if self.tokenizer.unknown_id is not None:
             unknown = [i for i, token_id in enumerate(ids) if token_id == self.tokenizer.unknown_id]
             if unknown:
-                notes.append(f"unknown to the run, and read as {self.tokenizer.words[ids[unknown[0]]]}: {len(unknown)}")
+                notes.append(
+                    f"tokens unknown to the run, read as {self.tokenizer.words[ids[unknown[0]]]}: {len(unknown)}"
+                )
         if not ids:
             beginning = "a document" if self.separator_id is not None else "a new line"
             notes.append(f"the prompt is empty; the text begins as {beginning} does")
         if self.separator_id is not None or not ids:
             ids = [first_id(self.tokenizer, self.separator_id), *ids]
         if len(ids) > length:
-            notes.append(f"the prompt has {len(ids)} tokens, of which the network sees the last {length}")
+            notes.append(f"the prompt has {len(ids)} tokens, but the network sees only the last {length}")
         return Prompt(torch.tensor([ids]), text, notes)
 
     def stream(
@@ -115,10 +119,10 @@ class Writer:
         writing: Writing,
         watch: Callable[[Tensor, Tensor], object] | None = None,
     ) -> Iterator[list[str]]:
-        """Yield, for each token, the new piece of text of each sample; stop when all samples have ended.
+        """Yield the new piece of text of each sample, token by token, until all samples have ended.
 
-        watch: called for each token with the logits, (samples, vocabulary), and the ids that were drawn, (samples,).
-        Raises UserError for a value that is out of range.
+        watch: called for each token with the logits, (samples, vocabulary), and the drawn ids, (samples,).
+        Raises UserError if a value is out of range.
         """
         sampling = writing.sampling(self.tokenizer.unwritten)
         random = torch.Generator()
@@ -154,7 +158,7 @@ class Writer:
         yield [decoder.end() for decoder in decoders]
 
     def seen(self, asked: int | None) -> int:
-        """How many tokens are seen: all that the network can, or as many as are asked for. Raises UserError."""
+        """Return the number of tokens to read: `asked`, or all that the network supports. Raises UserError."""
         own = self.network.context_length
         if asked is not None and not 1 <= asked <= own:
             raise UserError(
