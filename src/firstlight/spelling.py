@@ -5,6 +5,7 @@ The code writes every option as a training does, such as `data.lowest_label=1`. 
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from typing import Any
 Spell = Callable[[str, str | None], str | None]  # a key and its value, if one is given; None leaves the text as it is
 
 LOG_DIR = "paths.log_dir"
+_NOT_PLAIN = re.compile(r"[^\w/.+-]")  # a character for which the shell or Hydra needs quotes
 _OPTION = re.compile(r"(?<![\w/.-])((?:data|paths)\.[a-z_]+)\b(?:=(\w*))?")
 _python_options: dict[str, Any] = {LOG_DIR: ""}  # and an example of the value of each
 
@@ -83,6 +85,26 @@ def kept() -> Iterator[None]:
 def option(key: str, value: str | None = None) -> str:
     """Return an option as the user would type it. It is left as it is where the user cannot give it."""
     return _spell.get()(key, value) or as_override(key, value)
+
+
+def quoted_option(key: str, value: str) -> str:
+    """Return an option with any value, such as a name with spaces, quoted as the user would type it in a shell."""
+    spell = _spell.get()
+    if spell is as_keyword:
+        return f"{as_keyword(key, None) or key}={value!r}"
+    flag = spell(key, None)
+    if spell is not as_override and flag is not None:
+        return f"{flag} {shlex.quote(value)}"
+    if not _NOT_PLAIN.search(value) and value.lower() not in ("", "null", "true", "false"):
+        return as_override(key, value)
+    override = as_override(key, quoted(value))
+    return shlex.quote(override) if re.search(r'["$`!\\]', override) else f'"{override}"'
+
+
+def quoted(text: str) -> str:
+    """Return a text as one value of Hydra's grammar, whatever characters it has."""
+    escaped = re.sub(r"\\*'|\\+$", lambda found: found[0].replace("\\", "\\\\").replace("'", "\\'"), text)
+    return f"'{escaped}'"  # Hydra reads a backslash as one unless a quote follows
 
 
 def spelled(message: str) -> str:

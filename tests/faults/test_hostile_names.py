@@ -15,7 +15,7 @@ import pytest
 from faults.damage import assert_refused
 from faults.trials import Trials, drawn
 from firstlight.files.rows import read_rows
-from firstlight.runs.overrides import quoted
+from firstlight.spelling import quoted
 from tests_support import Done, Scripts
 
 NAMES = (

@@ -32,7 +32,7 @@ from faults.trials import Trials, drawn
 from faults.watch import watched
 from firstlight.kinds.load import load
 from firstlight.lit.checkpoint import CARD, read_checkpoint
-from firstlight.runs.overrides import quoted
+from firstlight.spelling import quoted
 from tests_support import Scripts
 
 PLACES = (

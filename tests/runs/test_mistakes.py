@@ -17,8 +17,15 @@ MISTAKES = {
     "+model.foo.bar=3": "model.foo is not a key of the configuration",
     "trainer.max_epoch=3": "trainer.max_epoch is not a key of the configuration; did you mean trainer.max_epochs",
     "modle=small": "modle is not a key of the configuration; did you mean",
-    "task=sentimet": f"task=sentimet: no such choice; there are {TASKS}",
-    "experiment=post/starz": "experiment=post/starz: no such choice",
+    "task=sentimet": f"task=sentimet: no such choice; did you mean task=sentiment? The choices are {TASKS}",
+    "task=xyzzz": f"task=xyzzz: no such choice; the choices are {TASKS}",
+    "experiment=post/starz": "experiment=post/starz: no such choice; did you mean experiment=post/stars? `--help",
+    "lr=0.1": "lr is not a key of the configuration; did you mean optimizer.lr?\n",
+    "+lr=0.1": "lr is not a key of the configuration; did you mean optimizer.lr?\n",
+    "model.optimizer.lr=0.1": "model.optimizer is not a key of the configuration; did you mean optimizer.lr?\n",
+    "lr_scheduler=cosine": "lr_scheduler is not a key of the configuration; did you mean schedule?\n",
+    "dropout=0,0.1": "dropout=0,0.1: several values require -m, which runs every combination; add -m\n",
+    "data.class_names=good": "data.class_names=good: the value must be a list; write data.class_names=[good]\n",
     "model.dim=abc": "model.dim=abc: Value 'abc' of type 'str' could not be converted to Integer",
     "model.norm=both": "model.norm=both: Invalid value 'both', expected one of [post, pre, none]",
     "dropout=null": "dropout=null: field 'dropout' is not Optional",
@@ -46,7 +53,8 @@ MISTAKES = {
     "task=translation context_length=1": "context_length=1 must be at least 2, for one word and the end",
     "init_from=nowhere": "nowhere: the run folder does not exist",
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
-    "resume": "missing EQUAL",
+    "resume": "resume: a value is missing; write resume=auto\n",
+    "--task stars": "--task stars: train takes key=value, without dashes; write task=stars\n",
     "model.evidence=true": "error: model.evidence is data.evidence now; write that instead",
     "+model.evidence_pairs=3": "error: model.evidence_pairs is data.evidence_pairs now; write that instead",
     "data.evidence_pairs=0": "data.evidence_pairs=0 must be at least 1",
@@ -103,16 +111,15 @@ def test_an_answer_does_not_wait_for_torch(argument: str, scripts: Scripts) -> N
     assert not imported & {"torch", "lightning", "torchmetrics", "datasets", "wandb", "matplotlib"}
 
 
-def test_help_lists_the_groups_and_the_keys(scripts: Scripts) -> None:
+def test_help_has_commands_groups_and_every_key(scripts: Scripts) -> None:
     done = scripts.run("train", "--help")
     assert done.returncode == 0
-    for word in (
-        f"task: {TASKS}",
-        "model: bag_of_words, large, logistic, medium, small, tiny",
-        "context_length",
-        "resume",
-    ):
-        assert word in done.stdout
+    lines = done.stdout.splitlines()
+    assert "  task: What the network learns, and from which data" in lines
+    assert TASKS in " ".join(done.stdout.split())
+    assert "      bag_of_words, large, logistic, medium, small, tiny" in lines
+    assert "  context_length=128" in lines
+    assert "  resume=null" in lines
 
 
 def test_a_wrong_argument_of_a_target_is_one_line(scripts: Scripts, tiny_training: list[str]) -> None:

@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from firstlight import spelling
 from firstlight.config.checks import check
+from firstlight.config.command_line import help_words, prepared
 from firstlight.config.messages import explain, explained
 from firstlight.config.schema import register_schemas
 from firstlight.config.trainer_checks import check_accelerator
@@ -26,6 +27,7 @@ from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.sweeps import launchers
+from firstlight.terminal_text import say
 from firstlight.training.resume import refuse_folder, rewrite_command_line
 
 SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"
@@ -38,8 +40,19 @@ def main() -> None:
     refuse_interpolation(Path.cwd())
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, so that a mistake is one line of ours
     with explained():
+        if (asked := help_words(sys.argv[1:])) is not None:
+            show_help(*asked)
+            return
+        sys.argv[1:] = prepared(sys.argv[1:])
         rewrite_command_line(CONFIG_DIR, CONFIG_NAME)
         _job()
+
+
+def show_help(words: list[str], overrides: list[str]) -> None:
+    """Print the help, with the values of the keys for some overrides."""
+    from firstlight.config.help import help_text
+
+    say(help_text(words, overrides))
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=CONFIG_NAME)

@@ -7,7 +7,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight import earlier_names
-from firstlight.config.messages import did_you_mean, explain
+from firstlight.config.messages import did_you_mean, explain, flat_keys
 from firstlight.config.metric_names import check_metric
 from firstlight.config.trainer_checks import check_trainer
 from firstlight.errors import UserError
@@ -43,7 +43,8 @@ def check_keys(config: DictConfig) -> None:
                 if moved := earlier_names.remedy(full_key):
                     raise UserError(moved)
                 siblings = {f"{path}.{name}" if path else name for name in known}
-                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, siblings)}")
+                others = siblings | {each for each in flat_keys(config) if each.rpartition(".")[0] != path}
+                raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, others)}")
 
 
 def check_values(config: DictConfig) -> None:

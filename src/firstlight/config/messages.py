@@ -1,10 +1,10 @@
-"""What Hydra and OmegaConf complain about, in one line: the key, the value and what there is instead."""
+"""Messages of one line for the errors of Hydra and OmegaConf: the key, the value, what is wrong and what to do."""
 
-import difflib
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import hydra
 import yaml
@@ -13,39 +13,46 @@ from hydra.errors import (
     HydraException,
     InstantiationException,
     MissingConfigException,
+    OverrideParseException,
 )
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files, earlier_names
+from firstlight.config.guesses import choices_named, nearest_choices, nearest_keys, question
+from firstlight.config.keys import keys
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError, reason
-from firstlight.runs.overrides import value_of
+from firstlight.runs.overrides import key_of, value_of
+from firstlight.spelling import quoted_option
 
 COMPOSING = re.compile(r"In '(?P<group>\w+)/(?P<choice>[^']+)': ")
 NO_GROUP = re.compile(r"Could not override '([^']+)'\.\s+No match in the defaults list")
 FULL_KEY = re.compile(r"full_key: (\S+)")
 NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
+AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
+MOST_LISTED = 12  # choices in a message that has a guess
+NO_LIST = "is not a ListConfig"
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn what Hydra and OmegaConf complain about into a UserError."""
+    """Turn the errors of Hydra and OmegaConf into a UserError."""
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error)) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        where = f"{mark.name}:{mark.line + 1}" if mark is not None else "a file of settings"
+        where = f"{mark.name}:{mark.line + 1}" if mark is not None else "a file of the configuration"
         raise UserError(f"{where}: it is not valid YAML ({error.problem}); correct it") from error
 
 
 def explain(error: Exception) -> str:
-    """Return Hydra's or OmegaConf's error in one line: the key, the value and what there is instead.
+    """Return an error of Hydra or OmegaConf in one line: the key, the value, what is wrong and what to do.
 
-    Their text is read only for what they have no field for.
+    Its text is parsed only for facts that the exception has no attribute for.
     """
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return str(error)
@@ -53,6 +60,8 @@ def explain(error: Exception) -> str:
     if moved := earlier_names.remedy(str(getattr(behind, "full_key", ""))):
         return moved
     match error, behind:
+        case OverrideParseException(), _:
+            return _not_parsed(error.override)
         case InstantiationException(), _:
             return _not_instantiated(error)
         case MissingConfigException(), _:
@@ -61,25 +70,76 @@ def explain(error: Exception) -> str:
             return _no_such_key_here(composing["group"], composing["choice"], str(behind.key))
         case ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():
             key = str(behind.full_key)
-            return f"{key} is not a key of the configuration{did_you_mean(key, _known_keys())}"
+            return f"{key} is not a key of the configuration{did_you_mean(_typed(key), _known_keys())}"
         case ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
-            value = "null" if behind.value is None else behind.value
-            return f"{behind.full_key}={value}: {_sentence(behind)}"
+            return _wrong_value(behind)
         case ConfigCompositionException(), _ if group := NO_GROUP.match(str(error)):
             return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
+        case ConfigCompositionException(), _ if several := AMBIGUOUS.search(str(error)):
+            return _several_values(several[1], several[2])
         case OmegaConfBaseException(), _:
             return _sentence(error)
     return " ".join(f"{error}\n{error.__cause__ or ''}".split())
 
 
+def _not_parsed(argument: str) -> str:
+    """Return the message for an argument that is not `key=value` in Hydra's grammar."""
+    key, is_given, value = argument.partition("=")
+    if is_given:
+        return (
+            f"{argument}: a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; "
+            f"write {quoted_option(key, value)}"
+        )
+    groups = config_files.groups()
+    described = [each.name for each in keys()]
+    if key in groups or key in described:
+        return f"{argument}: a value is missing; write {key}={_example(key)}"
+    candidates = choices_named(key) or [f"{name}={_example(name)}" for name in nearest_keys(key, [*groups, *described])]
+    return f"{argument}: write arguments as key=value; {question(candidates) or '`--help` lists the keys'}"
+
+
+def _example(key: str) -> str:
+    """Return a value for a key that is typed without one."""
+    if key in config_files.groups():
+        return config_files.choices(key)[0]
+    described = next(each for each in keys() if each.name == key)
+    if described.type == "boolean":
+        return "true"
+    return "auto" if key == "resume" else "…"
+
+
+def _several_values(key: str, value: str) -> str:
+    """Return the message for a list such as `1,2` without `-m`."""
+    is_text = any(each.name == key and "string" in each.type for each in keys())
+    quoting = f", or quote a single value, {quoted_option(key, value)}" if is_text else ""
+    return f"{key}={value}: several values require -m, which runs every combination; add -m{quoting}"
+
+
+def _wrong_value(error: OmegaConfBaseException) -> str:
+    """Return the message for a value of the wrong type."""
+    key, value = str(error.full_key), "null" if error.value is None else error.value
+    if NO_LIST in str(error):
+        return f"{key}={value}: the value must be a list; write {key}=[{value}]"
+    if isinstance(error.value, list | dict):
+        typed = next((each.partition("=")[2] for each in sys.argv[1:] if key_of(each) == key), str(value))
+        return f"{key}={typed}: the value must not be a list; to give a text, write {quoted_option(key, typed)}"
+    return f"{key}={value}: {_sentence(error)}"
+
+
+def _typed(key: str) -> str:
+    """Return the key as it was typed, of which OmegaConf names the first part that does not exist."""
+    typed = (key_of(argument) for argument in sys.argv[1:])
+    return next((each for each in typed if each.startswith(f"{key}.")), key)
+
+
 def _sentence(error: OmegaConfBaseException) -> str:
-    """What OmegaConf says, without the lines on where it happened."""
+    """Return OmegaConf's text without the lines on where it happened."""
     lines = str(error.msg or error).splitlines()
     return " ".join(" ".join(line for line in lines if not LOCATION.match(line)).split())
 
 
 def _not_instantiated(error: InstantiationException) -> str:
-    """A class that cannot be imported, or that refuses its arguments."""
+    """Return the message for a class that cannot be imported, or that rejects its arguments."""
     key = FULL_KEY.search(str(error))
     cause = error.__cause__
     if isinstance(cause, UserError):
@@ -93,42 +153,49 @@ def _not_instantiated(error: InstantiationException) -> str:
 
 
 def _no_such_choice(error: MissingConfigException) -> str:
-    """A file of a group that does not exist, with those that do."""
+    """Return the message for a choice that does not exist, with the choices of its group."""
     group, _, choice = str(error.missing_cfg_file).partition("/")
+    if group == "hydra":  # whose groups have names such as hydra/launcher
+        group, _, choice = str(error.missing_cfg_file).rpartition("/")
     options = error.options or config_files.choices(group)  # Hydra lists nothing inside a folder of a group
-    return f"{group}={choice}: no such choice; there are {', '.join(options)}"
+    nearest = nearest_choices(group, choice, options) if options else []
+    if group == "data" and Path(choice).suffix:
+        nearest = [quoted_option("data.path", choice)]
+    if not nearest:
+        return f"{group}={choice}: no such choice; the choices are {', '.join(options)}"
+    listed = f"The choices are {', '.join(options)}" if len(options) <= MOST_LISTED else f"`--help {group}` lists all"
+    return f"{group}={choice}: no such choice; {question(nearest)} {listed}"
 
 
 def _no_such_key_here(group: str, choice: str, key: str) -> str:
-    """A file that sets a key which the rest of the configuration does not have."""
+    """Return the message for a file that sets a key which the rest of the configuration does not have."""
     if group == "task" and key == "task":
         return f"conf/task/{choice}.yaml: the first line of a task must be `# @package _global_`; add it"
     if group != "model":
-        return f"{group}={choice}: its file sets {key}, which is not a key here; correct the file"
-    return f"{group}={choice} is not for this task, whose network has no {group}.{key}; choose another"
+        return f"{group}={choice}: its file sets {key}, which is not a key of this configuration; correct the file"
+    return f"{group}={choice} does not apply to this task, whose network has no {group}.{key}; choose another"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """'; did you mean …?' with the nearest known keys of the same parent, or where to look."""
-    parent = word.rpartition(".")[0]
-    siblings = {key for key in known if key.rpartition(".")[0] == parent}
-    nearest = difflib.get_close_matches(word, siblings - {word}, n=2)
-    return f"; did you mean {' or '.join(nearest)}?" if nearest else "; `--help` lists the keys"
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """Return `; did you mean …?` with the known keys that a user can mean by a wrong one, or where to look."""
+    nearest = nearest_keys(word, known)
+    return f"; {question(nearest)}" if nearest else "; `--help` lists the keys"
 
 
 def _known_keys() -> list[str]:
-    """All keys and groups of the composition of the task that is typed."""
+    """Return all keys and groups of the configuration of the task that is typed."""
     task = value_of("task", sys.argv[1:])
     is_known = task in config_files.choices("task")
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         config = hydra.compose(CONFIG_NAME, overrides=[f"task={task}"] if is_known else [])
-    return config_files.groups() + list(_flat_keys(config))
+    return config_files.groups() + list(flat_keys(config))
 
 
-def _flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
+def flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
+    """Yield every key of a configuration, sections included, such as `data` and `data.path`."""
     for key in map(str, config):
         yield prefix + key
         if not OmegaConf.is_missing(config, key) and not OmegaConf.is_interpolation(config, key):
             child = config[key]
             if isinstance(child, DictConfig):
-                yield from _flat_keys(child, f"{prefix}{key}.")
+                yield from flat_keys(child, f"{prefix}{key}.")

@@ -7,7 +7,6 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import II, MISSING
 
-from firstlight.invocation import invocation
 from firstlight.kinds.registry import KINDS
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.options import TokenizerOptions, VectorOptions
@@ -112,14 +111,9 @@ class RootConfig:
     """Options of a sweep (-m)."""
 
 
+@functools.cache  # they do not change, and registering takes 15% of the time of a composition
 def register_schemas() -> None:
-    """Make the schemas known to Hydra, so that conf/ can name them in its defaults lists."""
-    ConfigStore.instance().store(group="schema", name="help", node={"app_name": invocation("train")})
-    _register_classes()
-
-
-@functools.cache  # nobody changes them, and it takes 15% of the time of a composition
-def _register_classes() -> None:
+    """Register the schemas with Hydra, so that the defaults lists in conf/ can name them."""
     store = ConfigStore.instance()
     store.store(name="root_schema", node=RootConfig)
     store.store(group="schema", name="paths", node=PathsConfig)

@@ -73,11 +73,6 @@ def value_of(key: str, arguments: list[str]) -> str | None:
     values = [argument for argument in arguments if key_of(argument) == key]
     if not values:
         return None
-    value = OverridesParser.create().parse_override(values[-1]).value()
+    (override,) = OverridesParser.create().parse_overrides([values[-1]])
+    value = override.value()
     return None if value is None else str(value)
-
-
-def quoted(path: str) -> str:
-    """A path as one value of Hydra's grammar, whatever characters it has."""
-    escaped = path.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

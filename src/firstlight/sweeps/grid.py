@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import RunError, UserError
 from firstlight.runs.folder import locked, refuse_links
-from firstlight.runs.overrides import quoted
+from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep
 from firstlight.sweeps.launchers import check_gpus, is_one_by_one
 from firstlight.sweeps.progress import Progress, metric_of, show_plan, show_results

@@ -21,7 +21,8 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.overrides import key_of, quoted
+from firstlight.runs.overrides import key_of
+from firstlight.spelling import quoted
 
 LONGEST_NAME = 120  # characters of a job's folder
 SAYS_WHERE = (  # the options of data that a source depends on

@@ -15,7 +15,8 @@ from firstlight.runs import foreign
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import is_of_run, refuse_other_config
 from firstlight.runs.named import LATEST, find_run, is_searched, task_of
-from firstlight.runs.overrides import key_of, merged, options_and_overrides, quoted, value_of
+from firstlight.runs.overrides import key_of, merged, options_and_overrides, value_of
+from firstlight.spelling import quoted
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)

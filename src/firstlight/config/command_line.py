@@ -1,0 +1,66 @@
+"""The arguments of `train` before Hydra reads them: `--help`, options of other programs, and `tags=demo`."""
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from hydra._internal.utils import get_args_parser
+
+from firstlight.config.guesses import nearest_keys
+from firstlight.config.keys import keys
+from firstlight.config_files import groups
+from firstlight.errors import UserError
+
+LISTS = ("tags",)  # keys whose value may be given without brackets
+
+
+def help_words(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return the words and the overrides after `--help`; None if the user does not ask for help."""
+    if not {"-h", "--help"} & set(arguments):
+        return None
+    typed = [argument for argument in arguments if not argument.startswith("-")]
+    return [each for each in typed if "=" not in each], [each for each in typed if "=" in each]
+
+
+def prepared(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments as Hydra accepts them: options first, and `tags=demo` as the list `tags=[demo]`.
+
+    Raises UserError for an option with dashes that Hydra does not have. The message shows the key to write instead.
+    """
+    if not any(argument.startswith("-") for argument in arguments):
+        return [_as_list(argument) for argument in arguments]
+    parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
+    known, unknown = parser.parse_known_intermixed_args(list(arguments))
+    for option in unknown:
+        _refuse(option, arguments)
+    overrides = list(known.overrides)
+    options = list(arguments)
+    for override in reversed(overrides):  # the value of an option comes before, such as `--cfg job`
+        del options[len(options) - 1 - options[::-1].index(override)]
+    return [*options, *map(_as_list, overrides)]
+
+
+def _refuse(option: str, arguments: Sequence[str]) -> NoReturn:
+    name, is_given, value = option.partition("=")
+    after = list(arguments)[list(arguments).index(option) + 1 :]
+    if not is_given and after and not after[0].startswith("-") and "=" not in after[0]:
+        value = after[0]
+    shown = option if is_given or not value else f"{option} {value}"
+    key = name.lstrip("-").replace("-", "_")
+    known = [*groups(), *(each.name for each in keys())]
+    meant = [key] if key in known else nearest_keys(key, known)
+    write = " or ".join(f"{each}={value or '…'}" for each in meant)
+    raise UserError(
+        f"{shown}: train takes key=value, without dashes; " + (f"write {write}" if meant else "`--help` lists the keys")
+    )
+
+
+def _as_list(argument: str) -> str:
+    key, _, value = argument.partition("=")
+    is_text = key in LISTS and value not in ("", "null") and not value.startswith(("[", "$"))
+    return f"{key}=[{value}]" if is_text else argument
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; `--help` lists the options")

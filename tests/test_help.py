@@ -1,0 +1,206 @@
+"""`train --help`, and what is answered to guesses: names of other programs, other dialects, values that need quotes."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import OverrideParseException
+
+from firstlight import config_files, spelling
+from firstlight.config.command_line import help_words, prepared
+from firstlight.config.guesses import ALSO_CALLED, nearest_choices, nearest_keys
+from firstlight.config.help import COMMANDS, GROUPS, INTERNAL, help_text
+from firstlight.config.keys import keys
+from firstlight.config.messages import explain, explained
+from firstlight.config.schema import register_schemas
+from firstlight.errors import UserError
+
+KNOWN = [*config_files.groups(), *(key.name for key in keys())]
+
+
+@pytest.fixture
+def at_80_columns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("at_80_columns")
+def test_help_shows_the_commands_every_group_and_every_key_of_the_task() -> None:
+    text = help_text([], [])
+    assert len(COMMANDS) == 12
+    assert max(map(len, text.splitlines())) <= 80
+    for group in set(config_files.groups()) - set(INTERNAL):
+        assert f"\n  {group}: {GROUPS[group]}\n" in text
+    assert not [group for group in INTERNAL if f"\n  {group}:" in text]
+    words = " ".join(text.split())
+    for key in keys():
+        variant = key.variant("sentiment")
+        if variant is not None:
+            assert f"\n  {key.name}{'' if key.is_node else '='}" in text
+            assert variant.sentence in words
+
+
+@pytest.mark.usefixtures("at_80_columns")
+def test_help_for_a_word_shows_only_what_has_this_name() -> None:
+    task = help_text(["task"], [])
+    assert "  task=names\n      First names" in task
+    assert "seed=" not in task
+    lr = help_text(["lr"], [])
+    assert lr.startswith("  optimizer.lr=0.003\n      Learning rate")
+    assert "Type: number." in lr
+    assert "0.005 (names)" in lr
+    assert "  data.url=https://www.gutenberg.org" in help_text(["data"], ["task=shakespeare"])
+    with pytest.raises(UserError, match="--help nothing: there is no such group or key; `--help` lists them"):
+        help_text(["nothing"], [])
+
+
+@pytest.mark.usefixtures("at_80_columns")
+def test_help_shows_the_values_of_other_arguments() -> None:
+    text = help_text(["model", "optimizer"], ["task=stars", "model=large", "optimizer=muon", "callbacks=none"])
+    assert "  model.dim=128\n" in text
+    assert "  optimizer.matrix_lr=0.02\n      Learning rate of the matrices" in text
+    assert "_target_" not in text.replace("model._target_", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["task=stars"], None),
+        (["--help"], ([], [])),
+        (["-h", "data", "task=names"], (["data"], ["task=names"])),
+        (["-m", "--help", "seed=1,2"], ([], ["seed=1,2"])),
+    ],
+)
+def test_the_words_after_help_are_names(typed: list[str], words: Any) -> None:
+    assert help_words(typed) == words
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("lr", ["optimizer.lr"]),
+        ("learning_rate", ["optimizer.lr"]),
+        ("epochs", ["trainer.max_epochs"]),
+        ("max_steps", ["trainer.max_steps"]),
+        ("ckpt_path", ["resume", "init_from"]),
+        ("lr_scheduler", ["schedule"]),
+        ("batch_size", ["data.batch_size", "data.batch_tokens"]),
+        ("log_dir", ["paths.log_dir"]),
+        ("trainer.lr", ["optimizer.lr"]),
+        ("batch_sise", ["data.batch_size"]),
+        ("dropuot", ["dropout"]),
+        ("data.batch_sise", ["data.batch_size", "data.batch_tokens"]),
+        ("patience", ["callbacks.early_stopping.patience"]),
+        ("xyzzy", []),
+    ],
+)
+def test_a_wrong_key_leads_to_the_keys_that_are_meant(word: str, meant: list[str]) -> None:
+    assert nearest_keys(word, KNOWN) == meant
+
+
+def test_names_of_other_programs_lead_to_keys_that_exist() -> None:
+    assert not {key for meant in ALSO_CALLED.values() for key in meant} - set(KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("group", "choice", "meant"),
+    [
+        ("task", "sentimnt", ["task=sentiment"]),
+        ("experiment", "stars", ["experiment=best/stars", "experiment=post/stars"]),
+        ("experiment", "names_laddr", ["experiment=post/names_ladder"]),
+        ("task", "small", ["model=small"]),
+        ("task", "xyzzy", []),
+    ],
+)
+def test_a_wrong_choice_leads_to_the_choices_that_are_meant(group: str, choice: str, meant: list[str]) -> None:
+    assert nearest_choices(group, choice, config_files.choices(group)) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["--task", "stars"], "--task stars: train takes key=value, without dashes; write task=stars"),
+        (["--lr", "0.1", "task=stars"], "--lr 0.1: train takes key=value, without dashes; write optimizer.lr=0.1"),
+        (["--max-epochs=3"], "--max-epochs=3: train takes key=value, without dashes; write trainer.max_epochs=3"),
+        (["task=stars", "--dry-run"], "--dry-run: train takes key=value, without dashes; write dry_run=…"),
+        (["--xyzzy"], "--xyzzy: train takes key=value, without dashes; `--help` lists the keys"),
+        (["--cfg", "jobs"], "argument --cfg/-c: invalid choice: 'jobs'"),
+    ],
+)
+def test_options_with_dashes_are_answered_with_the_key(typed: list[str], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        prepared(typed)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("tags=demo seed=3", "tags=[demo] seed=3"),
+        ("tags=demo,v2", "tags=[demo,v2]"),
+        ("tags=[demo] tags=null tags=", "tags=[demo] tags=null tags="),
+        ("seed=1,2 -m tags=demo", "-m seed=1,2 tags=[demo]"),
+        ("task=stars --cfg job seed=3", "--cfg job task=stars seed=3"),
+        ("task=stars --config-dir there -m", "--config-dir there -m task=stars"),
+    ],
+)
+def test_arguments_reach_hydra_as_it_accepts_them(typed: str, expected: str) -> None:
+    assert prepared(typed.split()) == expected.split()
+
+
+QUOTES = "a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; write"
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("data.text_column=text (en)", f"{QUOTES} \"data.text_column='text (en)'\""),
+        ("data.text_column=it's", f"{QUOTES} 'data.text_column='\"'\"'it\\'\"'\"'s'\"'\"''"),
+        ("resume", "a value is missing; write resume=auto"),
+        ("dry_run", "a value is missing; write dry_run=true"),
+        ("stars", "write arguments as key=value; did you mean task=stars, experiment=best/stars or"),
+        ("lr", "write arguments as key=value; did you mean optimizer.lr=…?"),
+        ("xyzzy", "write arguments as key=value; `--help` lists the keys"),
+    ],
+)
+def test_an_argument_that_hydra_cannot_read_is_answered_with_what_works(typed: str, message: str) -> None:
+    assert explain(OverrideParseException(typed, "mismatched input")).startswith(f"{typed}: {message}")
+
+
+def test_the_quoting_of_a_message_works() -> None:
+    for name in (
+        "text (en)",
+        "review text",
+        "a,b",
+        "it's",
+        'say "x"',
+        "[x]",
+        "$HOME",
+        "back\\slash",
+        "end\\",
+        "\\'",
+        "null",
+    ):
+        (argument,) = shlex.split(spelling.quoted_option("data.text_column", name))
+        assert OverridesParser.create().parse_overrides([argument])[0].value() == name
+    assert spelling.quoted_option("data.text_column", "plain_name") == "data.text_column=plain_name"
+
+
+def test_the_values_that_hydra_takes_as_lists_are_answered_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    register_schemas()
+    expected = {
+        "data.text_column=a,b": "several values require -m, which runs every combination; add -m, or quote a single "
+        "value, \"data.text_column='a,b'\"",
+        "data.text_column=[en]": "the value must not be a list; to give a text, write \"data.text_column='[en]'\"",
+        "data=my.csv": "no such choice; did you mean data.path=my.csv?",
+    }
+    for typed, message in expected.items():
+        monkeypatch.setattr(sys, "argv", ["train", typed])
+        folder = hydra.initialize_config_dir(str(config_files.CONFIG_DIR), version_base="1.3")
+        with pytest.raises(UserError) as error, explained(), folder:
+            hydra.compose(config_files.CONFIG_NAME, overrides=[typed])
+        assert str(error.value).startswith(f"{typed}: {message}")
