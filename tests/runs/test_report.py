@@ -357,7 +357,7 @@ def test_a_filter_leaves_the_runs_that_pass_in_the_table_and_in_every_plot(stars
     assert len(traces(stars, "curves-steps")) == 9
     redrawn(stars, lambda: filter_field(stars, "model").fill("small"))
     assert column(stars, "runs", "model") == ["small"] * 4
-    assert "all 4 runs that pass, of 10" in stars.locator("#drawn").inner_text()
+    assert "all 4 filtered runs of 10" in stars.locator("#drawn").inner_text()
     assert len(traces(stars, "curves-steps")) == len(traces(stars, "curves-seconds")) == 4
     points = [count for trace in traces(stars, "parameters") if trace["mode"] == "markers" for count in trace["x"]]
     assert points == [20_011] * 4
@@ -365,8 +365,8 @@ def test_a_filter_leaves_the_runs_that_pass_in_the_table_and_in_every_plot(stars
     redrawn(stars, lambda: filter_field(stars, "dropout").fill("0.2"))
     assert column(stars, "runs", METRIC) == ["0.48", "0.46"]
     redrawn(stars, lambda: filter_field(stars, "model").fill("nothing"))
-    assert "no run passes the filters" in stars.locator("#runs").inner_text()
-    assert "No run that is shown" in stars.locator("#curves-steps").inner_text()
+    assert "no runs match the filters" in stars.locator("#runs").inner_text()
+    assert "The filtered runs have no curve" in stars.locator("#curves-steps").inner_text()
     assert traces(stars, "heat") == []
 
 
@@ -387,7 +387,7 @@ def test_every_plot_is_seen(stars: Any) -> None:
     assert stars.locator("#parallel .axis-title, #parallel .axis-heading").count() >= 3
     assert stars.locator("#confusion .heatmaplayer image").count() == 4
     assert "step" in stars.locator("#curves-steps").inner_text()
-    assert "time since the fit began (s)" in stars.locator("#curves-seconds").inner_text()
+    assert "time since the start of the fit (s)" in stars.locator("#curves-seconds").inner_text()
 
 
 def test_curves_are_over_steps_and_over_seconds_and_their_metric_can_be_chosen(stars: Any) -> None:
@@ -441,7 +441,7 @@ def test_the_parallel_coordinates_have_the_swept_keys_and_the_metric(stars: Any)
 
 
 def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars: Any) -> None:
-    assert "best 4 runs" in stars.locator("#confusion-note").inner_text()
+    assert "best 4 filtered runs" in stars.locator("#confusion-note").inner_text()
     matrix = stars.evaluate("document.querySelector('#confusion .plot').data[0]")
     assert matrix["z"][1] == pytest.approx([2 / 9, 3 / 9, 4 / 9])
     assert matrix["text"][2] == ["0<br>0%", "7<br>39%", "11<br>61%"]
@@ -509,7 +509,7 @@ def test_of_many_runs_the_best_are_drawn_and_the_page_says_so(browser: Any, tmp_
     assert report(tmp_path, ".").returncode == 0
     found = open_file(browser, tmp_path / "report.html")
     found.page.wait_for_selector("body[data-drawn]")
-    assert "The plots draw the best 60 of the 71 runs that pass." in found.page.locator("#drawn").inner_text()
+    assert "The plots show the best 60 of the 71 filtered runs." in found.page.locator("#drawn").inner_text()
     lines = traces(found.page, "curves-steps")
     assert len(lines) == 60
     assert len(traces(found.page, "parallel")[0]["line"]["color"]) == 60

@@ -1,1 +1,1 @@
-"""Reports that compare runs: rows in, a table or a page out; nothing of files."""
+"""Reports that compare runs, as tables or as an HTML page. The functions do not read or write files."""

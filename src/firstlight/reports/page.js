@@ -1,14 +1,14 @@
-// Draws the page from the JSON in it. What a run says reaches the page as text alone: by textContent, or by escaped().
+// Draws the page from its JSON. Texts of runs are inserted only by textContent or escaped(), so they cannot be HTML.
 const report = JSON.parse(document.getElementById("data").textContent);
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000"];
 const DASHES = ["solid", "dot", "dash", "dashdot"];
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "star", "cross", "x", "triangle-down"];
 const INK = "#222222";
-const CHOSEN_AT_FIRST = 60; // runs in a plot
+const CHOSEN_AT_FIRST = 60; // initial number of runs in a plot
 const SIDE_BY_SIDE = 4; // confusion matrices and texts
-const MOST_IN_SVG = 100; // lines; with more the graphics card draws them
+const MOST_IN_SVG = 100; // lines; a plot with more lines uses WebGL
 const MOST_IN_LEGEND = 24;
-const MOST_TICKS = 12; // values of a key that stand on an axis one by one
+const MOST_TICKS = 12; // values of a key that have one tick each
 const ALL = "all";
 const GROUP = "group";
 
@@ -24,10 +24,10 @@ const some = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 const falls = (metric) => report.falls[metric] === true;
 const better = (metric) => `${metric} (${falls(metric) ? "lower" : "higher"} is better)`;
 
-let board = null; // what the tab shows
+let board = null; // the board of the open tab
 let groupsTable = null;
 let runsTable = null;
-let waiting = null; // the redrawing that is to come
+let waiting = null; // the timer of the next redraw
 
 function element(name, text = "", attributes = {}) {
   const made = document.createElement(name);
@@ -66,9 +66,9 @@ function showOverview() {
   const rows = report.boards.map((each, index) => {
     const group = best[index];
     const value = group ? group.cells[each.headers.indexOf(each.metric)] : "–";
-    return [each.task, each.direction, value, group ? group.name : "no run is counted", `${some(each.runs.length, "run")} in ${some(each.groups.length, "group")}`];
+    return [each.task, each.direction, value, group ? group.name : "no counted runs", `${some(each.runs.length, "run")} in ${some(each.groups.length, "group")}`];
   });
-  const headers = ["task", "ranked by", "best mean", "best group", "of"];
+  const headers = ["task", "ranked by", "best mean", "best group", "runs"];
   byId("overview").replaceChildren(plainTable(headers, rows, (index) => report.boards[index].isSample));
 }
 
@@ -76,7 +76,7 @@ function showLeft() {
   const rows = report.left.map((run) => [run.folder, run.task ?? "unknown", run.data, run.status, run.why]);
   const shown = rows.length
     ? plainTable(["run", "task", "data", "status", "why"], rows, () => false)
-    : element("p", "Every run is counted.", { class: "empty" });
+    : element("p", "All runs are counted.", { class: "empty" });
   byId("left").replaceChildren(shown);
 }
 
@@ -148,7 +148,7 @@ function showRuns() {
     column("steps", (run) => run.steps, (run) => run.steps?.toLocaleString("en") ?? "–", { isNumeric: true }),
     column("fit (s)", (run) => run.seconds, (run) => number(run.seconds), { isNumeric: true }),
     column("folder", (run) => run.folder, (run) => escaped(run.folder)),
-    column("why it is not counted", (run) => run.why, (run) => escaped(run.why)),
+    column("reason if not counted", (run) => run.why, (run) => escaped(run.why)),
   ];
   runsTable = new DataTable(byId("runs"), {
     data: board.runs,
@@ -164,12 +164,12 @@ function showRuns() {
       { target: 1, content: ["search"] },
     ],
     ordering: { indicators: false, handler: true },
-    language: { emptyTable: "no run", zeroRecords: "no run passes the filters" },
+    language: { emptyTable: "no runs", zeroRecords: "no runs match the filters" },
   });
   runsTable.on("search.dt select.dt deselect.dt", redrawSoon);
 }
 
-// ---- which runs the plots show
+// ---- choice of the runs in the plots
 
 const passing = () => runsTable.rows({ search: "applied" }).data().toArray().sort((a, b) => (a.rank ?? Infinity) - (b.rank ?? Infinity));
 
@@ -191,8 +191,8 @@ function redraw() {
   const colours = colouring(all);
   byId("drawn").textContent =
     runs.length < all.length
-      ? `The plots draw the best ${runs.length} of the ${all.length} runs that pass.`
-      : `The plots draw all ${all.length} runs that pass${all.length < board.runs.length ? `, of ${board.runs.length}` : ""}.`;
+      ? `The plots show the best ${runs.length} of the ${all.length} filtered runs.`
+      : `The plots show all ${all.length} ${all.length < board.runs.length ? `filtered runs of ${board.runs.length}` : "runs"}.`;
   drawCurves(runs, colours);
   drawParallel(counted(runs));
   drawCosts(counted(runs), colours);
@@ -219,7 +219,7 @@ function colouring(runs) {
 const titled = (text) => ({ text: plain(board.isSample ? `${text} – ${report.sampleMark}` : text), font: { size: 15 }, x: 0, xref: "paper", xanchor: "left" });
 
 function layout(title, x, y, more = {}) {
-  // The titles of the axes x and y are Plotly's text already, the one of the plot is not.
+  // The caller has escaped the titles x and y for Plotly. The title of the plot is escaped here.
   const axis = { gridcolor: "#ececec", zeroline: false, linecolor: INK, ticks: "outside", automargin: true };
   return {
     title: titled(title),
@@ -235,7 +235,7 @@ function layout(title, x, y, more = {}) {
 }
 
 function withLegend(names, titleLines = 1) {
-  // Room for a legend below the axis and its title, and the legend there.
+  // Adds a legend below the plot, and the space for it.
   const shown = names.length > MOST_IN_LEGEND ? 1 : names.length;
   const columns = Math.max(1, Math.min(4, Math.floor(500 / (60 + 6.6 * Math.max(1, ...names.map((name) => short(name).length))))));
   const bottom = 40 + 20 * titleLines + 20 * Math.ceil(shown / columns);
@@ -284,11 +284,11 @@ function drawCurves(runs, colours) {
     };
     return [{ line, curve }];
   });
-  const empty = `No run that is shown has a curve of ${metric || "any metric"}.`;
+  const empty = `The filtered runs have no curve of ${metric || "any metric"}.`;
   const over = (x) => lines.map(({ line, curve }) => ({ ...line, x: curve[x] }));
   const below = withLegend([...seen]);
   plot("curves-steps", over("steps"), layout(`${metric} over steps`, "step", plain(better(metric)), below), empty);
-  plot("curves-seconds", over("seconds"), layout(`${metric} over time`, "time since the fit began (s)", plain(better(metric)), below), empty);
+  plot("curves-seconds", over("seconds"), layout(`${metric} over time`, "time since the start of the fit (s)", plain(better(metric)), below), empty);
 }
 
 const lastPart = (key) => key.slice(key.lastIndexOf(".") + 1);
@@ -311,7 +311,7 @@ function drawParallel(runs) {
   const shown = runs.filter((run) => run.metrics[metric] != null);
   const keys = [...board.swept, "seed"];
   if (!shown.length) {
-    plot("parallel", [], {}, `No run that is shown has ${metric || "a metric"}.`);
+    plot("parallel", [], {}, `The filtered runs have no value of ${metric || "any metric"}.`);
     return;
   }
   const values = shown.map((run) => run.metrics[metric]);
@@ -329,7 +329,7 @@ function drawParallel(runs) {
 }
 
 function paretoFront(points, isFalling) {
-  // Of points {x, y}: those that no point with less or as much x betters, from left to right.
+  // Returns the points {x, y} with a better y than all points with the same or a smaller x, from left to right.
   const ordered = [...points].sort((a, b) => a.x - b.x || (isFalling ? a.y - b.y : b.y - a.y));
   const front = [];
   for (const point of ordered) {
@@ -340,7 +340,7 @@ function paretoFront(points, isFalling) {
 }
 
 function logAxis(values) {
-  // Logarithmic, with ticks that are round numbers; over less than two powers of ten Plotly's own say too little.
+  // Returns a logarithmic axis with round ticks, since Plotly draws too few ticks within two powers of ten.
   if (values.some((value) => value <= 0)) return { type: "linear" };
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const room = Math.max(Math.log10(high / low) * 0.07, 0.02);
@@ -394,15 +394,15 @@ function drawCost(id, runs, colours, title, xTitle, cost, textOf) {
   }
   const yAxis = logAxis(points.map((point) => point.y));
   const more = { ...withLegend(["Pareto front", ...names], xTitle.split("<br>").length), xaxis: logAxis(points.map((point) => point.x)), yaxis: yAxis };
-  const yTitle = yAxis.type === "linear" ? `${better(metric)}, linear: not all are above 0` : better(metric);
+  const yTitle = yAxis.type === "linear" ? `${better(metric)}, linear axis: some values are not positive` : better(metric);
   const missing = runs.length - points.length;
   const noted = missing ? `${title} (${some(missing, "run")} without)` : title;
-  plot(id, traces, layout(noted, xTitle, plain(yTitle), more), `No run that is shown has both ${metric || "a metric"} and its ${title.split(" against ")[1]}.`);
+  plot(id, traces, layout(noted, xTitle, plain(yTitle), more), `No filtered run has both ${metric || "a metric"} and ${title.split(" against ")[1]}.`);
 }
 
 function drawCosts(runs, colours) {
   const metric = byId("metric").value;
-  drawCost("parameters", runs, colours, `${metric} against parameters`, "parameters (trained weights)", (run) => run.parameters, () => "");
+  drawCost("parameters", runs, colours, `${metric} against parameters`, "trainable parameters", (run) => run.parameters, () => "");
   const kinds = unique(runs.map((run) => run.computeFrom).filter(Boolean));
   const xTitle = ["compute of the training (floating-point operations)", ...kinds].map(plain).join("<br>");
   drawCost("compute", runs, colours, `${metric} against compute`, xTitle, (run) => run.compute, (run) => `, compute ${run.computeFrom}`);
@@ -412,7 +412,7 @@ function drawHeat(runs) {
   const [across, down, metric] = [byId("heat-x").value, byId("heat-y").value, byId("metric").value];
   const shown = runs.filter((run) => run.metrics[metric] != null);
   if (!across || across === down || !shown.length) {
-    plot("heat", [], {}, !shown.length ? "There is nothing to show." : board.swept.length ? "Choose two different keys." : "A map needs two keys, and the seed is the only one here.");
+    plot("heat", [], {}, !shown.length ? "No filtered run has a value." : board.swept.length ? "Choose two different keys." : "A heat map requires two keys, but these runs differ only in the seed.");
     return;
   }
   const columns = inOrder(unique(shown.map((run) => run.keys[across])));
@@ -451,7 +451,7 @@ function selectedRuns(has) {
 const named = (run) => `${run.rank === null ? "" : `#${run.rank} · `}${run.label}`;
 
 function lines(text, most = 58) {
-  // Lines of about so many characters, broken where the parts of a name meet.
+  // Breaks a name into lines of at most about `most` characters, between its parts.
   const found = [""];
   for (const part of text.split(" · ")) {
     const last = found.at(-1);
@@ -462,9 +462,9 @@ function lines(text, most = 58) {
 }
 
 function noteOf(runs, isSelected, what) {
-  const which = isSelected ? `The ${runs.length} selected runs that have ${what}.` : `The best ${runs.length} runs that pass the filters and have ${what}; click lines of the table of runs (with Ctrl or Shift for several) to choose others.`;
-  const limit = board.runs.length > report.detailed ? ` The page has those of the best ${report.detailed} runs.` : "";
-  return runs.length ? which + limit : `No run that is shown has ${what}.`;
+  const which = isSelected ? `The ${runs.length} selected runs that have ${what}.` : `The best ${runs.length} filtered runs that have ${what}. To choose others, click rows in the table of runs, with Ctrl or Shift for several.`;
+  const limit = board.runs.length > report.detailed ? ` The page includes them only for the best ${report.detailed} runs.` : "";
+  return runs.length ? which + limit : `No filtered run has ${what}.`;
 }
 
 function drawConfusion() {

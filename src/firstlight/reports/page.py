@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs no network: the data as JSON, two libraries and page.js within it."""
+"""The report as one HTML page that works offline. It contains the data as JSON, two libraries and page.js."""
 
 import base64
 import html
@@ -15,13 +15,13 @@ from firstlight.reports.rows import Curve, Run, shown
 from firstlight.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.reports.text import SAMPLE_MARK, cells, data_of, direction, headers, other_metrics
 
-MOST_NUMBERS = 1_500_000  # in all curves, which keeps the page of a thousand runs below 20 MB
-FEWEST_POINTS = 20  # of a curve, however many there are
-DETAILED = 60  # runs of a board whose confusion matrix and texts are in the page: the best
+MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
+FEWEST_POINTS = 20  # points of a curve, for any number of curves
+DETAILED = 60  # best runs of a board, whose confusion matrices and texts are included
 
 
 def page(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> str:
-    """The whole page. Nothing that a run says can become a part of its markup or its code."""
+    """Return the whole page. All texts of runs are escaped."""
     return Template(_read("page.html")).substitute(
         title=html.escape(title),
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
@@ -35,13 +35,13 @@ def page(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequenc
 
 
 def as_script(data: Any) -> str:
-    """JSON that can stand in a script element: no character of it ends the element or opens another."""
+    """Return data as JSON for a script element. Characters that could end the element are escaped."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> dict[str, Any]:
-    """What page.js draws. Numbers that are none, such as NaN, are null."""
+    """Return the data for page.js. Numbers that are not finite, such as NaN, are null."""
     most = _points_per_curve(runs)
     metrics = {name for run in runs for name in [*run.metrics, *run.curves]}
     return {
@@ -74,7 +74,7 @@ def _board(board: Board, most: int) -> dict[str, Any]:
 
 
 def ranked(board: Board) -> list[Run]:
-    """The runs of a board one by one, the best first, those that do not count last."""
+    """Return the runs of a board, the best first. Runs that are not counted are last."""
     metric = board.metric
     counted = [run for run in board.runs if not reason(run, metric)]
     if metric is not None:
@@ -93,7 +93,7 @@ def _group(group: Group, board: Board) -> dict[str, Any]:
 
 
 def _sort_values(group: Group, board: Board) -> list[Any]:
-    """What the cells of a group are sorted by: numbers where they are numbers."""
+    """Return the sort keys of the cells of a group, as numbers where possible."""
     best = group.best
     means = {name: _number(spread.mean) for name, spread in group.spreads.items()}
     return [
@@ -141,7 +141,7 @@ def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str,
 
 
 def _packed(curves: dict[str, Curve], most: int) -> list[dict[str, Any]]:
-    """The curves of a run, those that were logged at the same moments together."""
+    """Return the curves of a run. Curves with the same steps and times are stored together."""
     moments: dict[tuple[Any, ...], dict[str, Any]] = {}
     for name, curve in curves.items():
         chosen = _chosen(len(curve.values), most)
@@ -153,32 +153,32 @@ def _packed(curves: dict[str, Curve], most: int) -> list[dict[str, Any]]:
 
 
 def _points_per_curve(runs: Sequence[Run]) -> int:
-    """How many points of each curve fit into the page."""
+    """Return the largest number of points of each curve."""
     curves = sum(len(run.curves) for run in runs)
     return max(FEWEST_POINTS, MOST_NUMBERS // (3 * max(curves, 1)))
 
 
 def _chosen(length: int, most: int) -> list[int]:
-    """Which of so many points to keep: evenly spread, the first and the last among them."""
+    """Return the indices of `most` evenly spaced points of `length`, including the first and the last one."""
     if length <= most:
         return list(range(length))
     return [round(index * (length - 1) / (most - 1)) for index in range(most)]
 
 
 def _number(value: float | None) -> float | int | None:
-    """Five significant digits; None for what is no number."""
+    """Return a number with five significant digits, or None if it is missing or not finite."""
     if value is None or not math.isfinite(value):
         return None
     return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.5g}")
 
 
 def plotly() -> str:
-    """The library that draws the plots, as the plotly package brings it."""
+    """Return the JavaScript library for plots, which is part of the plotly package."""
     return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
 
 
 def bundle(name: str) -> str:
-    """A file of DataTables, as the itables package brings it; importing itables itself would import pandas."""
+    """Return a file of DataTables, which is part of the itables package. Importing itables would import pandas."""
     return Path(str(distribution("itables").locate_file(f"itables/html/{name}"))).read_text(encoding="utf-8")
 
 

@@ -1,18 +1,18 @@
-"""What a report knows of one run. Imports nothing heavy."""
+"""Data of one run for a report. Imports no heavy library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 Value = str | int | float | bool | None
 
-KEYS = ("task", "model", "experiment", "dropout", "context_length", "seed")  # what every record has
+KEYS = ("task", "model", "experiment", "dropout", "context_length", "seed")  # keys of every record
 SAMPLE = "sample"
 COUNTED = "finished"
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A metric as it was logged; the three are equally long. seconds count from the start of the fit."""
+    """Logged values of a metric. The three sequences have the same length. seconds: time since the start of the fit."""
 
     steps: Sequence[int]
     seconds: Sequence[float]
@@ -21,7 +21,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Confusion:
-    """counts: a row for each true class."""
+    """Confusion matrix. counts: one row for each true class."""
 
     classes: Sequence[str]
     counts: Sequence[Sequence[int]]
@@ -29,7 +29,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, whole or damaged. why: what keeps it from being counted; "" for a run that is."""
+    """One run, which may be damaged. why: the reason why it is not counted; "" if it is counted."""
 
     folder: str
     status: str
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def compute(self) -> tuple[float, str] | None:
-        """Floating-point operations of the training, and where the number is from; None where nothing is known."""
+        """The floating-point operations of the training and the source of the number, or None if they are unknown."""
         if self.flops:
             return float(self.flops), "counted by the run"
         if self.parameters and self.tokens:
@@ -76,7 +76,7 @@ class Run:
 
 
 def shown(value: Value) -> str:
-    """A value of a key as one would type it; – where a run has none."""
+    """Return a value as it is written on the command line, or – if there is none."""
     match value:
         case None:
             return "–"

@@ -1,4 +1,4 @@
-"""The runs of a report as rows of one table: each run's own numbers beside those of its group."""
+"""Rows of a table of all runs, with the values of each run and of its group."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,16 +17,16 @@ LAST_COLUMNS = (
 
 
 def columns(runs: Sequence[Run]) -> list[str]:
-    """The names of the columns in order; the keys and metrics are those that occur in the runs."""
+    """Return the names of the columns, in order. They include all keys and metrics of the runs."""
     names = [*FIRST_COLUMNS, *sorted({key for run in runs for key in run.keys})]
     names += [*MIDDLE_COLUMNS, *sorted({name for run in runs for name in run.metrics}), *LAST_COLUMNS]
     return list(dict.fromkeys(names))
 
 
 def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
-    """A row for each run by column, the best of each task first; then those that are not counted.
+    """Yield a row for each run, as a dict by column. The best runs of each task are first, uncounted runs are last.
 
-    A value that a run does not have is None, or is missing.
+    A missing value is None or has no key.
     """
     for board in found:
         for group in board.groups:

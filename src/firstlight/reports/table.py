@@ -1,4 +1,4 @@
-"""Runs in groups, ranked within each task by a validation metric. Nothing of files, nothing heavy."""
+"""Groups of runs, ranked within each task by a validation metric. Reads no files and imports no heavy library."""
 
 import math
 from collections import Counter
@@ -9,12 +9,12 @@ from statistics import fmean, stdev
 from firstlight.reports.rows import KEYS, Run, Value, shown
 
 SEED = "seed"
-Direction = Callable[[str], bool]  # whether a metric should fall
+Direction = Callable[[str], bool]  # returns whether lower values of a metric are better
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and sample standard deviation; the deviation of one value is None."""
+    """Mean and sample standard deviation. The deviation of a single value is None."""
 
     mean: float
     deviation: float | None
@@ -22,7 +22,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that are equal in the keys of a group, the best first. rank: None where no run could be counted."""
+    """Runs with equal values of the group's keys, the best first. rank: None if no run is counted."""
 
     keys: dict[str, Value]
     counted: tuple[Run, ...]
@@ -37,22 +37,23 @@ class Group:
 
     @property
     def seconds(self) -> float | None:
-        """The mean time of a fit."""
+        """The mean fit time in seconds."""
         known = [run.fit_seconds for run in self.counted if run.fit_seconds is not None]
         return fmean(known) if known else None
 
     @property
     def parameters(self) -> list[int]:
-        """The numbers of weights that occur, in order."""
+        """The distinct numbers of parameters, in ascending order."""
         return sorted({run.parameters for run in self.counted if run.parameters is not None})
 
 
 @dataclass(frozen=True)
 class Board:
-    """What is ranked together: the runs of one task, those on generated data apart.
+    """Ranking of the runs of one task. Runs on generated data have a separate board.
 
-    metric: what ranks them; None where no run names one. keys: what tells groups apart; swept: all that differs.
-    metrics: those of the runs that count: the ranking one, the others of validation, those of test.
+    metric: the metric for the ranking; None if no run has an optimized metric. keys: the keys that define the groups.
+    swept: all keys with different values. metrics: the metrics of the counted runs, in this order: the ranking metric,
+    other validation metrics, test metrics.
     """
 
     task: str
@@ -70,7 +71,7 @@ class Board:
 
     @property
     def runs(self) -> list[Run]:
-        """Every run of the board, in the order of the ranking; those that do not count come last."""
+        """All runs of the board in the order of the groups. Runs that are not counted are last."""
         counted = [run for group in self.groups for run in group.counted]
         return counted + [run for group in self.groups for run in group.others]
 
@@ -78,10 +79,10 @@ class Board:
 def boards(
     runs: Sequence[Run], falls: Direction, metric: str | None = None, group_by: Sequence[str] | None = None
 ) -> list[Board]:
-    """The runs of each task, grouped and ranked. Runs that have no task, being unreadable, are on no board.
+    """Return the boards of all tasks. Unreadable runs, which have no task, are not on a board.
 
-    metric: what ranks every task; None: what the runs of a task were optimized for. group_by: the keys of a group;
-    None: every key but the seed.
+    metric: the metric for the ranking; None: the optimized metric of the runs of each task. group_by: the keys that
+    define the groups; None: all keys except the seed.
     """
     together: dict[tuple[str, bool], list[Run]] = {}
     for run in runs:
@@ -94,7 +95,7 @@ def boards(
 
 
 def common_metric(runs: Iterable[Run]) -> str | None:
-    """What most of the runs were optimized for, of those that count if there are any."""
+    """Return the most frequent optimized metric of the counted runs, or of all runs if none is counted."""
     runs = list(runs)
     names = [run.optimized_metric for run in runs if run.is_counted] or [run.optimized_metric for run in runs]
     known = Counter(name for name in names if name is not None)
@@ -102,9 +103,9 @@ def common_metric(runs: Iterable[Run]) -> str | None:
 
 
 def swept_keys(runs: Sequence[Run]) -> list[str]:
-    """The keys but the seed that differ between runs, in the order of a record, then by name.
+    """Return the keys except the seed with different values, in the order of a record, then by name.
 
-    What a baseline has no value of, such as a dropout, does not differ.
+    A key without a value in a baseline, such as dropout, is not a difference.
     """
     found = dict.fromkeys(KEYS) | dict.fromkeys(sorted({key for run in runs for key in run.keys}))
 
@@ -115,16 +116,16 @@ def swept_keys(runs: Sequence[Run]) -> list[str]:
 
 
 def reason(run: Run, metric: str | None) -> str:
-    """Why a run is not counted in the ranking by a metric; "" if it is."""
+    """Return the reason why a run is not counted in the ranking by a metric, or "" if it is counted."""
     if not run.is_counted:
         return run.why or run.status
     if metric is None or metric not in run.metrics:
-        return f"it has no {metric or 'metric to rank it by'}"
+        return f"it has no {metric or 'metric for the ranking'}"
     return "" if math.isfinite(run.metrics[metric]) else f"{metric} is {run.metrics[metric]}"
 
 
 def _is_on_sample(run: Run, runs: Sequence[Run]) -> bool:
-    """Whether a run belongs to those on generated data; one that ended before its data was known joins the others."""
+    """Return whether a run belongs to the runs on generated data. A run without known data joins the others."""
     if run.source is not None:
         return run.is_sample
     known = {other.is_sample for other in runs if other.task == run.task and other.source is not None}
@@ -160,7 +161,7 @@ def _group(keys: Sequence[str], runs: list[Run], metric: str | None, is_falling:
 
 
 def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
-    """Mean and deviation of a metric; the runs that repeat one another, seed and all, weigh as one."""
+    """Return mean and deviation of a metric. Runs with all keys equal, including the seed, count as one run."""
     repeated: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for run in runs:
         value = run.metrics.get(metric)
@@ -181,13 +182,13 @@ def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, fl
 
 
 def label_of(run: Run, board: Board) -> str:
-    """A short name of a run on its board: what differs, and the seed."""
+    """Return a short name of a run on its board, from the keys with different values and the seed."""
     name = short_name({key: run.keys.get(key) for key in (*board.swept, SEED)})
     return f"[generated sample] {name}" if run.is_sample else name
 
 
 def short_name(keys: dict[str, Value]) -> str:
-    """`tiny · dropout 0.1 · lr 0.001`: words by themselves, numbers with the last part of their key."""
+    """Return a name such as `tiny · dropout 0.1 · lr 0.001`: names as they are, numbers with the end of their key."""
     parts = []
     for key, value in keys.items():
         if value is not None:
@@ -197,7 +198,7 @@ def short_name(keys: dict[str, Value]) -> str:
 
 
 def not_counted(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:
-    """Every run that is in no mean, with the reason."""
+    """Yield each run that is not counted, with the reason."""
     for board in found:
         for group in board.groups:
             yield from ((run, reason(run, board.metric)) for run in group.others)

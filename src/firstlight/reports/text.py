@@ -1,4 +1,4 @@
-"""The report as Markdown and as CSV."""
+"""Reports as Markdown and as CSV."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ SAMPLE_MARK = "GENERATED SAMPLE"
 
 
 def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
-    """The groups of every task, ranked, and what was not counted, with the reasons."""
+    """Return the report as Markdown: the ranked groups of each task, and the runs that are not counted."""
     lines = [f"# {_escaped(title)}", "", *(f"{_escaped(note)}  " for note in notes)]
     for board in found:
         lines += ["", f"## {_escaped(board.name)}: {_escaped(direction(board))}", ""]
@@ -28,21 +28,21 @@ def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Seq
 
 
 def direction(board: Board) -> str:
-    """`val/loss (lower is better)`."""
+    """Return the metric and its direction, such as `val/loss (lower is better)`."""
     if board.metric is None:
-        return "nothing to rank by"
+        return "no metric for the ranking"
     return f"{board.metric} ({'lower' if board.falls else 'higher'} is better)"
 
 
 def headers(board: Board) -> list[str]:
-    """The columns of the table of groups."""
+    """Return the headers of the table of groups."""
     metric = board.metric or "metric"
     last = [*other_metrics(board), "parameters", "fit time", "best run"]
     return ["rank", metric, "best", *board.keys, "data", "seeds", "runs", *last]
 
 
 def cells(group: Group, board: Board) -> list[str]:
-    """A group as the cells of its line."""
+    """Return the cells of a group in the table of groups."""
     best = group.best
     value = best.metrics[board.metric] if best and board.metric else None
     return [
@@ -61,18 +61,18 @@ def cells(group: Group, board: Board) -> list[str]:
 
 
 def other_metrics(board: Board) -> list[str]:
-    """Those of test: shown where there are, never ranked by."""
+    """Return the test metrics, which are shown but not used for the ranking."""
     return [name for name in board.metrics if name.startswith("test/")]
 
 
 def data_of(runs: Sequence[Run]) -> str:
-    """Where the data of some runs is from."""
+    """Return the data sources of some runs as text."""
     sources = sorted({run.source for run in runs if run.source is not None})
     return ", ".join(SAMPLE_MARK if source == "sample" else source for source in sources) or "–"
 
 
 def spread_text(spread: Spread | None) -> str:
-    """`0.475 ± 0.003`; without a deviation the mean alone."""
+    """Return a text such as `0.475 ± 0.003`, or only the mean if there is no deviation."""
     if spread is None:
         return "–"
     if spread.deviation is None:
@@ -81,12 +81,12 @@ def spread_text(spread: Spread | None) -> str:
 
 
 def number(value: float) -> str:
-    """Four significant digits."""
+    """Return a number as text, with four significant digits."""
     return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds, minutes or hours."""
+    """Return a duration as text, in seconds, minutes or hours."""
     if seconds is None:
         return "–"
     if seconds < 120:
@@ -95,7 +95,7 @@ def duration(seconds: float | None) -> str:
 
 
 def table(found: Sequence[Board], runs: Sequence[Run]) -> str:
-    """The report as CSV: a line for each run, with the numbers of its group beside its own; best first."""
+    """Return the report as CSV, with a line for each run and the values of its group, the best first."""
     file = io.StringIO()
     writer = csv.DictWriter(file, columns(runs), lineterminator="\n")
     writer.writeheader()
@@ -112,6 +112,6 @@ def _line(texts: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As it is: no character of it is Markdown or HTML, and it stays on its line."""
+    """Return a text on one line, with the special characters of Markdown and HTML escaped."""
     line = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
     return re.sub(r"([\\`*|\[])", r"\\\1", line)
