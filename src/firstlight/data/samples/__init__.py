@@ -1,1 +1,1 @@
-"""Data made by grammars of our own, for whoever has neither a data set nor a network."""
+"""Generated data sets, for use without a data set and without a network. They come from grammars in this package."""

@@ -1,4 +1,4 @@
-"""English spelling and inflection, for the samples; what breaks the rules is in english.toml."""
+"""English spelling and inflection for the samples. Exceptions from the rules are in english.toml."""
 
 import re
 from functools import cache
@@ -27,12 +27,12 @@ def plural(noun: str) -> str:
     return first + space + noun + ("es" if _HISSING.search(noun) else "s")
 
 
-third = plural  # the form after "he", as in "he breaks"
+third = plural  # the form after "he", as in "he breaks", has the same rules
 
 
 @cache
 def ended(verb: str, ending: str) -> str:
-    """Put -eth, -est, -ed or -ing to a verb."""
+    """Return a verb with the ending -eth, -est, -ed or -ing."""
     if verb in _DOUBLING:
         return verb + verb[-1] + ending
     if ending == "ing":
@@ -43,7 +43,7 @@ def ended(verb: str, ending: str) -> str:
 
 
 def past(verb: str) -> tuple[str, str]:
-    """Return the past tense and the participle."""
+    """Return the past tense and the past participle of a verb."""
     return _IRREGULAR.get(verb) or (ended(verb, "ed"),) * 2
 
 

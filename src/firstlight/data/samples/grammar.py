@@ -1,7 +1,8 @@
-"""What the samples share: data files, draws that prefer the front of a list, slots in patterns, English spelling.
+"""Shared parts of the samples: data files, weighted draws from lists, patterns with slots, and English spelling.
 
 A data file is TOML. Its texts are lists: one item a line, or several on a line with " / " between them. An item may
-hold slots, `{word}`, which name another list. The front of a list is used most, so the words have a long tail.
+have slots, `{word}`, which name another list. The first items of a list are used most, so the frequencies of the words
+have a long tail.
 """
 
 import random
@@ -25,12 +26,12 @@ def read(name: str) -> Any:
 
 @cache
 def load(name: str) -> Any:
-    """Return the content of a data file in this folder; each text in it is a tuple of items."""
+    """Return the content of a data file in this folder, with each text as a tuple of items."""
     return _listed(read(name))
 
 
 def items(text: str) -> tuple[str, ...]:
-    """Split a text at its line breaks and at " / "."""
+    """Return the items of a text, which line breaks or " / " separate."""
     return tuple(_SEPARATOR.split(text.strip()))
 
 
@@ -43,12 +44,12 @@ def _listed(value: Any) -> Any:
 
 
 def front_first(choices: tuple[str, ...], rng: random.Random, steepness: float) -> str:
-    """Choose one, the first most often, the last least; a steepness of 1 prefers none."""
+    """Return a random choice. The first is the most frequent; a steepness of 1 makes all equally frequent."""
     return choices[int(len(choices) * rng.random() ** steepness)]
 
 
 class Words(dict[str, str]):
-    """The words of one text: what is given is fixed, any other slot is drawn anew whenever it is read."""
+    """The words of one text. Given words are fixed; any other slot is drawn again whenever it is read."""
 
     steepness = 2.0
 
@@ -60,26 +61,26 @@ class Words(dict[str, str]):
         return self.one_of(self.choices[slot])
 
     def one_of(self, patterns: tuple[str, ...]) -> str:
-        """Choose one of the patterns and fill it."""
+        """Return one of the patterns, filled."""
         return self.fill(front_first(patterns, self.rng, self.steepness))
 
     def fill(self, pattern: str) -> str:
-        """Put a word into each {slot} of the pattern."""
+        """Return the pattern with a word in each {slot}."""
         return pattern.format_map(self) if "{" in pattern else pattern
 
 
 # Spelling
 
-# How words begin that need "an": a pattern. Version 1 of the reviews says "a unimpressive", so this does as well.
+# A pattern of the beginnings of words after "an". Version 1 of the reviews has "a unimpressive", which must not change.
 VOWEL = r"[aeio]|un(?!i[fm])|um|up|ug|us(?![eu])|hour|heir|hones|honor"
 _ARTICLE = re.compile(rf"\ba(?= (?:{VOWEL}))", re.IGNORECASE)
 
 
 def with_articles(text: str) -> str:
-    """Say "an" for "a" before a vowel."""
+    """Return a text with "an" instead of "a" before a vowel."""
     return _ARTICLE.sub(r"\g<0>n", text)
 
 
 def capitalized(text: str) -> str:
-    """Begin with a capital and leave the rest as it is."""
+    """Return a text with a capital first letter and an unchanged rest."""
     return text[0].upper() + text[1:]

@@ -1,14 +1,14 @@
-"""Sample verdicts, negative or positive: the shorter half of the generated reviews, without those of three stars."""
+"""Sample of film reviews with two classes: the shorter half of the generated reviews, without those of 3 stars."""
 
 from firstlight.data.samples import reviews
 
-VERSION = f"{reviews.VERSION}.1"  # raised whenever the generated text changes: caches depend on it
+VERSION = f"{reviews.VERSION}.1"  # increased when the generated text changes, so that caches are not reused
 SPLITS = {"train": 6_000, "validation": 600, "test": 600}
 MIDDLE = 2  # the label of three stars
 
 
 def splits(seed: int = 0) -> dict[str, list[reviews.Review]]:
-    """The first of each split, with label 0 for 1-2 stars and 1 for 4-5."""
+    """Return the first reviews of each split, with label 0 for 1 and 2 stars, and label 1 for 4 and 5 stars."""
     return {name: _polarised(rows)[: SPLITS[name]] for name, rows in reviews.splits(seed).items()}
 
 

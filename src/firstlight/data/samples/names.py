@@ -1,7 +1,7 @@
-"""Sample names from six invented languages, each with sounds, roots and endings of its own: names.toml.
+"""Sample names from six invented languages, each with its own sounds, roots and endings, which are in names.toml.
 
-A name keeps one harmony throughout: its vowels are all front or all back, its stops all voiced or all voiceless. The
-ending tells the gender. Whoever reads only the last letter or two knows neither the language nor the harmony.
+All sounds of a name have the same harmony: its vowels are all front or all back, or its stops are all voiced or all
+voiceless. The ending depends on the gender. The last two letters do not determine the language or the harmony.
 """
 
 import random
@@ -10,29 +10,29 @@ from functools import cache
 
 from firstlight.data.samples.grammar import Lexicon, front_first, load
 
-VERSION = 1  # raised whenever the generated names change: caches depend on it
+VERSION = 1  # increased when the generated names change, so that caches are not reused
 NUM_NAMES = 20_000
 MIN_LETTERS, MAX_LETTERS = 2, 12
-STEEPNESS = 1.5  # of the draws from a list
+STEEPNESS = 1.5  # of `front_first`
 
 LANGUAGES = load("names")
 _STUMBLES = re.compile(r"(.)\1\1|[aeiouy]{4}|[^aeiouy]{5}|(..)\2\2")
 
 
 def names(seed: int = 0) -> list[str]:
-    """Draw distinct names, in random order."""
+    """Return distinct names in random order."""
     rng = random.Random(f"names {seed}")
     languages = tuple(LANGUAGES)
     drawn: dict[str, None] = {}
     while len(drawn) < NUM_NAMES:
         drawn[coin(rng, rng.choice(languages), feminine=rng.random() < 0.5)] = None
-    shuffled = list(drawn)  # as drawn, the rare names would come last
+    shuffled = list(drawn)  # without this, rare names would come last
     rng.shuffle(shuffled)
     return shuffled
 
 
 def coin(rng: random.Random, language: str, *, feminine: bool) -> str:
-    """Make up one name of a language and a gender."""
+    """Return a random name of a language and a gender."""
     grammar = LANGUAGES[language]
     harmony = rng.randrange(len(grammar["harmonies"]))
     patterns, roots = grammar["feminine" if feminine else "masculine"], _roots(language)[harmony]
@@ -47,7 +47,7 @@ def coin(rng: random.Random, language: str, *, feminine: bool) -> str:
 
 @cache
 def _roots(language: str) -> tuple[tuple[str, ...], ...]:
-    """The roots of a language by harmony: the same for every seed."""
+    """Return the roots of a language by harmony. They do not depend on the seed."""
     rng, grammar = random.Random(f"roots of {language}"), LANGUAGES[language]
     return tuple(
         tuple(_spell(rng.choice(grammar["roots"]), sounds, {}, rng) for _ in range(grammar["num_roots"]))

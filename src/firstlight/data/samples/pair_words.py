@@ -1,4 +1,4 @@
-"""The words of the sample pairs, and how English and German inflect them; the words are in pair_words.toml."""
+"""The words of the sample pairs, from pair_words.toml, and their inflection in English and German."""
 
 import re
 from collections.abc import Iterable
@@ -12,15 +12,15 @@ from firstlight.data.samples.grammar import items, load
 Pair = tuple[str, str]  # English, German
 
 CASES = ("nom", "acc", "dat", "gen")
-COLUMNS = ("ich", "du", "er", "wir")  # of verb forms
+COLUMNS = ("ich", "du", "er", "wir")  # the forms of a verb
 GENDERS = "mfnp"  # p is the plural
 
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun in both languages: the groups of _NOUN; without a German plural it is a name or cannot be counted."""
+    """A noun in both languages, as the groups of _NOUN. A name or an uncountable noun has no German plural."""
 
-    pair: str  # "+" for trousers: plural in English only
+    pair: str  # "+" for a noun such as trousers, which is plural in English only
     english: str
     gender: str
     german: str
@@ -33,7 +33,7 @@ class Noun:
         return self.english if self.pair else english.plural(self.english)
 
     def compounded(self, english_word: str, german_word: str) -> "Noun":
-        """Put a word before the English noun, and together with the German one."""
+        """Return a compound: a word before the English noun, and joined with the German noun."""
         german, plural = (german_word + word.lower() for word in (self.german, self.german_plural))
         return replace(self, english=f"{english_word} {self.english}", german=german, german_plural=plural)
 
@@ -53,22 +53,22 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb in both languages: the groups of _VERB."""
+    """A verb in both languages, as the groups of _VERB."""
 
-    stative: str  # "!" where English knows no progressive
+    stative: str  # "!" if English has no progressive form
     english: str
     particle: str
     preposition: str  # that the German verb governs
-    government: str  # A or D where it is not the plain accusative
+    government: str  # A or D if it is not the accusative without a preposition
     reflexive: str
     prefix: str
     infinitive: str
     third: str
-    sein: str  # "+" where the auxiliary is "sein"
+    sein: str  # "+" if the auxiliary is "sein"
     participle: str
 
     def fits(self, tense: str) -> bool:
-        """Whether it is said in a tense: an imperative keeps the vowel ("trage", but not "wirf")."""
+        """Return whether the verb is used in a tense. An imperative must keep the vowel ("trage", not "wirf")."""
         stem = re.sub("e?n$", "", self.infinitive)
         if self.stative and tense in ("imperative", "infinitive", "liking"):
             return False
@@ -88,13 +88,13 @@ def _groups(notation: re.Pattern[str], text: str) -> tuple[str, ...]:
 
 
 def _entries(texts: Iterable[str]) -> tuple[Pair, ...]:
-    """Split entries, "English = German"."""
+    """Return pairs from entries of the form "English = German"."""
     split = (text.partition("=") for text in texts)
     return tuple((first.strip(), second.strip()) for first, _, second in split)
 
 
 def _kind(table: dict[str, Any]) -> dict[str, Any]:
-    """Read the nouns of a kind, the adjectives that fit and the first parts of its compounds."""
+    """Return a kind with its nouns, its adjectives and the first parts of its compounds."""
     pronouns = {"m": "he", "f": "she"} if "persons" in table else {}
     nouns = [Noun(*_groups(_NOUN, text)) for text in table["nouns"]]
     nouns = [replace(noun, pronoun=noun.pronoun or pronouns.get(noun.gender, "it")) for noun in nouns]
@@ -104,13 +104,13 @@ def _kind(table: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def verbs(name_or_text: str) -> tuple[Verb, ...]:
-    """Return the verbs of the list of that name, or of a text."""
+    """Return the verbs of the list with that name, or of a text."""
     return tuple(Verb(*_groups(_VERB, text)) for text in _DATA["verbs"].get(name_or_text) or items(name_or_text))
 
 
 @cache
 def determiners(name: str, number: str) -> tuple[Pair, ...]:
-    """Return the determiners of a list, each as often as it says; the number is singular, plural or mass."""
+    """Return the determiners of a list, repeated by their weights. number: singular, plural or mass."""
     table = _DATA["determiners"][name]
     texts = (text.partition(" x") for text in table.get(number) or next(iter(table.values())))
     return _entries(entry for entry, _, times in texts for _ in range(int(times or 1)))
@@ -139,7 +139,7 @@ _FINITE = _table("finite", COLUMNS)
 
 
 def declined(noun: Noun, determiner: str, adjectives: list[str], gender: str) -> dict[str, str]:
-    """Return the German cases of a determiner, given by its stem, adjectives and a noun; the gender may be p."""
+    """Return the German cases of a phrase of a determiner (its stem), adjectives and a noun. The gender may be p."""
     stem, _, number = determiner.partition(" ")
     own, other = (_ENDINGS[name][gender] for name in _PARADIGMS.get(stem, ("none", "strong")))
     return {
@@ -150,7 +150,7 @@ def declined(noun: Noun, determiner: str, adjectives: list[str], gender: str) ->
 
 @cache
 def _inflected(adjective: str, ending: str) -> str:
-    """Add an ending to an adjective: dunkel, dunkle; teuer, teure; hoch, hohe; müde, müde."""
+    """Return an adjective with an ending: dunkel, dunkle; teuer, teure; hoch, hohe; müde, müde."""
     stem = re.sub(r"el$", "l", re.sub(r"(eu|au)er$", r"\1r", adjective)).removesuffix("e")
     return ("hoh" if adjective == "hoch" else stem) + ending
 
@@ -158,7 +158,7 @@ def _inflected(adjective: str, ending: str) -> str:
 def english_verb(
     verb: Verb, tense: str, pronoun: str, adverb: str, modal: str, *, is_negated: bool = False
 ) -> tuple[Pair, Pair]:
-    """Return the finite verb and the rest, first as a question has them, then as a statement has them."""
+    """Return the finite verb and the rest, first of a question, then of a statement."""
     forms, is_third = ENGLISH_PRONOUNS[pronoun], pronoun in ("he", "she", "it")
     base = spaced(verb.english, verb.particle)
     if verb.english == "be":
@@ -182,7 +182,7 @@ def english_verb(
 
 
 def german_verb(verb: Verb, tense: str, column: str, modal: str) -> tuple[str, str, str]:
-    """Return the finite verb, its prefix where that is apart, and the participle or infinitive that ends the clause."""
+    """Return the finite verb, its separate prefix, and the participle or infinitive at the end of the clause."""
     infinitive = verb.prefix + verb.infinitive
     match tense:
         case "past" if infinitive == "sein":
@@ -209,5 +209,5 @@ def _finite(infinitive: str, third: str, column: str) -> str:
 
 
 def spaced(*parts: str) -> str:
-    """Join what is not empty with spaces."""
+    """Return the parts that are not empty, joined with spaces."""
     return " ".join(part for part in parts if part)

@@ -1,8 +1,8 @@
-"""Sample sentences in English and German, generated from a grammar of our own: pairs.toml, with pair_words.toml.
+"""Sample sentences in English and German, generated from the grammar in pairs.toml and the words in pair_words.toml.
 
-One draw decides what is said, two grammars say it. German has genders, cases and endings, moves the verb and parts it
-from its prefix, orders time and place its own way, and chooses words by what they stand beside: whoever translates
-word by word is mostly wrong. The German is a function of the English.
+The content of a sentence is drawn once and then expressed by two grammars. German has genders, cases and endings, moves
+the verb and separates its prefix, has another order of time and place, and chooses words by their context. Therefore a
+translation word by word is mostly wrong. The German sentence is a function of the English one.
 """
 
 import random
@@ -15,21 +15,21 @@ from firstlight.data.samples import pair_words as words
 from firstlight.data.samples.grammar import capitalized, items, read, with_articles
 from firstlight.data.samples.pair_words import CASES, Pair, spaced
 
-VERSION = 3  # raised whenever the generated text changes: caches depend on it
+VERSION = 3  # increased when the generated text changes, so that caches are not reused
 SPLITS = {"train": 12_000, "validation": 1_000, "test": 1_000}
-MIN_WORDS, MAX_WORDS = 3, 20  # of either side
+MIN_WORDS, MAX_WORDS = 3, 20  # of each side
 
 COMPOUND_SHARE = 0.1
-OWNED_SHARE, WOMANS_SHARE = 0.3, 0.8  # of objects that may have a possessive; where only "her" tells a woman
+OWNED_SHARE, WOMANS_SHARE = 0.3, 0.8  # of objects that may have a possessive; of those where only "her" shows a woman
 
-Spec = dict[str, Any]  # what pairs.toml says of an alternative
+Spec = dict[str, Any]  # an alternative in pairs.toml
 T = TypeVar("T")
 
 RULES: dict[str, Any] = read("pairs")
 
 
 def splits(seed: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """Generate train, validation and test rows {"en", "de"}; no English sentence occurs twice."""
+    """Return train, validation and test rows {"en", "de"}. No English sentence occurs twice."""
     written: set[str] = set()
     return {name: _rows(num_rows, random.Random(f"pairs {seed} {name}"), written) for name, num_rows in SPLITS.items()}
 
@@ -47,7 +47,7 @@ def _rows(num_rows: int, rng: random.Random, written: set[str]) -> list[dict[str
 
 
 class Forms(dict[str, str]):
-    """The forms of what fills a slot: `{thing:acc}` asks for "acc", `{thing}` for "", which stands in for any other."""
+    """The forms of a part: `{thing:acc}` reads "acc", `{thing}` reads "". A missing form is the form ""."""
 
     def __missing__(self, form: str) -> str:
         return self[""]
@@ -55,26 +55,26 @@ class Forms(dict[str, str]):
 
 @dataclass(frozen=True)
 class Part:
-    """What fills a slot, in both languages, and what agrees with it."""
+    """The words of a slot in both languages, with their grammatical properties."""
 
     en: Forms
     de: Forms
     pronoun: str = "they"  # I, you, he, she, it, we or they
-    gender: str = "p"  # in German, p for the plural
-    kind: str = ""  # of noun
+    gender: str = "p"  # the gender in German, p for the plural
+    kind: str = ""  # the kind of noun
     is_definite: bool = True
-    is_woman: bool = False  # what only a later "her" tells in English
+    is_woman: bool = False  # which only a later "her" shows in English
     slots: "Mapping[str, Part]" = field(default_factory=dict)
 
     @property
     def row(self) -> dict[str, str]:
-        """The row of its pronoun in German; a girl, neuter in German, is "sie"."""
+        """The row of its pronoun in German. The pronoun of a girl, a neuter noun in German, is "sie"."""
         natural = {"he": "m", "she": "f"}.get(self.pronoun, self.gender)
         return words.GERMAN_PRONOUNS.get(self.pronoun) or words.GERMAN_PRONOUNS[natural]
 
 
 class Slots(dict[str, Part]):
-    """The slots of one alternative, each drawn when it is first read; a slot may name another, here or around here."""
+    """The slots of one alternative, drawn when first read. A slot may name another one, here or in the outer slots."""
 
     def __init__(self, writer: "Writer", spec: Spec, around: "Slots | None") -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Slots(dict[str, Part]):
         return part
 
     def find(self, name: str, asking: str = "") -> Part | None:
-        """Return the part of that name, here or around here; "main.thing" is the thing of the main clause."""
+        """Return the part with that name, here or in the outer slots. "main.thing" is the thing of the main clause."""
         first, _, inner = name.partition(".")
         if first != asking and (first in self or first in self.spec):
             return self[first].slots[inner] if inner else self[first]
@@ -103,7 +103,7 @@ class Slots(dict[str, Part]):
         return part
 
     def fill(self, pattern: str) -> Pair:
-        """Fill "English | German"."""
+        """Return both sides of a pattern "English | German", filled."""
         english, german = pattern.split("|")
         return self.fill_one("en", english), self.fill_one("de", german)
 
@@ -123,25 +123,25 @@ _NOTHING = _part("", "")
 
 
 class Writer:
-    """Draws sentences from the rules."""
+    """Generator of sentences from the rules."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def sentence(self, rule: str = "sentence") -> Pair:
-        """Draw a sentence, or a part of one, by its rule."""
+        """Return a sentence, or a part of one, drawn by its rule."""
         part = self.draw(rule, None)
         return _tidied(with_articles(part.en[""])), _tidied(_MERGING.sub(lambda found: _MERGED[found[0]], part.de[""]))
 
     def one_of(self, choices: Sequence[T]) -> T:
-        """Choose one; the k-th as often as Zipf has it, about 1/k."""
+        """Return a random choice. The k-th has a frequency of about 1/k, as in Zipf's law."""
         return choices[min(int((len(choices) + 1) ** self.rng.random()), len(choices)) - 1]
 
     def happens(self, share: float) -> bool:
         return self.rng.random() < share
 
     def draw(self, spec: Spec | str, around: Slots | None) -> Part:
-        """Draw what an alternative, a list or a rule says; what does not fit is drawn again."""
+        """Return a part drawn from an alternative, a list or a rule. Parts that do not fit are drawn again."""
         if spec == "":
             return _NOTHING
         if isinstance(spec, str):
@@ -253,7 +253,7 @@ class Writer:
 
 
 def _governed(thing: Part, verb: words.Verb) -> Part:
-    """What a verb governs, as known from before or as new."""
+    """Return the object of a verb with the forms "known" and "new"."""
     german = spaced(verb.preposition, thing.de["dat" if verb.government == "D" else "acc"])
     is_known = thing.is_definite and not verb.preposition
     return replace(
@@ -264,7 +264,7 @@ def _governed(thing: Part, verb: words.Verb) -> Part:
 def _arranged(
     subject: Part, asked: Pair, stated: Pair, tail: str, german: tuple[str, str, str, str], slots: Mapping[str, Part]
 ) -> Part:
-    """Put the words of a clause in the order of each of its forms."""
+    """Return a clause with the word order of each of its forms."""
     (auxiliary, rest), (verb, more) = asked, stated
     finite, middle, prefix, last = german
     who, wer = subject.en[""], subject.de["nom"]
@@ -297,7 +297,7 @@ def _whole_clause(english: str, german: str) -> Part:
 
 
 def _pronoun(of: Part) -> Part:
-    """It, he, she or they: German pronouns of things and animals follow the gender of the noun."""
+    """Return the pronoun of a part. German pronouns of things and animals follow the gender of the noun."""
     english, row = words.ENGLISH_PRONOUNS[of.pronoun], of.row
     return replace(
         of,
@@ -309,7 +309,7 @@ def _pronoun(of: Part) -> Part:
 
 
 def _composed(spec: Spec, slots: Slots) -> Part | None:
-    """A text, or a noun phrase whose plain slots take its case."""
+    """Return a text, or a noun phrase whose slots without a form have its case."""
     if "unlike" in spec:
         one, other = (slots.found(name) for name in spec["unlike"].split())
         if one.pronoun == other.pronoun:
@@ -323,7 +323,7 @@ def _composed(spec: Spec, slots: Slots) -> Part | None:
     return replace(head, en=Forms({**head.en, **text.en}), de=Forms({**head.de, **cases, **text.de}))
 
 
-# How it is written down
+# Spelling
 
 _MERGED = {"in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans", "zu dem": "zum", "zu der": "zur"}
 _MERGED |= {"bei dem": "beim", "von dem": "vom"}
@@ -331,5 +331,5 @@ _MERGING = re.compile(rf"\b(?:{'|'.join(_MERGED)})\b")
 
 
 def _tidied(text: str) -> str:
-    """Start with a capital and tidy the commas."""
+    """Return a text with a capital first letter and without superfluous commas."""
     return capitalized(re.sub(r",+(?=[,.?!])", "", re.sub(" +,", ",", text)))

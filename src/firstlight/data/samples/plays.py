@@ -1,8 +1,8 @@
-"""Sample plays in verse, generated from a grammar of our own: plays.toml.
+"""Sample plays in verse, generated from the grammar in plays.toml.
 
-There is something to learn at every range: spelling and inflection, verbs that agree with their subjects, who is thou
-and who is you, brackets and quotes that close, answers that take up the question, speakers who are on the stage, the
-names and the manner of a play. The words of a sentence keep to the theme of their scene, mostly.
+The text has patterns of every length: spelling and inflection, agreement of verbs with their subjects, the choice of
+thou or you, matching brackets and quotes, answers that repeat words of the question, speakers who are on the stage, and
+the names and the style of a play. Most words of a sentence fit the theme of their scene.
 """
 
 import random
@@ -15,14 +15,14 @@ from firstlight.data.samples import english
 from firstlight.data.samples.grammar import VOWEL, Lexicon, Words, capitalized, front_first, load
 from firstlight.data.samples.names import LANGUAGES, coin
 
-VERSION = 1  # raised whenever the generated text changes: caches depend on it
+VERSION = 1  # increased when the generated text changes, so that caches are not reused
 NUM_PLAYS = 9
 NUMERALS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 NUM_ACTS = 5
-ACT_SIZE = 23_700  # characters after which an act has no further scene
+ACT_SIZE = 23_700  # characters after which an act ends with its scene
 MAX_COLUMNS = 60
 
-SENTENCE_COUNTS = (1, 1, 2, 2, 2, 3, 3, 4, 5, 7)  # in a speech, each as likely
+SENTENCE_COUNTS = (1, 1, 2, 2, 2, 3, 3, 4, 5, 7)  # the number of sentences of a speech, each equally likely
 
 _DATA = load("plays")
 _PARTS, _SENTENCES, _PEOPLE, _SHARES = (_DATA[table] for table in ("parts", "sentences", "people", "shares"))
@@ -30,14 +30,14 @@ _THEMES = [{kind: words + _DATA["common"][kind] for kind, words in theme.items()
 
 
 def text(seed: int = 0) -> str:
-    """Write the plays, about 1.2 million characters."""
+    """Return the plays, about 1.2 million characters."""
     rng = random.Random(f"plays {seed}")
     return "\n\n".join(passage for _ in range(NUM_PLAYS) for passage in Play(rng).passages()) + "\n"
 
 
 @dataclass(frozen=True)
 class Character:
-    """Who speaks; a lower rank stands higher, and is never called thou from below."""
+    """A character. A smaller number is a higher rank, to which characters of lower rank never say thou."""
 
     name: str
     calling: str
@@ -47,7 +47,7 @@ class Character:
 
     @property
     def spoken(self) -> str:
-        """How others speak of this character."""
+        """The name that others use for this character."""
         return self.name if self.calling else f"the {self.name.lower()}"
 
     @property
@@ -56,7 +56,7 @@ class Character:
 
 
 class SpeechWords(Words):
-    """The words of one speech, which remembers the nouns that were drawn."""
+    """The words of one speech, with a list of the drawn nouns."""
 
     steepness = 1.7
 
@@ -75,7 +75,7 @@ class SpeechWords(Words):
 
 
 class Play:
-    """One play: its people, its places, and whether its verbs end in -eth or in -s."""
+    """A play with its people, its places, and verbs that end in -eth or in -s."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -96,7 +96,7 @@ class Play:
         self.oaths = {person.name: self._chronicle().one_of(_PARTS["oaths"]) for person in self.cast}
 
     def passages(self) -> list[str]:
-        """Write the title, the persons and the acts."""
+        """Return the title, the persons and the acts."""
         title = _tidy(self._chronicle().one_of(_PARTS["titles"])).upper()
         passages = [title, "THE PERSONS OF THE PLAY", "\n".join(map(self._billing, self.cast))]
         for act in range(NUM_ACTS):
@@ -104,7 +104,7 @@ class Play:
         return passages
 
     def _scenes(self, *, deadly: bool) -> list[str]:
-        """Write the scenes of an act."""
+        """Return the scenes of an act."""
         passages: list[str] = []
         for number in NUMERALS:
             passages += [f"SCENE {number}. {self._setting()}", *Scene(self, deadly=deadly).passages()]
@@ -115,13 +115,13 @@ class Play:
     def words(
         self, theme: int, speaker: Character | None, listener: Character | None, given: dict[str, str]
     ) -> SpeechWords:
-        """The words that a speaker has for a listener."""
+        """Return the words with which a speaker addresses a listener."""
         thou = _says_thou(speaker, listener)
         choices = _choices(theme, self.archaic, thou) | {"name": self.names, "place": self.places}
         return SpeechWords(self.rng, choices, given)
 
     def _chronicle(self) -> SpeechWords:
-        """Words about somebody, to nobody."""
+        """Return words about a random person, without a listener."""
         given = {"who": self.rng.choice(self.names), "he": "he", "him": "him", "his": "his"}
         return self.words(self.rng.randrange(len(_THEMES)), None, None, given)
 
@@ -144,7 +144,7 @@ class Play:
 
 
 class Scene:
-    """One scene: who is on the stage, who speaks next, and what there is to answer."""
+    """A scene with the people on the stage, the next speaker and the pending answer."""
 
     def __init__(self, play: Play, *, deadly: bool) -> None:
         self.play = play
@@ -153,12 +153,12 @@ class Scene:
         self.theme = self.rng.randrange(len(_THEMES))
         self.stage = self.rng.sample(play.cast, self.rng.choice((1, 2, 2, 3, 3, 4, 5)))
         self.written: list[str] = []
-        self.heard = ""  # a word of the last speech
-        self.due = ""  # the pattern of the answer that the next speaker owes
-        self.topic: dict[str, str] = {}  # what that answer is about
+        self.heard = ""  # a noun of the last speech
+        self.due = ""  # the pattern of the answer of the next speaker
+        self.topic: dict[str, str] = {}  # the words that the answer repeats
 
     def passages(self) -> list[str]:
-        """Play the scene from the first entrance to the last exit."""
+        """Return the scene from the first entrance to the last exit."""
         self._direct(f"Enter {_listed(self.stage)}")
         if len(self.stage) == 1:
             self._speak(self.stage[0], None, count=self.rng.randrange(6, 14))
@@ -170,7 +170,7 @@ class Scene:
         return self.written
 
     def _turn(self, speaker: Character, listener: Character) -> tuple[Character, Character]:
-        """Let one speak; say who speaks next, and to whom."""
+        """Write a speech. Return the next speaker and the next listener."""
         event = self.rng.random()
         if event < 0.06 and len(self.stage) < min(6, len(self.play.cast)):
             return self._enter(speaker), speaker
@@ -185,7 +185,7 @@ class Scene:
         return follower, speaker if self.rng.random() < 0.6 else self._other_than(follower)
 
     def _enter(self, speaker: Character | None) -> Character:
-        """Bring somebody on, announced by the speaker, if any."""
+        """Add a person to the stage, announced by the speaker, if any, and return the person."""
         comer = self.rng.choice([person for person in self.play.cast if person not in self.stage])
         if speaker:
             self._speak(speaker, comer, last="arrivals")
@@ -195,7 +195,7 @@ class Scene:
         return comer
 
     def _end(self, speaker: Character, listener: Character) -> None:
-        """Close with a death or with rhymes."""
+        """Write the end of the scene: a death or rhymes."""
         if self.deadly and len(self.play.cast) > 7 and self.rng.random() < 0.3:
             self._speak(speaker, listener, last="deaths", after="Dies")
             self.play.cast.remove(speaker)
@@ -218,7 +218,7 @@ class Scene:
     def _speak(
         self, speaker: Character, listener: Character | None, count: int = 0, last: str = "", after: str = ""
     ) -> bool:
-        """Write a speech, with an answer or an echo first; return whether it calls upon the listener."""
+        """Write a speech that may start with an answer or an echo. Return whether it addresses the listener."""
         words = self._words(speaker, listener)
         if not last and not self.due and self.rng.random() < _SHARES["song"]:
             self.heard = ""
@@ -272,7 +272,7 @@ class Scene:
         return {**deeds, "thing": thing, "thing_s": english.plural(thing), "person": person}
 
     def _gesture(self, lines: list[str], speaker: Character, listener: Character | None, words: SpeechWords) -> None:
-        """Put a stage direction before one of the lines, at times."""
+        """Insert a stage direction before one of the lines in some speeches."""
         if not listener or self.rng.random() >= _SHARES["gesture"]:
             return
         own = {"He": speaker.pronouns["he"].title(), "his": speaker.pronouns["his"]}
@@ -301,7 +301,7 @@ class Scene:
 
 
 def _says_thou(speaker: Character | None, listener: Character | None) -> bool:
-    """Thou is for oneself, for those below, and among equals for those of one's own gender."""
+    """Return whether a speaker says thou: to nobody, to a lower rank, or to the same rank and gender."""
     if not speaker or not listener:
         return True
     return listener.rank > speaker.rank or (listener.rank, listener.feminine) == (speaker.rank, speaker.feminine)
@@ -337,7 +337,7 @@ def _nouns(theme: int) -> Lexicon:
 
 @cache
 def _choices(theme: int, archaic: bool, thou: bool) -> Lexicon:
-    """Every slot's words and patterns."""
+    """Return the words and patterns of every slot."""
     return (
         _DATA["phrases"]
         | {slot: (forms.split(" => ")[not thou],) for slot, (forms,) in _DATA["second_person"].items()}
@@ -363,7 +363,7 @@ def _third(verb: str, archaic: bool) -> str:
     return english.ended(verb, "eth") if archaic else english.third(verb)
 
 
-# How it is written down
+# Spelling and verse
 
 _START = re.compile(r"((?:^|[.!?]’? |\.” |, (?=‘))[“‘’]?)([a-z])")
 _BEFORE_VOWEL = re.compile(rf"\b(a|my|thy)(?= (?:{VOWEL}|honey))")
@@ -373,12 +373,12 @@ _SILENT = re.compile(r"(?<=[^aeiou\W])(?:(?<!l)e|(?<![td])ed|(?<![sxzhcg])es)$")
 
 
 def _with_articles(text: str) -> str:
-    """Say an, mine and thine before a vowel."""
+    """Return a text with an, mine and thine before vowels."""
     return _BEFORE_VOWEL.sub(lambda found: "an" if found[0] == "a" else found[0][:-1] + "ine", text)
 
 
 def _tidy(text: str) -> str:
-    """Begin with a capital."""
+    """Return a text whose sentences begin with a capital."""
     return _START.sub(_raised, _with_articles(text))
 
 
@@ -393,7 +393,7 @@ def _syllables(word: str) -> int:
 
 
 def _verse(text: str, *, broken: bool = False) -> list[str]:
-    """Break sentences into lines of about ten syllables; a sentence left open is broken off, or ends."""
+    """Return sentences in lines of about ten syllables. An open sentence ends with a dash if broken, else a stop."""
     if text.endswith(";"):
         text = text[:-1] + ("—" if broken else ".")
     lines: list[str] = []

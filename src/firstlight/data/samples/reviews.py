@@ -1,8 +1,8 @@
-"""Sample product reviews with one to five stars, generated from a grammar of our own: reviews.toml.
+"""Sample product reviews with one to five stars, generated from the grammar in reviews.toml.
 
-The stars are the mean grade of what a review states. Half of the statements are twisted (negated, overturned, set
-against another product), some grant the opposite first, and other people's opinions do not count: counting words goes
-part of the way, reading goes further. One review in seven carries a neighboring star, which nobody can know.
+The stars are the mean grade of the statements of a review. Half of the statements are twisted (negated, reversed, or
+compared with another product), some begin with a concession, and opinions of other people do not count. Therefore the
+counts of words predict the stars only partly. One review in seven has a neighboring star, which cannot be predicted.
 """
 
 import random
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 from firstlight.data.samples.grammar import Words, capitalized, front_first, load, with_articles
 
-VERSION = 1  # raised whenever the generated text changes: caches depend on it
+VERSION = 1  # increased when the generated text changes, so that caches are not reused
 SPLITS = {"train": 20_000, "validation": 2_000, "test": 2_000}
 NUM_STARS = 5
 MIN_WORDS, MAX_WORDS = 10, 120
 
-STATEMENT_COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4)  # how many a review makes, each as likely
+STATEMENT_COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4)  # the number of statements of a review, each equally likely
 ASIDE_COUNTS = (0, 0, 0, 1, 1, 2)
 
 Review = dict[str, str | int]
@@ -30,12 +30,12 @@ _LEXICONS = [_DATA["words"] | product for product in _DATA["products"]]
 
 
 def generate(num_reviews: int, seed: int) -> Iterator[Review]:
-    """Yield reviews {"text", "label"}, no text twice; label + 1 = stars, balanced to within one review."""
+    """Yield distinct reviews {"text", "label"}. label + 1 is the stars, balanced to within one review."""
     return _reviews(num_reviews, random.Random(f"reviews {seed}"), written=set())
 
 
 def splits(seed: int = 0) -> dict[str, list[Review]]:
-    """Generate train, validation and test reviews; no text occurs twice, within a split or across them."""
+    """Return train, validation and test reviews. No text occurs twice, within a split or across splits."""
     written: set[str] = set()
     return {
         name: list(_reviews(num_reviews, random.Random(f"reviews {seed} {name}"), written))
@@ -54,11 +54,11 @@ def _reviews(num_reviews: int, rng: random.Random, written: set[str]) -> Iterato
         yield {"text": text, "label": label}
 
 
-# What a review says
+# The content of a review
 
 
 def _review(label: int, rng: random.Random) -> str:
-    """Write an opening, statements with asides between them, and a verdict; the first and the last not always."""
+    """Return a review: statements with asides between them, often with an opening and a verdict."""
     grade = _meant_label(label, rng) - NUM_STARS // 2
     words = ReviewWords(rng)
     sentences = [sentence for each in _grades(grade, rng) for sentence in _statement(each, words, rng)]
@@ -72,14 +72,14 @@ def _review(label: int, rng: random.Random) -> str:
 
 
 def _meant_label(label: int, rng: random.Random) -> int:
-    """The label that the text deserves: the given one, or at times its neighbor."""
+    """Return the label that fits the text: the given one, or sometimes its neighbor."""
     if rng.random() >= _SHARES["neighbor"]:
         return label
     return rng.choice([neighbor for neighbor in (label - 1, label + 1) if 0 <= neighbor < NUM_STARS])
 
 
 def _grades(mean: int, rng: random.Random) -> list[int]:
-    """Draw the grades (-2 to 2) of a review's statements, such that their mean rounds to the given one."""
+    """Return random grades (-2 to 2) of the statements of a review. Their mean rounds to the given one."""
     count = rng.choice(STATEMENT_COUNTS)
     while True:
         grades = [max(-2, min(2, mean + rng.choice((-2, -1, 0, 1, 2)))) for _ in range(count)]
@@ -88,7 +88,7 @@ def _grades(mean: int, rng: random.Random) -> list[int]:
 
 
 def _statement(grade: int, words: "ReviewWords", rng: random.Random) -> list[str]:
-    """State the grade about a new aspect: twisted, plain, or beside a concession; then, at times, quote somebody."""
+    """Return a statement on a new aspect: twisted, plain, or with a concession. Sometimes a quote follows."""
     if rng.random() < _SHARES["twisted"]:
         sentences = [words.about_new_aspect(TWISTED[grade])]
     else:
@@ -103,7 +103,7 @@ def _statement(grade: int, words: "ReviewWords", rng: random.Random) -> list[str
 
 
 class ReviewWords(Words):
-    """The words of one review: its product and brands are fixed, any other slot is drawn anew."""
+    """The words of one review. Its product and brands are fixed; any other slot is drawn again."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng, rng.choice(_LEXICONS))
@@ -111,7 +111,7 @@ class ReviewWords(Words):
         self.update({slot: self[slot] for slot in ("product", "brand", "rival")})
 
     def about_new_aspect(self, patterns: tuple[str, ...]) -> str:
-        """Fill one of the patterns, about an aspect that this review has not mentioned yet."""
+        """Return one of the patterns, filled with an aspect that this review has not mentioned yet."""
         pattern = front_first(patterns, self.rng, self.steepness)
         aspect = self["any_aspect"]
         while aspect in self.mentioned:
@@ -121,20 +121,20 @@ class ReviewWords(Words):
         return self.fill(pattern)
 
 
-# How it is written down
+# Spelling
 
 _EMPHATIC = re.compile(r"\b(?:not|never|very|really|love|hate)\b")
 _LONG_WORD = re.compile(r"\b[a-z]{5,}\b")
 
 
 def _punctuated(sentence: str, rng: random.Random) -> str:
-    """Start with a capital, end with a mark, and say "an" where it belongs."""
+    """Return a sentence with a capital first letter, a final mark, and "an" before vowels."""
     end = rng.choices((".", "!", "...", "!!"), (90, 7, 2, 1))[0]
     return capitalized(with_articles(sentence)) + end
 
 
 def _as_typed(text: str, rng: random.Random) -> str:
-    """Write it as people do: typos, no capitals or too many, typographic apostrophes, quotes escaped by a web form."""
+    """Return a text with typos, no capitals or too many, typographic apostrophes and escaped quotes."""
     if rng.random() < 0.15:
         text = _LONG_WORD.sub(lambda word: _typo(word[0], rng) if rng.random() < 0.1 else word[0], text)
     if rng.random() < 0.06:
@@ -149,7 +149,7 @@ def _as_typed(text: str, rng: random.Random) -> str:
 
 
 def _typo(word: str, rng: random.Random) -> str:
-    """Drop or double an inner letter, or swap it with the next."""
+    """Return a word with an inner letter dropped, doubled or swapped with the next."""
     at = rng.randrange(1, len(word) - 1)
     start, letter, rest = word[:at], word[at], word[at + 1 :]
     return start + rng.choice((rest, letter * 2 + rest, rest[0] + letter + rest[1:]))
