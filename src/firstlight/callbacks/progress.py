@@ -10,7 +10,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import ProgressBar as LightningProgressBar
 from lightning.pytorch.trainer.states import TrainerFn
 from rich.console import RenderableType
-from rich.padding import Padding
+from rich.constrain import Constrain
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from firstlight.callbacks.checkpoint import best_and_last
@@ -42,8 +42,13 @@ class ProgressBar(LightningProgressBar):
     def __init__(self, refresh_rate: int = 20) -> None:
         super().__init__()
         self.refresh_rate = refresh_rate
-        self.is_enabled = is_watched()
+        self._is_wanted = True
         self._line: _Line | None = None
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the line is shown."""
+        return self._is_wanted and is_watched()
 
     @property
     def is_disabled(self) -> bool:
@@ -51,12 +56,12 @@ class ProgressBar(LightningProgressBar):
         return not self.is_enabled
 
     def enable(self) -> None:
-        """Show the line."""
-        self.is_enabled = True
+        """Show the line, if standard output is a terminal."""
+        self._is_wanted = True
 
     def disable(self) -> None:
         """Show nothing."""
-        self.is_enabled = False
+        self._is_wanted = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         steps = trainer.estimated_stepping_batches
@@ -107,9 +112,9 @@ class ProgressBar(LightningProgressBar):
 
     def _begin(self, name: str, total: float, completed: int = 0) -> None:
         """Show another loop: the training, or within it or by itself a validation or a test."""
-        if self.is_disabled:
-            return
         if self._line is None:
+            if self.is_disabled:
+                return
             self._line = _Line()
         self._line.begin(name, total, completed)
 
@@ -148,15 +153,15 @@ class _Line(Progress):
         self.start()
 
     def get_renderable(self) -> RenderableType:
-        """Return the line, with a margin at its right."""
-        return Padding(super().get_renderable(), (0, MARGIN, 0, 0))
+        """Return the line, which ends before the margin."""
+        return Constrain(super().get_renderable(), terminal().width - MARGIN)
 
     def begin(self, name: str, total: float, completed: int) -> None:
         """Show a loop in place of the one around it."""
         for loop in self.loops:
             self.update(loop, visible=False)
         count = None if total in (-1, float("inf")) else int(total)
-        self.loops.append(self.add_task(name, total=count, completed=completed, facts=""))
+        self.loops.append(self.add_task(name, total=count, completed=completed, facts=_of(completed, count)))
         self._draw()
 
     def end(self) -> bool:
@@ -181,14 +186,18 @@ class _Line(Progress):
         loop = self.loops[-1]
         self.update(loop, completed=completed)
         task = self.tasks[-1]
-        of_all = f"{completed:,}" if task.total is None else f"{completed:,}/{int(task.total):,}"
         speed = f"  {task.speed:,.1f}/s" if task.speed else ""
-        self.update(loop, facts=of_all if loss is None else f"step {of_all}{speed}  loss {loss:.3f}")
+        facts = _of(completed, task.total)
+        self.update(loop, facts=facts if loss is None else f"step {facts}{speed}  loss {loss:.3f}")
         self._draw()
 
     def _draw(self) -> None:
         self.refresh()
         self._shown_at = time.perf_counter()
+
+
+def _of(completed: int, total: float | None) -> str:
+    return f"{completed:,}" if total is None else f"{completed:,}/{int(total):,}"
 
 
 def _epoch(trainer: Trainer) -> str:

@@ -64,6 +64,7 @@ class Translations(Callback):
         except ValueError as error:
             raise UserError(f"callbacks.translations: {error}") from error
         self.written: dict[int, dict[int, str]] = {}  # beam size -> row -> translation
+        self._sample: tuple[str, str] | None = None  # for a log, and for a terminal
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage != "predict":
@@ -92,6 +93,12 @@ class Translations(Callback):
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.sanity_checking:
             self._finish(trainer, pl_module, "val")
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._sample is not None:  # below the line of the validation
+            text, on_terminal = self._sample
+            log.info("Source, reference and translation:\n%s", text, extra={"on_terminal": on_terminal})
+            self._sample = None
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._finish(trainer, pl_module, "test")
@@ -145,8 +152,7 @@ class Translations(Callback):
         if texts and is_fitting:
             i = chosen[0]
             named = f"source:      {sources[i]}\nreference:   {references[i]}\ntranslation: {translations[i]}"
-            on_terminal = quoted_below(named)
-            log.info("Source, reference and translation:\n%s", texts[0], extra={"on_terminal": on_terminal})
+            self._sample = (texts[0], quoted_below(named))
         rows = [{"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen]
         publish_table(trainer, f"{stage}/translations", rows)
 

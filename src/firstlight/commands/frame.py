@@ -57,6 +57,8 @@ def answered() -> Iterator[None]:
         except Interrupted as error:
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                sys.stderr.write("\r")  # over the ^C that the terminal shows
             fail("interrupted", INTERRUPTED_BY_CTRL_C)
         except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

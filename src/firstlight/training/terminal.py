@@ -59,26 +59,27 @@ def preparing() -> Iterator[None]:
 def print_config(config: DictConfig) -> None:
     """Print the resolved config as a tree."""
     console = terminal()
-    console.print(tree_of(config, is_colored=console.is_terminal), soft_wrap=False)
+    console.print(tree_of(config, is_colored=console.is_terminal), soft_wrap=True)
 
 
 def save_config(config: DictConfig, folder: RunFolder) -> None:
     """Write the resolved config into the run's folder: as a tree for people, as YAML for programs."""
     text = StringIO()
-    Console(file=text, width=120).print(tree_of(config, is_colored=False))
+    Console(file=text, width=120).print(tree_of(config, is_colored=False), soft_wrap=True)
     write_atomically(folder.path / "config.txt", text.getvalue())
     write_atomically(folder.config_file, OmegaConf.to_yaml(config, resolve=True))
 
 
 def tree_of(config: DictConfig, *, is_colored: bool) -> Tree:
     """Return a tree with a branch for each key, whose value is YAML. is_colored: whether the YAML is highlighted."""
+    highlight = Syntax("", "yaml", background_color="default").highlight
     tree = Tree("config", guide_style="dim")
     for key in config:
         value = config[key]
         branch = tree.add(str(key), guide_style="dim")
         text = OmegaConf.to_yaml(value, resolve=True) if OmegaConf.is_config(value) else str(value)
         text = text.rstrip() or "{}"
-        branch.add(Syntax(text, "yaml", background_color="default") if is_colored else Text(text, no_wrap=True))
+        branch.add(highlight(text) if is_colored else Text(text))
     return tree
 
 

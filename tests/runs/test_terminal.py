@@ -1,0 +1,198 @@
+"""What one run prints, as a terminal of some columns shows it at the end."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests_support import ROOT, Scripts, rendered
+
+NUMBER = r"\d+\.\d{4}"
+TIME = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d-\d{6}"
+QUICK = ["model=tiny", "threads=1", "trainer.accelerator=cpu", "trainer.log_every_n_steps=1", "logger=none"]
+
+
+def names(scripts: Scripts) -> list[str]:
+    """Overrides of a training on some names with three validations and three samples."""
+    lines = [first + middle + last for first in "bdfgklmnprst" for middle in "aeiou" for last in ("n", "ra", "lo")]
+    (scripts.folder / "names.txt").write_text("\n".join(lines))
+    return [
+        *("task=names", "data.path=names.txt", *QUICK, "data.batch_size=8", "context_length=8"),
+        *("trainer.max_steps=9", "trainer.val_check_interval=3", "callbacks.text_samples.num_tokens=12"),
+    ]
+
+
+def assert_lines(lines: list[str], patterns: list[str]) -> None:
+    """Assert that each line matches its pattern. A pattern that ends in `...` matches one line or more."""
+    rest = list(lines)
+    for pattern in patterns:
+        expected = re.compile(pattern.removesuffix("..."))
+        assert rest and expected.fullmatch(rest[0]), f"{pattern!r} expected, not {rest[:1]}; all lines:\n" + "\n".join(lines)
+        rest.pop(0)
+        while pattern.endswith("...") and rest and expected.fullmatch(rest[0]):
+            rest.pop(0)
+    assert not rest, "\n".join(lines)
+
+
+def table(*rows: str, splits: int = 2) -> list[str]:
+    value = rf" +{NUMBER} │"
+    return ["┏[━┳]+┓", r"┃ metric +┃ .*", "┡[━╇]+┩", *(f"│ {row} +│{value * splits}" for row in rows), "└[─┴]+┘"]
+
+
+def end_of(task: str, command: str, example: str, *, is_wide: bool) -> list[str]:
+    run = rf"logs/{task}/runs/{TIME}"
+    apply = rf"  python src/{command}\.py {run}"
+    first = [rf"{apply} {example}"] if is_wide else [rf"{apply} \\", f"      {example}"]
+    commands = [rf"  python src/{name}\.py {run}" for name in ("explore", "playground")]
+    return [rf"The run is in {run}\. To continue:", *first, *commands, r"  python src/report\.py logs"]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns: int, scripts: Scripts) -> None:
+    done = scripts.run_in_terminal("train", *names(scripts), columns=columns)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"epoch 1/30 .*step \d/9 .*loss \d\.\d{3}", done.stdout)  # the bar was there
+    lines = rendered(done.stdout, columns)
+    epoch = r"epoch 1  step {}  \d+ s  val/loss {NUMBER}  train/loss {NUMBER}  val/accuracy {NUMBER}"
+    more = rf"  val/bits_per_character {NUMBER}" if columns == 120 else ""
+    validations = [[epoch.format(step, NUMBER=NUMBER) + more, "  │ .*..."] for step in (3, 6, 9)]
+    metrics = ("accuracy", "bits_per_character", "last_position_loss", "loss", "perplexity")
+    assert_lines(
+        lines,
+        [
+            *(r"task     names", r"data     names\.txt", r"tokens   train \d+  validation \d+  test \d+"),
+            *(r"network  generator  tiny  [\d,]+ parameters", r"device   cpu  1 thread"),
+            rf"run      new  logs/names/runs/{TIME}",
+            *(pattern for validation in validations for pattern in validation),
+            r"names, tiny, [\d,]+ parameters; the best checkpoint:",
+            *table(*metrics),
+            *end_of("names", "generate", "--num-samples 3 --tokens 300 --temperature 0.8", is_wide=columns == 120),
+        ],
+    )
+    shown = "\n".join(line.removeprefix("  │") for line in lines if line.startswith("  │"))
+    files = sorted((scripts.newest_run() / "samples").glob("*.txt"))
+    assert len(files) == 3
+    assert shown.split() == " ".join(file.read_text() for file in files).split()
+
+
+def test_ctrl_c_leaves_no_part_of_the_bar(scripts: Scripts, tiny_training: list[str]) -> None:
+    training = [*tiny_training, "threads=1", "trainer.max_epochs=1000", "logger=none", "callbacks.early_stopping=null"]
+    done = scripts.run_in_terminal("train", *training, columns=80, interrupt=lambda shown: b"epoch 3/1000" in shown)
+    assert done.returncode == 130
+    assert "^C" in done.stdout
+    lines = rendered(done.stdout, 80)
+    validation = rf"epoch \d+  step \d+  \d+ s  val/loss {NUMBER}  train/loss {NUMBER}  val/accuracy {NUMBER}"
+    assert_lines(
+        lines,
+        [
+            *(r"task     sentiment", r"data     \S+...", r"rows     train 480  validation 80  test 80  classes .*"),
+            *(r"network  classifier  tiny  [\d,]+ parameters", r"device   cpu  1 thread"),
+            rf"run      new  logs/sentiment/runs/{TIME}",
+            f"{validation}...",
+            "Stopping after this step; interrupt again to stop at once",
+            r"Interrupted at step \d+\. To resume:",
+            rf"  python src/train\.py resume=logs/sentiment/runs/{TIME}",
+        ],
+    )
+
+
+def test_without_a_terminal_there_is_neither_colour_nor_bar(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "trainer.max_steps=2", "logger=none")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "epoch 1/" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_no_color_is_obeyed_and_the_bar_can_be_left_out(scripts: Scripts, tiny_training: list[str]) -> None:
+    training = [*tiny_training, "trainer.max_steps=2", "logger=none", "trainer.enable_progress_bar=false", "test=false"]
+    done = scripts.run_in_terminal("train", *training, environ={"NO_COLOR": "1"})
+    assert done.returncode == 0, done.stdout
+    assert not re.search(r"\x1b\[[\d;]*3[0-8]", done.stdout)
+    assert "epoch 1/" not in done.stdout
+    assert "epoch 1  step 2" in done.stdout
+
+
+def test_quiet_prints_the_folder_alone(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "trainer.max_steps=2", "logger=none", "quiet=true")
+    assert done.stderr == ""
+    assert done.stdout == f"{scripts.newest_run().relative_to(scripts.folder)}\n"
+    assert "epoch 1  step 2" in (scripts.newest_run() / "train.log").read_text()
+
+
+def test_the_configuration_and_the_modules_are_printed_when_asked_for(
+    scripts: Scripts, tiny_training: list[str]
+) -> None:
+    training = [*tiny_training, "trainer.max_steps=1", "logger=none", "test=false", "trainer.limit_val_batches=1"]
+    plain = scripts.run("train", *training).stdout
+    asked = scripts.run("train", *training, "print_config=true", "callbacks=model_summary").stdout
+    assert "├── dropout" in asked and "│ network.blocks " in asked and "Parameters: " in asked
+    assert "├── dropout" not in plain and "network.blocks" not in plain
+    assert "FLOPs" not in asked
+    assert (scripts.newest_run() / "config.txt").read_text() in asked
+
+
+def test_the_commands_at_the_end_of_a_run_work(scripts: Scripts) -> None:
+    done = scripts.run("train", *names(scripts), "test=false")
+    commands = [shlex.split(line) for line in done.stdout.splitlines() if line.startswith("  python src/")]
+    assert [Path(command[1]).stem for command in commands] == ["generate", "explore", "playground", "report"]
+    for command in (commands[0], commands[-1]):
+        assert scripts.run(Path(command[1]).stem, *command[2:]).returncode == 0
+
+
+def test_a_run_on_the_sample_says_so_at_the_start_and_at_the_end(scripts: Scripts, small_sample: str) -> None:
+    done = scripts.run("train", *QUICK, "data.source=sample", "trainer.max_steps=1", "test=false", small_sample)
+    lines = done.stdout.splitlines()
+    (start, end) = (number for number, line in enumerate(lines) if "GENERATED SAMPLE" in line)
+    assert lines[start].startswith("data     ")
+    assert lines[end] == "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
+    assert lines[end + 1].startswith("The run is in ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trainer=gpu"], "trainer.accelerator=gpu: torch finds no such device on this machine"),
+        (["data.text_column=txet"], "no column 'txet'"),
+        (["data.path=nowhere"], "data.path=nowhere: "),
+    ],
+)
+def test_bad_news_comes_first_and_leaves_no_folder(
+    arguments: list[str], message: str, scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    (scripts.folder / "given.csv").write_text("text,label\n" + "good,5\nbad,1\n" * 9)
+    done = scripts.run("train", *tiny_training[1:-1], "data.path=given.csv", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list((scripts.folder / "logs").glob("*/runs/*"))
+
+
+def test_a_mistake_in_a_folder_with_other_files_leaves_them(scripts: Scripts, tiny_training: list[str]) -> None:
+    (scripts.folder / "mine").mkdir()
+    (scripts.folder / "mine" / "notes.txt").write_text("mine")
+    done = scripts.run("train", *tiny_training, "data.text_column=txet", "hydra.run.dir=mine")
+    assert done.returncode == 2
+    assert (scripts.folder / "mine" / "notes.txt").read_text() == "mine"
+    assert json.loads((scripts.folder / "mine" / "metrics.json").read_text())["status"] == "failed"
+
+
+def test_a_run_that_does_not_exist_is_reported_before_torch_is_imported(tmp_path: Path) -> None:
+    code = f"""
+import runpy, sys
+for name, *arguments in (["evaluate"], ["predict", "--text", "x"], ["generate"], ["explore"], ["playground"], ["report"]):
+    sys.argv = [f"{ROOT / "src"}/{{name}}.py", "latset", *arguments]
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as error:
+        print(name, error.code, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    names = ("evaluate", "predict", "generate", "explore", "playground", "report")
+    assert done.stdout.splitlines() == [f"{name} 2 False" for name in names]
+    assert [line.partition("latset")[0] for line in done.stderr.splitlines()] == ["error: "] * len(names)
