@@ -67,5 +67,5 @@ def terminal() -> Console:
 def quoted_below(text: str) -> str:
     """Return a text to show below a line: wrapped for the width of the terminal, with a bar in front of each line."""
     console = terminal()
-    lines = Text(visible(text)).wrap(console, max(console.width - 4, 1))
+    lines = Text(visible(text) if text.strip() else "(empty)").wrap(console, max(console.width - 4, 1))
     return "\n".join(f"  │ {line.plain.rstrip()}" for line in lines)

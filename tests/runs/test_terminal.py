@@ -13,6 +13,7 @@ from tests_support import ROOT, Scripts, rendered
 
 NUMBER = r"\d+\.\d{4}"
 TIME = r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d-\d{6}"
+COMMANDS = ("evaluate", "predict", "generate", "explore", "playground", "report")  # which read a run
 QUICK = ["model=tiny", "threads=1", "trainer.accelerator=cpu", "trainer.log_every_n_steps=1", "logger=none"]
 
 
@@ -23,15 +24,21 @@ def names(scripts: Scripts) -> list[str]:
     return [
         *("task=names", "data.path=names.txt", *QUICK, "data.batch_size=8", "context_length=8"),
         *("trainer.max_steps=9", "trainer.val_check_interval=3", "callbacks.text_samples.num_tokens=12"),
+        "callbacks.progress.refresh_rate=1",
     ]
 
 
 def assert_lines(lines: list[str], patterns: list[str]) -> None:
-    """Assert that each line matches its pattern. A pattern that ends in `...` matches one line or more."""
+    """Assert that each line matches its pattern.
+
+    A pattern that ends in `...` matches one line or more, one that ends in `?` one line or none.
+    """
     rest = list(lines)
     for pattern in patterns:
-        expected = re.compile(pattern.removesuffix("..."))
-        assert rest and expected.fullmatch(rest[0]), f"{pattern!r} expected, not {rest[:1]}; all lines:\n" + "\n".join(lines)
+        expected = re.compile(pattern.removesuffix("...").removesuffix("?"))
+        if pattern.endswith("?") and not (rest and expected.fullmatch(rest[0])):
+            continue
+        assert rest and expected.fullmatch(rest[0]), f"{pattern!r} expected, not {rest[:1]}:\n" + "\n".join(lines)
         rest.pop(0)
         while pattern.endswith("...") and rest and expected.fullmatch(rest[0]):
             rest.pop(0)
@@ -73,10 +80,10 @@ def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns:
             *end_of("names", "generate", "--num-samples 3 --tokens 300 --temperature 0.8", is_wide=columns == 120),
         ],
     )
-    shown = "\n".join(line.removeprefix("  │") for line in lines if line.startswith("  │"))
+    shown = " ".join(line.removeprefix("  │") for line in lines if line.startswith("  │"))
     files = sorted((scripts.newest_run() / "samples").glob("*.txt"))
     assert len(files) == 3
-    assert shown.split() == " ".join(file.read_text() for file in files).split()
+    assert shown.replace("(empty)", "").split() == " ".join(file.read_text() for file in files).split()
 
 
 def test_ctrl_c_leaves_no_part_of_the_bar(scripts: Scripts, tiny_training: list[str]) -> None:
@@ -85,7 +92,7 @@ def test_ctrl_c_leaves_no_part_of_the_bar(scripts: Scripts, tiny_training: list[
     assert done.returncode == 130
     assert "^C" in done.stdout
     lines = rendered(done.stdout, 80)
-    validation = rf"epoch \d+  step \d+  \d+ s  val/loss {NUMBER}  train/loss {NUMBER}  val/accuracy {NUMBER}"
+    validation = rf"epoch \d+  step \d+  \d+ s  val/accuracy {NUMBER}  val/loss {NUMBER}  train/loss {NUMBER}"
     assert_lines(
         lines,
         [
@@ -94,17 +101,11 @@ def test_ctrl_c_leaves_no_part_of_the_bar(scripts: Scripts, tiny_training: list[
             rf"run      new  logs/sentiment/runs/{TIME}",
             f"{validation}...",
             "Stopping after this step; interrupt again to stop at once",
+            f"{validation}?",  # where the step is the last of an epoch
             r"Interrupted at step \d+\. To resume:",
             rf"  python src/train\.py resume=logs/sentiment/runs/{TIME}",
         ],
     )
-
-
-def test_without_a_terminal_there_is_neither_colour_nor_bar(scripts: Scripts, tiny_training: list[str]) -> None:
-    done = scripts.run("train", *tiny_training, "trainer.max_steps=2", "logger=none")
-    assert "\x1b" not in done.stdout + done.stderr
-    assert "epoch 1/" not in done.stdout
-    assert done.stderr == ""
 
 
 def test_no_color_is_obeyed_and_the_bar_can_be_left_out(scripts: Scripts, tiny_training: list[str]) -> None:
@@ -127,16 +128,17 @@ def test_the_configuration_and_the_modules_are_printed_when_asked_for(
     scripts: Scripts, tiny_training: list[str]
 ) -> None:
     training = [*tiny_training, "trainer.max_steps=1", "logger=none", "test=false", "trainer.limit_val_batches=1"]
-    plain = scripts.run("train", *training).stdout
     asked = scripts.run("train", *training, "print_config=true", "callbacks=model_summary").stdout
     assert "├── dropout" in asked and "│ network.blocks " in asked and "Parameters: " in asked
-    assert "├── dropout" not in plain and "network.blocks" not in plain
     assert "FLOPs" not in asked
     assert (scripts.newest_run() / "config.txt").read_text() in asked
 
 
-def test_the_commands_at_the_end_of_a_run_work(scripts: Scripts) -> None:
+def test_without_a_terminal_there_is_no_colour_and_no_bar_and_the_commands_at_the_end_work(scripts: Scripts) -> None:
     done = scripts.run("train", *names(scripts), "test=false")
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "epoch 1/" not in done.stdout
+    assert done.stderr == ""
     commands = [shlex.split(line) for line in done.stdout.splitlines() if line.startswith("  python src/")]
     assert [Path(command[1]).stem for command in commands] == ["generate", "explore", "playground", "report"]
     for command in (commands[0], commands[-1]):
@@ -185,14 +187,13 @@ def test_a_mistake_in_a_folder_with_other_files_leaves_them(scripts: Scripts, ti
 def test_a_run_that_does_not_exist_is_reported_before_torch_is_imported(tmp_path: Path) -> None:
     code = f"""
 import runpy, sys
-for name, *arguments in (["evaluate"], ["predict", "--text", "x"], ["generate"], ["explore"], ["playground"], ["report"]):
-    sys.argv = [f"{ROOT / "src"}/{{name}}.py", "latset", *arguments]
+for name in {COMMANDS}:
+    sys.argv = [f"{ROOT / "src"}/{{name}}.py", "latset", *(["--text", "x"] if name == "predict" else [])]
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as error:
         print(name, error.code, "torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
-    names = ("evaluate", "predict", "generate", "explore", "playground", "report")
-    assert done.stdout.splitlines() == [f"{name} 2 False" for name in names]
-    assert [line.partition("latset")[0] for line in done.stderr.splitlines()] == ["error: "] * len(names)
+    assert done.stdout.splitlines() == [f"{name} 2 False" for name in COMMANDS]
+    assert [line.partition("latset")[0] for line in done.stderr.splitlines()] == ["error: "] * len(COMMANDS)

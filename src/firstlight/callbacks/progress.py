@@ -65,7 +65,7 @@ class ProgressBar(LightningProgressBar):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         steps = trainer.estimated_stepping_batches
-        self._begin(_epoch(trainer), steps, trainer.global_step)
+        self._begin(_epoch(trainer), steps, trainer.global_step, unit="step ")
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._line is not None:
@@ -110,13 +110,13 @@ class ProgressBar(LightningProgressBar):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         self._close()
 
-    def _begin(self, name: str, total: float, completed: int = 0) -> None:
+    def _begin(self, name: str, total: float, completed: int = 0, unit: str = "") -> None:
         """Show another loop: the training, or within it or by itself a validation or a test."""
         if self._line is None:
             if self.is_disabled:
                 return
             self._line = _Line()
-        self._line.begin(name, total, completed)
+        self._line.begin(name, total, completed, unit)
 
     def _evaluated(self, batch_idx: int) -> None:
         if self._line is not None and self._line.is_due(batch_idx, self.refresh_rate):
@@ -156,12 +156,13 @@ class _Line(Progress):
         """Return the line, which ends before the margin."""
         return Constrain(super().get_renderable(), terminal().width - MARGIN)
 
-    def begin(self, name: str, total: float, completed: int) -> None:
-        """Show a loop in place of the one around it."""
+    def begin(self, name: str, total: float, completed: int, unit: str) -> None:
+        """Show a loop in place of the one around it. unit: what is counted, in front of the count."""
         for loop in self.loops:
             self.update(loop, visible=False)
         count = None if total in (-1, float("inf")) else int(total)
-        self.loops.append(self.add_task(name, total=count, completed=completed, facts=_of(completed, count)))
+        facts = unit + _of(completed, count)
+        self.loops.append(self.add_task(name, total=count, completed=completed, unit=unit, facts=facts))
         self._draw()
 
     def end(self) -> bool:
@@ -187,8 +188,8 @@ class _Line(Progress):
         self.update(loop, completed=completed)
         task = self.tasks[-1]
         speed = f"  {task.speed:,.1f}/s" if task.speed else ""
-        facts = _of(completed, task.total)
-        self.update(loop, facts=facts if loss is None else f"step {facts}{speed}  loss {loss:.3f}")
+        shown_loss = "" if loss is None else f"  loss {loss:.3f}"
+        self.update(loop, facts=f"{task.fields['unit']}{_of(completed, task.total)}{speed}{shown_loss}")
         self._draw()
 
     def _draw(self) -> None:

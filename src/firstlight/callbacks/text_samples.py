@@ -80,7 +80,8 @@ class TextSamples(Callback):
         path.write_text("\n\n".join(samples) + "\n", encoding="utf-8")
         is_documents = data_of(trainer, self).separator_id is not None
         text = "  ".join(samples) if is_documents else samples[0].strip("\n")
-        log.info("It writes:\n%s", text, extra={"on_terminal": quoted_below(text)})
+        shown = "  ".join(filter(str.strip, samples)) if is_documents else text
+        log.info("It writes:\n%s", text, extra={"on_terminal": quoted_below(shown)})
         rows = [{"step": trainer.global_step, "sample": sample} for sample in samples]
         publish_table(trainer, "val/samples", rows)
 

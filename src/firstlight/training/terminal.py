@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from rich.live import Live
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
-from firstlight.console import Console, is_watched, one_console, terminal
+from firstlight.console import is_watched, one_console, terminal
 from firstlight.invocation import invocation
 from firstlight.kinds.kind import Kind
 from firstlight.kinds.registry import kind_of_config
@@ -59,27 +57,27 @@ def preparing() -> Iterator[None]:
 def print_config(config: DictConfig) -> None:
     """Print the resolved config as a tree."""
     console = terminal()
-    console.print(tree_of(config, is_colored=console.is_terminal), soft_wrap=True)
+    console.print(tree_of(config, is_colored=console.is_terminal))
 
 
 def save_config(config: DictConfig, folder: RunFolder) -> None:
     """Write the resolved config into the run's folder: as a tree for people, as YAML for programs."""
-    text = StringIO()
-    Console(file=text, width=120).print(tree_of(config, is_colored=False), soft_wrap=True)
-    write_atomically(folder.path / "config.txt", text.getvalue())
+    write_atomically(folder.path / "config.txt", f"{tree_of(config, is_colored=False)}\n")
     write_atomically(folder.config_file, OmegaConf.to_yaml(config, resolve=True))
 
 
-def tree_of(config: DictConfig, *, is_colored: bool) -> Tree:
+def tree_of(config: DictConfig, *, is_colored: bool) -> Text:
     """Return a tree with a branch for each key, whose value is YAML. is_colored: whether the YAML is highlighted."""
-    highlight = Syntax("", "yaml", background_color="default").highlight
-    tree = Tree("config", guide_style="dim")
+    highlight = Syntax("", "yaml", background_color="default").highlight if is_colored else Text
+    tree = Text("config")
     for key in config:
         value = config[key]
-        branch = tree.add(str(key), guide_style="dim")
+        is_last = key == list(config)[-1]
+        tree.append("\n└── " if is_last else "\n├── ", style="dim").append(str(key))
         text = OmegaConf.to_yaml(value, resolve=True) if OmegaConf.is_config(value) else str(value)
-        text = text.rstrip() or "{}"
-        branch.add(highlight(text) if is_colored else Text(text))
+        for number, line in enumerate(highlight(text.rstrip() or "{}").split("\n")):
+            tree.append("\n    " if is_last else "\n│   ", style="dim")
+            tree.append("    " if number else "└── ", style="dim").append_text(line)
     return tree
 
 
