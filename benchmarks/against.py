@@ -1,13 +1,15 @@
-"""nanoGPT's way of training against ours, each as a whole program: python benchmarks/against.py (--help lists all).
+"""Compare two complete programs, src/train.py and one that trains as nanoGPT does (--help lists all options).
+
+    python benchmarks/against.py
 
 `plain_gpt.py` (a GPT-2 and its loop in plain PyTorch) and `src/train.py` train the same network, with the same number
 of parameters, on the same text, with the same batch size, context and number of steps, on one CPU thread. Each runs
-as a process of its own, on a terminal; the two take turns, and every other turn begins with the other one. Neither
-validates. Both read ids that are encoded already: ours from its cache, plain_gpt.py from a file written from it.
+as a separate process on a terminal. They take turns, and the order changes with each turn. Neither runs a validation.
+Both read encoded ids: src/train.py from its cache, plain_gpt.py from a file that is written from this cache.
 
-What is printed: the processor time of a step of the training loop, as each program's own record has it, and the
-processor time of the whole command, as the operating system has it, with start-up. Other work on the machine changes
-both less than wall time. The losses say only that both learn: initial weights and batches differ.
+The script prints the processor time of a step of the training loop, from each program's record, and the processor
+time of the complete command, including its start-up, from the operating system. Other work on the machine changes
+both less than wall time. The losses show only that both programs learn, since initial weights and batches differ.
 """
 
 import json
@@ -29,27 +31,27 @@ from plain_gpt import Settings, flag
 
 SIZES = {
     "nanogpt": ["model=medium", "data.batch_size=12"],  # nanoGPT's setting for a CPU: dim 128, 4 blocks, 12 × 64
-    "tiny": ["model=tiny", "data.batch_size=32"],  # that of task=shakespeare: dim 32, 3 blocks, 32 × 64
+    "tiny": ["model=tiny", "data.batch_size=32"],  # as task=shakespeare: dim 32, 3 blocks, 32 × 64
 }
 
 
 @dataclass
 class Options:
-    """What is compared."""
+    """Options of the comparison."""
 
     overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
     """Changes to the configuration of all sizes, as for src/train.py."""
     sizes: tuple[str, ...] = tuple(SIZES)
-    """Of the network and its batches."""
+    """The sizes of the network and its batches that are compared."""
     pairs: int = 5
-    """Trainings of each program."""
+    """Number of trainings of each program."""
     steps: int = 400
-    """Optimizer steps of a training."""
+    """Number of optimizer steps of a training."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One training. step: processor seconds of a step of its loop; command: processor seconds of the whole process."""
+    """The times of a training, in seconds of the processor. step: of a step of its loop; command: of its process."""
 
     step: float
     command: float
@@ -60,7 +62,7 @@ class Measured:
 
 
 class Prepare(Callback):
-    """Before our first training: writes the text for plain_gpt.py, and notes its settings."""
+    """Callback of the first training that writes the text for plain_gpt.py and stores the settings."""
 
     settings: Settings
 
@@ -72,7 +74,7 @@ class Prepare(Callback):
 
 
 def main() -> None:
-    """Measure and print."""
+    """Compare the programs, and print the results."""
     options = tyro.cli(Options)
     if unknown := [name for name in options.sizes if name not in SIZES]:
         print(f"error: {unknown[0]!r} is not one of {', '.join(SIZES)}", file=sys.stderr)
@@ -84,7 +86,7 @@ def main() -> None:
 
 
 def compare(overrides: list[str], folder: Path, options: Options) -> list[tuple[Measured, Measured]]:
-    """The pairs of trainings: (ours, plain_gpt.py's)."""
+    """Return pairs of trainings: (src/train.py, plain_gpt.py)."""
     overrides = [*GPT_2, *overrides]
     prepare = Prepare(options.steps)
     record = train([*overrides, "trainer.max_steps=1"], folder / "first", {"callbacks.prepare": prepare})
@@ -98,12 +100,12 @@ def compare(overrides: list[str], folder: Path, options: Options) -> list[tuple[
         done = {name: works[name]() for name in sorted(works, reverse=bool(number % 2))}
         pairs.append((done["ours"], done["plain"]))
     mine, theirs = pairs[0]
-    assert (mine.parameters, mine.threads) == (theirs.parameters, theirs.threads), f"{mine} is not as large as {theirs}"
+    assert (mine.parameters, mine.threads) == (theirs.parameters, theirs.threads), f"{mine} and {theirs} differ in size"
     return pairs
 
 
 def train_ours(overrides: list[str], folder: Path) -> Measured:
-    """A run of src/train.py."""
+    """Return the times of a run of src/train.py."""
     command = [str(ROOT / "src" / "train.py"), *NOTHING_EVALUATED, *overrides, f"hydra.run.dir={folder}"]
     processor = processor_seconds(command)
     record = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
@@ -114,14 +116,14 @@ def train_ours(overrides: list[str], folder: Path) -> Measured:
         step=seconds["fit_processor"] / steps,
         command=processor,
         wall=seconds["fit"] / steps,
-        loss=losses[-1] if losses else float("nan"),  # none of a training of fewer steps than one log interval
+        loss=losses[-1] if losses else float("nan"),  # a training shorter than a log interval has none
         parameters=record["parameters"],
         threads=record["threads"],
     )
 
 
 def train_plain(settings: Settings, threads: int, file: Path) -> Measured:
-    """A run of plain_gpt.py."""
+    """Return the times of a run of plain_gpt.py."""
     values = {name: str(value) for name, value in asdict(settings).items()}
     command = [str(ROOT / "benchmarks" / "plain_gpt.py"), values.pop("text")]
     command += [part for name, value in values.items() for part in (flag(name), value)]
@@ -138,7 +140,7 @@ def train_plain(settings: Settings, threads: int, file: Path) -> Measured:
 
 
 def processor_seconds(command: Sequence[str]) -> float:
-    """Run a Python program on a terminal; returns the processor time of its process, in user and system mode."""
+    """Run a Python program on a terminal, and return the processor time of its process in user and system mode."""
     with terminal() as screen, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen([sys.executable, *command], stdout=screen, stderr=errors)  # noqa: S603
         _, status, usage = os.wait4(process.pid, 0)

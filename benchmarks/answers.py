@@ -1,6 +1,7 @@
-"""How fast the playground answers: python benchmarks/answers.py RUN… (--help lists everything).
+"""Measure how fast the playground answers: python benchmarks/answers.py RUN… (--help lists all options).
 
-Over HTTP, from a playground in a process of its own: a review of 50 words, text as it is written, 20 requests at once.
+The playground runs in a separate process and answers over HTTP. The requests are a review of 50 words, a stream of
+generated text, and 20 requests at once.
 """
 
 import json
@@ -31,14 +32,14 @@ REVIEW = " ".join(
 
 @dataclass
 class Options:
-    """What is measured."""
+    """Options of the measurement."""
 
     runs: Annotated[list[str], tyro.conf.Positional]
     """Folders of classifiers, generators and translators."""
     repeats: int = 20
-    """How often a review is judged."""
+    """Number of times that a review is judged."""
     tokens: int = 1000
-    """How many are written."""
+    """Number of generated tokens."""
 
 
 def main() -> None:
@@ -58,7 +59,7 @@ def main() -> None:
 
 
 def measure(address: str, number: int, folder: RunFolder, options: Options) -> str:
-    """One run; returns the path of its answers."""
+    """Measure the answers of one run, and return the path of its requests."""
     record = folder.read()
     name = f"{record['task']}, {record['model']}"
     status, body, _ = ask(address, f"/runs/{number}/write", {"text": "The", "tokens": options.tokens})
@@ -69,7 +70,7 @@ def measure(address: str, number: int, folder: RunFolder, options: Options) -> s
             f"{name}: {end['characters']} characters in {end['seconds']} s, {end['characters'] / end['seconds']:.0f}/s"
         )
         return f"/runs/{number}/write"
-    for what, quick in (("classes alone", 1), ("everything", 0)):  # a translator has one answer
+    for what, quick in (("only classes", 1), ("everything", 0)):  # a translator has one answer
         asked = {"text": REVIEW, "quick": quick}
         times = [1000 * ask(address, f"/runs/{number}/answer", asked)[2] for _ in range(options.repeats)]
         median = statistics.median(times)
@@ -78,7 +79,7 @@ def measure(address: str, number: int, folder: RunFolder, options: Options) -> s
 
 
 def at_once(address: str, paths: list[str]) -> None:
-    """Twenty requests, in turn to all runs."""
+    """Send twenty requests at once, distributed over all runs."""
     asked = {"text": REVIEW, "tokens": 100}
     started = time.perf_counter()
     with ThreadPoolExecutor(20) as pool:
@@ -90,7 +91,7 @@ def at_once(address: str, paths: list[str]) -> None:
 
 
 def ask(address: str, path: str, asked: dict[str, Any]) -> tuple[int, str, float]:
-    """Post a request; returns the status, the body and the seconds."""
+    """Send a POST request, and return the status, the body and the seconds."""
     started = time.perf_counter()
     connection = HTTPConnection(address, timeout=120)
     connection.request("POST", path, json.dumps(asked), {"Content-Type": "application/json"})

@@ -1,7 +1,8 @@
-"""How fast texts become ids: python benchmarks/encoding.py (--help lists everything).
+"""Measure how fast texts are encoded: python benchmarks/encoding.py (--help lists all options).
 
-The reviews of task=sentiment, by words, subwords and characters: our encoding, a loop in plain Python, and Hugging
-Face's `tokenizers` alone, in one thread, by turns. Then the data module's start: from nothing, and from its cache.
+The reviews of task=sentiment are encoded as words, subwords and characters by firstlight, by a loop in plain Python,
+and by Hugging Face's `tokenizers` in one thread, in turns. Then the start of the data module is measured, without and
+with its cache.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 import tyro
 from measure import by_turns, ratio, show, versions
 
-os.environ["RAYON_NUM_THREADS"] = "1"  # of `tokenizers`
+os.environ["RAYON_NUM_THREADS"] = "1"  # threads of `tokenizers`
 
 import hydra
 from hydra.utils import instantiate
@@ -31,18 +32,18 @@ VOCABULARY = 7000
 
 @dataclass
 class Options:
-    """How much is encoded."""
+    """Options of the measurement."""
 
     texts: int = 20_000
-    """Reviews."""
+    """Number of reviews."""
     repeats: int = 5
-    """Turns, of which medians are taken."""
+    """Number of turns. The results are medians of the turns."""
     source: str = "auto"
-    """data.source: where the reviews come from."""
+    """The value of data.source, from which the reviews come."""
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     options = tyro.cli(Options)
     with tempfile.TemporaryDirectory() as folder:
         data = started(Path(folder), options.source)
@@ -67,7 +68,7 @@ def main() -> None:
 
 
 def encodings(texts: list[str]) -> Iterable[tuple[str, Callable[[], object], dict[str, Callable[[], object]]]]:
-    """Name, our encoding, and what it is compared with."""
+    """Return the name of each encoding, firstlight's function, and the functions that it is compared with."""
     words, _ = train_word_tokenizer(texts, max_size=VOCABULARY)
     subwords = train_subword_tokenizer(texts, vocab_size=VOCABULARY)
     letters = CharacterTokenizer.train(texts, None)
@@ -86,19 +87,19 @@ def encodings(texts: list[str]) -> Iterable[tuple[str, Callable[[], object], dic
 
 
 def plain_words(tokenizer: Tokenizer, texts: list[str]) -> Callable[[], object]:
-    """Lower case, the words by a regular expression, their ids by a dict: no accents, entities or apostrophes."""
+    """Return a function that encodes lower-case words with a regular expression and a dict, without normalization."""
     ids = {word: number for number, word in enumerate(tokenizer.words)}
     return lambda: [[ids.get(word, UNKNOWN_ID) for word in re.findall(r"\w\w+\b", text.lower())] for text in texts]
 
 
 def alone(tokenizer: Tokenizer, texts: list[str]) -> Callable[[], object]:
-    """Hugging Face's tokenizer of the same JSON."""
+    """Return a function that encodes texts with Hugging Face's tokenizer of the same JSON."""
     backend = Backend.from_str(tokenizer.to_json())
     return lambda: [each.ids for each in backend.encode_batch(texts)]
 
 
 def start_times(folder: Path, options: Options) -> list[dict[str, float]]:
-    """Seconds of the data module's start with an empty cache, and again with what that wrote."""
+    """Return the seconds of the data module's start, with an empty cache and with a filled cache."""
     times = []
     for number in range(options.repeats):
         place = folder / str(number)
@@ -108,7 +109,7 @@ def start_times(folder: Path, options: Options) -> list[dict[str, float]]:
 
 
 def started(folder: Path, source: str) -> TableData:
-    """The data of task=sentiment, with its cache below a folder."""
+    """Return the data module of task=sentiment, with its cache below a folder."""
     register_schemas()
     overrides = ["task=sentiment", f"data.source={source}", f"data.cache_dir={folder}"]
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):

@@ -1,8 +1,9 @@
-"""Writing with a cache of keys and values against recomputing the whole context for every token.
+"""Compare generation with a cache of keys and values, and without: the context is recomputed for every token.
 
     python benchmarks/generation.py [--tokens 1000] [--dim 128] [--layers 4] [--context-length 256] [--batch-size 1]
 
-Both sides write the same number of tokens with the same untrained network, alternately; prints tokens/s and the ratio.
+Both sides write the same number of tokens with the same untrained network, in turns. The script prints tokens per
+second and their ratio.
 """
 
 import statistics
@@ -22,7 +23,7 @@ from firstlight.networks.generator import Generator
 
 @dataclass
 class Options:
-    """What to compare."""
+    """Options of the comparison."""
 
     tokens: int = 1000
     dim: int = 128
@@ -33,13 +34,13 @@ class Options:
     batch_size: int = 1
     positions: Positions = Positions.rotary
     pairs: int = 5
-    """How often each side writes."""
+    """Number of texts that each side writes."""
     threads: int = 1
-    """CPU threads of torch."""
+    """Number of CPU threads of torch."""
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     options = tyro.cli(Options)
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
@@ -70,7 +71,7 @@ def main() -> None:
 
 
 def cached_text(network: Generator, prompt: Tensor, tokens: int) -> None:
-    """What src/generate.py does by default."""
+    """Generate with a cache, as src/generate.py does by default."""
     sampling = Sampling()
     for _ in generate(network, prompt, tokens, sampling.choose, window=Window.half):
         pass
@@ -78,7 +79,7 @@ def cached_text(network: Generator, prompt: Tensor, tokens: int) -> None:
 
 @torch.inference_mode()
 def recomputed_text(network: Generator, prompt: Tensor, tokens: int) -> None:
-    """The last tokens of the context anew for every token."""
+    """Generate with the complete context read again for every token."""
     network, sampling, text = bare(network), Sampling(), prompt
     for _ in range(tokens):
         logits = network(text[:, -network.context_length :])[:, -1]

@@ -1,4 +1,4 @@
-"""The network of plain_gpt.py in the words of our configuration, and our text in a file that it reads."""
+"""The network of plain_gpt.py as overrides of firstlight's configuration, and a text file for plain_gpt.py."""
 
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,9 @@ GPT_2 = [  # the network, and the optimizer and schedule of plain_gpt.Settings
 
 
 def plain_settings(run: Path, data: Any, steps: int) -> Settings:
-    """What plain_gpt.py is given to train the network of a run on the run's training text.
+    """Return the settings with which plain_gpt.py trains the network of a run on the run's training text.
 
-    run: its folder, in which the text is written as a file of ids; data: its data module.
+    run: the run's folder, to which the text is written as a file of ids; data: the run's data module.
     """
     text = run / "train.bin"
     data.ids(data.stream("train")).astype(np.uint16).tofile(text)

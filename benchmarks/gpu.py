@@ -1,7 +1,8 @@
-"""Training speed on a GPU: python benchmarks/gpu.py [data.source=sample …] (--help lists everything).
+"""Measure the training speed on a GPU: python benchmarks/gpu.py [data.source=sample …] (--help lists all options).
 
-A small and a larger generator, as they are, compiled, in bfloat16, both, and with their data on the host: tokens a
-second, and the share of the device's peak, which is what a large product of matrices reaches if Lightning knows none.
+A small and a larger generator are trained unchanged, compiled, in bfloat16, with both, and with their data on the
+host. The results are tokens per second and the share of the device's peak. If Lightning has no peak for the device, it
+is the speed of a large product of matrices.
 """
 
 import statistics
@@ -34,26 +35,26 @@ VARIANTS = {
 
 @dataclass
 class Options:
-    """What is measured."""
+    """Options of the measurement."""
 
     overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
     """Changes to the configuration, as for src/train.py."""
     device: Literal["cuda", "cpu"] = "cuda"
-    """cpu: the same code without a GPU, which says little about one."""
+    """The device. "cpu" runs the same code without a GPU, but its results do not apply to GPUs."""
     sizes: tuple[str, ...] = tuple(SIZES)
-    """Of the generators."""
+    """The sizes of the generators."""
     variants: tuple[str, ...] = tuple(VARIANTS)
-    """How they are trained; the others are compared with the first."""
+    """The variants of the training. All others are compared with the first."""
     steps: int = 200
-    """Steps that are timed."""
+    """Number of steps that are timed."""
     warmup_steps: int = 20
-    """Steps before them, while kernels are chosen and compiled."""
+    """Number of earlier steps, in which kernels are chosen and compiled."""
     repeats: int = 3
-    """Turns, of which medians are taken."""
+    """Number of turns. The results are medians of the turns."""
 
 
 class Stopwatch(Callback):
-    """The seconds between two steps, when the device has done what it was told."""
+    """Callback that measures the seconds between two steps, after the device has finished its work."""
 
     def __init__(self, first: int, last: int) -> None:
         self.first, self.last = first, last
@@ -70,10 +71,10 @@ class Stopwatch(Callback):
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     options = tyro.cli(Options)
     if options.device == "cuda" and not torch.cuda.is_available():
-        print("no GPU here; --device cpu runs the same code without one", file=sys.stderr)
+        print("this machine has no GPU; use --device cpu to run the same code without one", file=sys.stderr)
         sys.exit(2)
     for given, known in ((options.sizes, SIZES), (options.variants, VARIANTS)):
         if unknown := [name for name in given if name not in known]:
@@ -97,7 +98,7 @@ def main() -> None:
 
 
 def tokens_and_flops_per_second(overrides: list[str], options: Options) -> tuple[float, float]:
-    """Of one training."""
+    """Return the tokens and the floating-point operations per second of one training."""
     last = options.warmup_steps + options.steps
     accelerator = "gpu" if options.device == "cuda" else "cpu"
     own = [f"trainer.max_steps={last}", f"trainer.accelerator={accelerator}"]
@@ -110,7 +111,7 @@ def tokens_and_flops_per_second(overrides: list[str], options: Options) -> tuple
 
 
 def peak_flops(device: torch.device, dtype: torch.dtype) -> float:
-    """What Lightning says of the device, or else what a large product of matrices reaches."""
+    """Return Lightning's peak for the device or, if it has none, the speed of a large product of matrices."""
     known = get_available_flops(device, dtype) if device.type == "cuda" else None
     if known:
         return float(known)

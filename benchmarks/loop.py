@@ -1,14 +1,14 @@
-"""Lightning's loop with the default bar, loggers, metrics and checkpoints against a loop in plain PyTorch.
+"""Compare Lightning's loop with the default bar, loggers, metrics and checkpoints with a loop in plain PyTorch.
 
     python benchmarks/loop.py [--pairs 9] [--steps 100] [task=stars model=medium …]
     python benchmarks/loop.py --against gpt [model.dim=128 …]
 
-Against `bare`, both loops have the same batches, network, fused optimizer, schedule and clipping. Against `gpt`, the
-other side is a GPT-2 in plain PyTorch (plain_gpt.py) with the loop that goes with it, and ours is set to that network.
-Lightning's side is a run of src/train.py without validation, on one CPU thread unless threads= says otherwise.
-In one process and one after the other, block by block, so that a machine whose speed drifts slows both. Prints the
-processor time and the wall time of a step, and the ratios of the pairs. Other work on the machine changes processor
-time less.
+With `--against bare`, both loops have the same batches, network, fused optimizer, schedule and clipping. With
+`--against gpt`, the other side is a GPT-2 in plain PyTorch (plain_gpt.py) with its own loop, and Lightning trains the
+same network. Lightning's side is a run of src/train.py without validation, on one CPU thread unless threads= is set.
+The loops run in turns in one process, block by block, so that a change of the machine's speed affects both. The script
+prints the processor time and the wall time of a step, and the ratios of the pairs. Other work on the machine changes
+processor time less than wall time.
 """
 
 import copy
@@ -37,20 +37,20 @@ WARM_UP_STEPS = 20
 
 @dataclass
 class Options:
-    """What to compare."""
+    """Options of the comparison."""
 
     overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
     """Changes to the configuration, as for src/train.py."""
     against: Literal["bare", "gpt"] = "bare"
-    """What Lightning's loop is compared with."""
+    """The loop that Lightning's loop is compared with."""
     pairs: int = 9
-    """Pairs of blocks, one of each loop."""
+    """Number of pairs of blocks. A pair has a block of each loop."""
     steps: int = 100
-    """Optimizer steps in a block."""
+    """Number of optimizer steps in a block."""
 
 
 class BareLoop:
-    """The training of a module and nothing else, from a copy of its network."""
+    """A bare training loop of a module, with a copy of its network."""
 
     def __init__(self, trainer: Any, module: Any) -> None:
         self.network, self.table = copy.deepcopy(module.network).train(), trainer.datamodule.table
@@ -70,14 +70,14 @@ class BareLoop:
             self.scheduler.step()
 
     def loss(self, batch: Any) -> torch.Tensor:
-        """What the task's LightningModule minimizes."""
+        """Return the loss of the task's LightningModule."""
         if isinstance(batch, TokenBatch):
             return F.cross_entropy(self.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
         return classification_loss(self.network(batch.token_ids, batch.padding_mask), batch.targets)
 
 
 class PlainGPTLoop:
-    """plain_gpt.py's training of the same network on the same text, on batches of its own."""
+    """The training of plain_gpt.py with the same network and text, but its own batches."""
 
     def __init__(self, trainer: Any, module: Any) -> None:
         settings = plain_settings(Path(trainer.default_root_dir), trainer.datamodule, trainer.max_steps)
@@ -86,7 +86,7 @@ class PlainGPTLoop:
         assert theirs == ours, f"{theirs} parameters against {ours}"
 
     def run(self, batches: list[Any]) -> None:
-        """As many steps as there are batches."""
+        """Train for one step per batch."""
         self.training.run(len(batches), is_logged=False)
 
 
@@ -95,7 +95,7 @@ LOOPS: dict[str, type[BareLoop] | type[PlainGPTLoop]] = {"bare": BareLoop, "gpt"
 
 @dataclass(frozen=True)
 class Seconds:
-    """Two clocks, or the time between two readings of them. processor: of this process and all its threads."""
+    """The readings of two clocks, or a difference of readings. processor: of this process and all its threads."""
 
     processor: float
     wall: float
@@ -109,11 +109,11 @@ class Seconds:
 
 
 class AlternateBlocks(Callback):
-    """After each block of Lightning's steps, a block of the other loop on as many batches, or on the very same."""
+    """Callback that runs a block of the other loop after each block of Lightning's steps."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.pairs: list[tuple[Seconds, Seconds]] = []  # of a block: Lightning, the other
+        self.pairs: list[tuple[Seconds, Seconds]] = []  # the times of a block: of Lightning, and of the other loop
         self.batches: list[Any] = []
         self.started_at = Seconds.now()
 
@@ -146,7 +146,7 @@ class AlternateBlocks(Callback):
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     options = tyro.cli(Options)
     gpt = GPT_2 if options.against == "gpt" else []
     total = WARM_UP_STEPS + options.pairs * options.steps
@@ -160,7 +160,7 @@ def main() -> None:
 
 
 def table(pairs: list[tuple[Seconds, Seconds]], options: Options) -> list[tuple[str, ...]]:
-    """A row for each loop and one for their ratio."""
+    """Return a row for each loop and a row for their ratio."""
     rows = []
     for name, blocks in zip(("Lightning", options.against), zip(*pairs, strict=True), strict=True):
         clocks = ([block.processor for block in blocks], [block.wall for block in blocks])
@@ -173,7 +173,7 @@ def table(pairs: list[tuple[Seconds, Seconds]], options: Options) -> list[tuple[
 
 
 def quartiles(ratios: list[float]) -> str:
-    """The median, and between what half of them lie."""
+    """Return the median and the quartiles as a text."""
     low, middle, high = statistics.quantiles(ratios, n=4)
     return f"{middle:.3f} (half of them {low:.3f} to {high:.3f})"
 

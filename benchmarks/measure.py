@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: a run of src/train.py, work timed by turns, a table of the results."""
+"""Functions that the benchmarks share: runs of src/train.py, timing in turns, and tables of results."""
 
 import errno
 import json
@@ -24,18 +24,18 @@ sys.path.insert(0, str(ROOT / "src"))
 
 NOTHING_EVALUATED = ["trainer.max_epochs=100000", "trainer.limit_val_batches=0", "test=false"]
 
-_objects: dict[str, Any] = {}  # of the run in progress, by the configuration key that they are the value of
+_objects: dict[str, Any] = {}  # the objects of the current run by their configuration key
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Return the seconds that a function takes."""
     started_at = time.perf_counter()
     work()
     return time.perf_counter() - started_at
 
 
 def by_turns(works: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """The seconds of each piece of work: all of them once, then all again, so that a slow machine slows them alike."""
+    """Return the seconds of each function. All run once per turn, so that a slow machine affects all of them."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
@@ -44,14 +44,14 @@ def by_turns(works: Mapping[str, Callable[[], object]], repeats: int) -> dict[st
 
 
 def ratio(times: Sequence[float], others: Sequence[float]) -> str:
-    """The median of the ratios turn by turn, and the lowest and highest of them."""
+    """Return the median of the ratios of all turns, and the lowest and highest ratio, as a text."""
     ratios = [one / other for one, other in zip(times, others, strict=True)]
     low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
     return f"{middle:.3g}" if len(ratios) == 1 else f"{middle:.3g} ({low:.3g} to {high:.3g})"
 
 
 def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; the first column is of names, the others are of numbers."""
+    """Print a table. The first column has names, and the others have numbers."""
     table = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
@@ -61,11 +61,11 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -
 
 
 def train(overrides: Sequence[str], folder: Path, objects: Mapping[str, Any]) -> dict[str, Any]:
-    """Run `python src/train.py` in this process, without validation and test; returns its metrics.json.
+    """Run `python src/train.py` in this process, without validation and test, and return its metrics.json.
 
-    overrides: as for src/train.py; folder: where the run is written; objects: parts of the run that the benchmark has
-    made itself, by their configuration key, such as {"callbacks.stopwatch": Stopwatch()}. Nothing else differs from a
-    user's run on a terminal. Exits with code 2 for a mistake in the overrides, as src/train.py does.
+    overrides: as for src/train.py; folder: the run folder; objects: parts of the run that the benchmark provides, by
+    their configuration key, such as {"callbacks.stopwatch": Stopwatch()}. In all other respects the run equals a user's
+    run on a terminal. Exits with code 2 for a mistake in the overrides, as src/train.py does.
     """
     own = [f"++{key}={{_target_:measure.object_of,key:{key}}}" for key in objects]
     script = str(ROOT / "src" / "train.py")
@@ -82,13 +82,13 @@ def train(overrides: Sequence[str], folder: Path, objects: Mapping[str, Any]) ->
 
 
 def object_of(key: str) -> Any:
-    """The object that the configuration of the run in progress names; `_target_: measure.object_of`."""
+    """Return an object of the current run, for `_target_: measure.object_of` in its configuration."""
     return _objects[key]
 
 
 @contextmanager
 def terminal() -> Iterator[TextIO]:
-    """A pseudo-terminal to write to, on which a progress bar is drawn; what is drawn is thrown away."""
+    """Open a pseudo-terminal, so that the progress bar is drawn. The output is discarded."""
     master, slave = os.openpty()
     reader = threading.Thread(target=_drain, args=(master,), daemon=True)
     reader.start()
@@ -98,7 +98,7 @@ def terminal() -> Iterator[TextIO]:
         finally:
             root = logging.getLogger()
             for handler in [each for each in root.handlers if getattr(each, "stream", None) is file]:
-                root.removeHandler(handler)  # the run's own, which would write to a closed terminal
+                root.removeHandler(handler)  # a handler of the run, which would write to a closed terminal
     reader.join()
 
 
@@ -106,13 +106,13 @@ def _drain(master: int) -> None:
     try:
         while os.read(master, 65536):
             pass
-    except OSError as error:  # Linux reports a terminal that everyone has closed as an error
+    except OSError as error:  # Linux raises an error if all ends of a terminal are closed
         assert error.errno == errno.EIO
     os.close(master)
 
 
 def versions(threads: int | None = None) -> str:
-    """What was measured with, in a line."""
+    """Return the versions and the number of threads of a measurement, in one line."""
     from importlib.metadata import version
 
     libraries: Any = ", ".join(f"{name} {version(name)}" for name in ("torch", "lightning"))

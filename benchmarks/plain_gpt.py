@@ -1,12 +1,12 @@
-"""Train a GPT-2 in plain PyTorch, as nanoGPT's train.py does; what firstlight is compared with.
+"""Train a GPT-2 in plain PyTorch, as nanoGPT's train.py does. The benchmarks compare firstlight with this program.
 
     python benchmarks/plain_gpt.py train.bin --vocab-size 71 --record record.json
 
-The program imports torch and numpy, and no part of firstlight. `against.py` runs it beside
-src/train.py, and `loop.py --against gpt` uses the same class. It trains as nanoGPT does on a CPU: batches are windows
-from random places of a memory-mapped file, stacked one by one; one matrix gives queries, keys and values; the output
-layer has the embedding's weights; AdamW is not fused, and decays matrices and embeddings only; gradients are clipped
-at a norm of 1; the learning rate, a cosine after a warm-up, is set by hand; the loss is read at every log line.
+The program imports torch and numpy, and no part of firstlight. `against.py` compares it with src/train.py, and
+`loop.py --against gpt` uses its class. It trains as nanoGPT does on a CPU. Batches are stacked windows from random
+positions of a memory-mapped file. One matrix computes queries, keys and values. The output layer shares the
+embedding's weights. AdamW is not fused, and decays only matrices and embeddings. Gradients are clipped at a norm of 1.
+The loop sets the learning rate, a cosine after a warm-up, and reads the loss at every log line.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained on what. text: a file of token ids, each an unsigned integer of 16 bits."""
+    """Settings of a training. text: a file of token ids, each an unsigned integer of 16 bits."""
 
     text: Path
     vocab_size: int
@@ -44,7 +44,7 @@ class Settings:
 
 
 class Layer(nn.Module):
-    """Attention and a perceptron, each behind its norm."""
+    """Attention and a perceptron, each after a norm."""
 
     def __init__(self, dim: int, num_heads: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Layer(nn.Module):
         self.expand, self.contract = nn.Linear(dim, 4 * dim), nn.Linear(4 * dim, dim)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """The residual stream after this layer; hidden: (batch, length, dim)."""
+        """Return the residual stream after this layer. hidden: (batch, length, dim)."""
         batch, length, dim = hidden.shape
         parts = self.query_key_value(self.norm_1(hidden)).split(dim, dim=2)
         query, key, value = (part.view(batch, length, self.num_heads, -1).transpose(1, 2) for part in parts)
@@ -80,7 +80,7 @@ class GPT(nn.Module):
                 nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * num_layers) if ends_a_residual_path else 0.02)
 
     def forward(self, token_ids: Tensor, targets: Tensor) -> Tensor:
-        """The mean cross entropy; token_ids and targets: (batch, length) int."""
+        """Return the mean cross entropy. token_ids and targets: (batch, length) int."""
         hidden = self.tokens(token_ids) + self.positions(torch.arange(token_ids.shape[1]))
         for layer in self.layers:
             hidden = layer(hidden)
@@ -91,7 +91,7 @@ class GPT(nn.Module):
 class Training:
     """A network, its optimizer, and the loop around them.
 
-    losses: those of the steps at which the loop logs.
+    losses: the losses of the steps at which the loop logs.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -112,7 +112,7 @@ class Training:
 
     @property
     def num_parameters(self) -> int:
-        """All weights, the shared ones counted once."""
+        """Return the number of weights. Shared weights count once."""
         return sum(parameter.numel() for parameter in self.network.parameters())
 
     def run(self, steps: int, *, is_logged: bool = True) -> None:
@@ -133,7 +133,7 @@ class Training:
             self.steps += 1
 
     def learning_rate(self) -> float:
-        """The rate of the next step."""
+        """Return the learning rate of the next step."""
         settings = self.settings
         if self.steps < settings.warmup_steps:
             return settings.learning_rate * (self.steps + 1) / (settings.warmup_steps + 1)
@@ -142,7 +142,7 @@ class Training:
         return settings.final_learning_rate + share * (settings.learning_rate - settings.final_learning_rate)
 
     def batch(self) -> tuple[Tensor, Tensor]:
-        """Random windows and the tokens that follow: both (batch, length) int64."""
+        """Return random windows and their next tokens, both (batch, length) int64."""
         length = self.settings.context_length
         text = np.memmap(self.settings.text, dtype=np.uint16, mode="r")
         starts = torch.randint(len(text) - length, (self.settings.batch_size,))
@@ -152,7 +152,7 @@ class Training:
 
 
 def main() -> None:
-    """Train, and write a record of it: steps, parameters, threads, processor and wall seconds of the loop, loss."""
+    """Train, and write a record: steps, parameters, threads, processor and wall seconds of the loop, loss."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("text", type=Path, help="a file of token ids, each an unsigned integer of 16 bits")
     parser.add_argument("--vocab-size", type=int, required=True)
@@ -160,7 +160,7 @@ def main() -> None:
         if field.default is not MISSING:
             parser.add_argument(flag(field.name), type=type(field.default), default=field.default, help="%(default)s")
     parser.add_argument("--threads", type=int, default=None, help="CPU threads of torch; default: all cores")
-    parser.add_argument("--record", type=Path, default=None, help="where the record is written, as JSON")
+    parser.add_argument("--record", type=Path, default=None, help="the file for the record, as JSON")
     options = vars(parser.parse_args())
     threads, record = options.pop("threads"), options.pop("record")
     if threads is not None:
@@ -183,7 +183,7 @@ def main() -> None:
 
 
 def flag(name: str) -> str:
-    """--vocab-size of vocab_size."""
+    """Return the flag of a name: --vocab-size for vocab_size."""
     return "--" + name.replace("_", "-")
 
 

@@ -1,9 +1,9 @@
-"""Where the time of a training step goes: python benchmarks/profile_step.py task=sentiment model=small (--help).
+"""Profile a training step: python benchmarks/profile_step.py task=sentiment model=small (--help lists all options).
 
-Lightning reports when it begins and ends each part of a step, and hooks report the same for the network's parts. The
+Lightning reports the begin and the end of each part of a step, and hooks do the same for the network's parts. The
 processor time of a part does not include the parts inside it. A second table shows the operations that take the most
-time, from torch.profiler. It uses one CPU thread unless threads= is given. It does not suit a GPU, which works in the
-background: its time would be counted where the CPU waits for it.
+time, from torch.profiler. The script uses one CPU thread unless threads= is given. It does not suit a GPU, which works
+asynchronously, so that its time would be attributed to the part in which the CPU waits for it.
 """
 
 import re
@@ -25,7 +25,7 @@ from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.block import FeedForward, GatedFeedForward, LinearFeedForward
 
 ELSEWHERE = "Lightning's loop and the rest"
-ACTIONS = {  # what Lightning calls a part of a step, and what we call it; the first that is found
+ACTIONS = {  # Lightning's names of the parts of a step, and the names in the table; the first match is used
     r"dataloader|batch_to_device|batch_transfer|transfer_batch": "batch",
     r"training_step$": "loss",
     r"backward": "backward",
@@ -40,18 +40,18 @@ FEED_FORWARDS = (FeedForward, GatedFeedForward, LinearFeedForward)
 
 @dataclass
 class Options:
-    """What is profiled."""
+    """Options of the profile."""
 
     overrides: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
     """Changes to the configuration, as for src/train.py."""
     steps: int = 200
-    """Steps that are timed."""
+    """Number of steps that are timed."""
     operations: int = 8
-    """Lines of the table of operations, 0: there is none."""
+    """Number of lines of the table of operations. 0: no table."""
 
 
 class Parts(Profiler):
-    """The processor seconds of each part without the parts in it, while it is switched on."""
+    """Profiler of the processor seconds of each part, without the parts inside it, while it is switched on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,21 +61,21 @@ class Parts(Profiler):
         self._since = 0.0
 
     def start(self, action_name: str) -> None:
-        """What Lightning begins; what has no name of ours belongs to what is around it."""
+        """Enter the part of a Lightning action. An action without a part counts as the part around it."""
         inherited = self._open[-1] if self._open else ELSEWHERE
         self.enter(next((ours for theirs, ours in ACTIONS.items() if re.search(theirs, action_name)), inherited))
 
     def stop(self, action_name: str) -> None:
-        """What Lightning ends."""
+        """Leave the part of a Lightning action."""
         self.leave()
 
     def enter(self, part: str) -> None:
-        """From here on, time belongs to this part."""
+        """Count the time from now on for this part."""
         self._account()
         self._open.append(part)
 
     def leave(self) -> None:
-        """From here on, to the part around it."""
+        """Count the time from now on for the part around the current one."""
         self._account()
         self._open.pop()
 
@@ -86,7 +86,7 @@ class Parts(Profiler):
         self._since = now
 
     def watch(self, network: nn.Module) -> None:
-        """Count the network's parts too."""
+        """Count the parts of a network separately."""
         for name, module in network.named_modules():
             if part := forward_part(name, module):
                 module.register_forward_pre_hook(lambda *_, part=part: self.enter(part))
@@ -94,7 +94,7 @@ class Parts(Profiler):
 
 
 def forward_part(name: str, module: nn.Module) -> str | None:
-    """What a part of a network is counted as."""
+    """Return the name under which a module of a network is counted, or None."""
     if not name:
         return "forward: the rest"
     if isinstance(module, MultiHeadAttention):
@@ -111,7 +111,7 @@ def forward_part(name: str, module: nn.Module) -> str | None:
 
 
 class Steps(Callback):
-    """Switches the clocks on and off: some steps to warm up, those that are timed, and ten for torch.profiler."""
+    """Callback that runs some warm-up steps, the steps that are timed, and ten steps for torch.profiler."""
 
     def __init__(self, parts: Parts, options: Options) -> None:
         self.parts, self.options = parts, options
@@ -136,7 +136,7 @@ class Steps(Callback):
 
 
 def main() -> None:
-    """Profile and print."""
+    """Profile a training, and print the results."""
     options = tyro.cli(Options)
     parts = Parts()
     steps = Steps(parts, options)
@@ -154,11 +154,11 @@ def main() -> None:
 
 
 def show_operations(profile: torch.profiler.profile, most: int) -> None:
-    """The operations of torch that took longest themselves."""
+    """Print the operations of torch that took the most time themselves."""
     events = sorted(profile.key_averages(), key=lambda event: -event.self_cpu_time_total)
     total = sum(event.self_cpu_time_total for event in events)
     rows = [(event.key, f"{event.self_cpu_time_total / total:.1%}", event.count // 10) for event in events[:most]]
-    show("operations, as torch.profiler sees them (it makes small ones dearer)", ["operation", "share", "a step"], rows)
+    show("operations, by torch.profiler (which slows small ones)", ["operation", "share", "a step"], rows)
 
 
 if __name__ == "__main__":

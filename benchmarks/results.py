@@ -1,8 +1,8 @@
-"""Every number of RESULTS.md: python benchmarks/results.py (--help lists everything). It takes hours, and goes on.
+"""Measure every number of RESULTS.md: python benchmarks/results.py (--help lists all options). It takes hours.
 
-What is measured stands in results.yaml. Each line of it is trained, or counted, in a folder of its own below
-logs/results/; what is finished there is taken as it is, what was interrupted goes on, and the page is written anew
-after each. Choices were made on validation, in other runs; the test split is read here, by the final settings.
+results.yaml lists the measurements. Each one has its own folder below logs/results/. Finished runs are used unchanged,
+interrupted runs are resumed, and the page is written again after each run. All choices were made on validation, in
+other runs. The test split is read here, with the final settings.
 """
 
 import json
@@ -22,29 +22,29 @@ from omegaconf import OmegaConf
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "logs" / "results"
 PERCENT = {"accuracy"}
-RISES = {"accuracy", "bleu"}  # what else there is should fall
+RISES = {"accuracy", "bleu"}  # for all other metrics, lower is better
 
 
 @dataclass
 class Options:
-    """What is measured, and where it is written."""
+    """Options of the measurements and of the page."""
 
     only: tuple[str, ...] = ()
-    """Sections of results.yaml, in this order; all of them by default."""
+    """The sections of results.yaml to measure, in this order. By default all of them."""
     seeds: int | None = None
-    """At most so many seeds of each line."""
+    """The largest number of seeds of each line."""
     table_only: bool = False
-    """Train nothing: write the page of what is there."""
+    """Write the page from finished runs, without training."""
     plan: Path = ROOT / "benchmarks" / "results.yaml"
-    """What is measured."""
+    """The file with the measurements."""
     folder: Path = RESULTS
-    """Where the runs lie."""
+    """The folder of the runs."""
     page: Path = ROOT / "RESULTS.md"
     """The page to write."""
 
 
 def main() -> None:
-    """Measure what is missing, and write the page."""
+    """Run the missing measurements, and write the page."""
     options = tyro.cli(Options)
     plan: Any = OmegaConf.to_container(OmegaConf.load(options.plan))
     sections: dict[str, Any] = plan["sections"]
@@ -58,28 +58,28 @@ def main() -> None:
                 options.page.write_text(page(plan, options.folder), encoding="utf-8")
     options.page.write_text(page(plan, options.folder), encoding="utf-8")
     if failed:
-        sys.exit(f"{failed} of the runs failed; the same command tries them again")
+        sys.exit(f"{failed} of the runs failed; repeat the command to try them again")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training or one count, in a folder of its own."""
+    """A training or a baseline, in its own folder."""
 
-    command: str  # as a user types it
+    command: str  # as the user types it
     seed: int | None
     folder: Path
 
     def is_finished(self) -> bool:
-        """Whether all of it is measured."""
+        """Return whether the run is complete."""
         return self.record().get("status") == "finished"
 
     def record(self) -> dict[str, Any]:
-        """Its metrics.json; {} before there is one."""
+        """Return the content of metrics.json, or {} if the file does not exist."""
         file = self.folder / "metrics.json"
         return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
     def measure(self) -> bool:
-        """Train or count, and say so. Returns whether that went well."""
+        """Run the training or the baseline, and print a line. Return whether it succeeded."""
         print(f"{time.strftime('%H:%M:%S')} {self.command}", flush=True)
         done = self._train() if self.seed is not None else self._count()
         if not done:
@@ -109,12 +109,12 @@ class Run:
 
 
 def is_wanted(run: Run, seeds: int | None) -> bool:
-    """Whether a run is among the first so many seeds."""
+    """Return whether a run is among the first `seeds` seeds."""
     return seeds is None or run.seed is None or run.seed <= seeds
 
 
 def runs_of(line: dict[str, Any], folder: Path) -> list[Run]:
-    """The runs of a line of results.yaml: one for each seed, one of a baseline, none of what others published."""
+    """Return the runs of a line of results.yaml: one per seed, one for a baseline, none for published results."""
     if "baseline" in line:
         return [Run(f"python src/baseline.py {line['baseline']}", None, folder / line["name"])]
     if "train" not in line:
@@ -124,12 +124,12 @@ def runs_of(line: dict[str, Any], folder: Path) -> list[Run]:
 
 
 def runs_of_section(section: dict[str, Any], folder: Path) -> list[Run]:
-    """The runs of all its lines, then those of its ablation."""
+    """Return the runs of all lines of a section, then those of its ablation."""
     return [run for line in [*section["lines"], *section.get("ablation", [])] for run in runs_of(line, folder)]
 
 
 def page(plan: dict[str, Any], folder: Path) -> str:
-    """RESULTS.md."""
+    """Return the content of RESULTS.md."""
     parts = [plan["preface"].strip()]
     for name, section in plan["sections"].items():
         parts.append(f"## {section['title']}\n{section['text'].strip()}")
@@ -151,13 +151,13 @@ def page(plan: dict[str, Any], folder: Path) -> str:
 
 
 def commit_of(record: dict[str, Any]) -> str:
-    """The commit of the code that a run was made by, with a + where files differed from it."""
+    """Return the commit of the code of a run, with a + if files were modified."""
     git = record.get("git") or {}
     return f"`{git['commit'][:7]}{'+' if git['modified'] else ''}`" if git.get("commit") else ""
 
 
 def table(lines: list[dict[str, Any]], section: dict[str, Any], folder: Path) -> str:
-    """The lines side by side, those that are not measured yet among them."""
+    """Return the table of some lines, including those that are not measured."""
     metric = section["metric"]
     splits = section["splits"]
     rows = [["", "command", "parameters", section["unit"], *(f"{split} {metric}" for split in splits), "training"]]
@@ -182,13 +182,13 @@ def table(lines: list[dict[str, Any]], section: dict[str, Any], folder: Path) ->
 
 
 def measured(record: dict[str, Any], split: str, metric: str) -> float | None:
-    """One number of a run."""
+    """Return a metric of a run, or None if the run does not have it."""
     short = {"validation": "val"}.get(split, split)
     return record["metrics"].get(f"{short}/{metric}")
 
 
 def spread(values: list[float | None], metric: str, *, is_seeded: bool = True) -> str:
-    """Mean ± standard deviation, as a percentage where it is a share, with how many seeds there were, if any."""
+    """Return mean ± standard deviation (number of seeds) as a text. Shares are percentages."""
     found = [100 * value if metric in PERCENT else value for value in values if value is not None]
     if not found:
         return "–"
@@ -200,19 +200,19 @@ def spread(values: list[float | None], metric: str, *, is_seeded: bool = True) -
 
 
 def counted(record: dict[str, Any]) -> str:
-    """How many numbers the model is made of."""
+    """Return the number of parameters of a model as a text."""
     return f"{record['parameters']:,}" if record.get("parameters") else "–"
 
 
 def seen(record: dict[str, Any], unit: str) -> str:
-    """How much it was trained on: rows, or tokens in all passes together."""
+    """Return the amount of training data as a text: rows, or tokens in all epochs together."""
     if unit.endswith("rows"):
         return f"{record['data']['rows']['train']:,}"
     return f"{record['tokens'] / 1e6:.2f} million" if record.get("tokens") else "–"
 
 
 def verdict(line: dict[str, Any], section: dict[str, Any], folder: Path) -> str:
-    """Whether the aim of a line was reached, in one sentence."""
+    """Return a sentence that says whether the aim of a line was reached."""
     aim, metric = line["aim"], section["metric"]
     records = [run.record() for run in runs_of(line, folder) if run.is_finished()]
     values = [value for record in records if (value := measured(record, aim["split"], metric)) is not None]

@@ -1,7 +1,8 @@
-"""How soon a command answers: python benchmarks/startup.py (--help lists everything).
+"""Measure the time until a command answers: python benchmarks/startup.py (--help lists all options).
 
-A mistake, --help, and the first training step of task=sentiment model=tiny, from an empty cache and from a filled one:
-whole processes, by turns, beside two yardsticks: Python alone, and the import of torch and Lightning.
+The commands are a mistake, --help, and the first training step of task=sentiment model=tiny with an empty and with a
+filled cache. Complete processes run in turns. They are compared with `python -c pass` and with the import of torch and
+Lightning.
 """
 
 import os
@@ -19,20 +20,20 @@ from measure import ROOT, by_turns, ratio, show, versions
 
 @dataclass
 class Options:
-    """What is measured."""
+    """Options of the measurement."""
 
     repeats: int = 5
-    """Turns, of which medians are taken."""
+    """Number of turns. The results are medians of the turns."""
     task: str = "sentiment"
-    """Whose first step."""
+    """The task whose first step is measured."""
     model: str = "tiny"
-    """Of which size."""
+    """The size of its model."""
     source: str = "auto"
-    """data.source: where its data comes from."""
+    """The value of data.source."""
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     options = tyro.cli(Options)
     with tempfile.TemporaryDirectory() as folder:
         logs, number = Path(folder), count()
@@ -56,7 +57,7 @@ def main() -> None:
         times = by_turns(works, options.repeats)
     print(versions(1))
     show(
-        f"whole processes; the first step is that of task={options.task} model={options.model}, with its checkpoint",
+        f"processes; the first step is that of task={options.task} model={options.model}, with its checkpoint",
         ["command", "median seconds", "/ python -c pass", "/ import torch, lightning"],
         [
             (
@@ -71,7 +72,7 @@ def main() -> None:
 
 
 def python(*arguments: str, expected: int = 0) -> None:
-    """A process, whose output is thrown away."""
+    """Run a Python process, and discard its output."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, env=environment, check=False)  # noqa: S603
     assert done.returncode == expected, done.stderr.decode()

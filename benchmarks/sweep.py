@@ -1,7 +1,7 @@
-"""What a sweep costs beside its fits: python benchmarks/sweep.py (--help lists everything).
+"""Measure the overhead of a sweep: python benchmarks/sweep.py (--help lists all options).
 
-One command runs a grid of small jobs on data that is encoded already; its wall time is set against the sum of the jobs'
-own fit seconds, validations included, plus one start-up, which is that of a job run alone.
+One command runs a grid of small jobs on encoded data. Its wall time is compared with the sum of the jobs' fit seconds,
+including validations, plus one start-up, which is measured with a single job.
 """
 
 import json
@@ -19,22 +19,22 @@ from measure import ROOT, show, versions
 
 @dataclass
 class Options:
-    """How much is measured."""
+    """Options of the measurement."""
 
     jobs: int = 12
-    """Jobs of the sweep, which differ in their seed."""
+    """Number of jobs of the sweep, which differ in their seed."""
     steps: int = 300
-    """Steps of each."""
+    """Number of steps of each job."""
     repeats: int = 1
-    """Sweeps, one after another."""
+    """Number of sweeps, which run one after another."""
     task: str = "sentiment"
-    """On which data."""
+    """The task of the jobs."""
     model: str = "tiny"
-    """Of which size."""
+    """The size of the model."""
 
 
 def main() -> None:
-    """Print a line for each sweep."""
+    """Run the sweeps, and print a line for each."""
     options = tyro.cli(Options)
     with tempfile.TemporaryDirectory() as folder:
         logs = Path(folder)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def train(arguments: list[str]) -> float:
-    """Run the training script; returns its wall seconds."""
+    """Run the training script, and return its wall seconds."""
     started_at = time.perf_counter()
     command = [sys.executable, str(ROOT / "src" / "train.py"), *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

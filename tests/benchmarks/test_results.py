@@ -1,4 +1,4 @@
-"""RESULTS.md: what is measured once is not measured again, and the page says what the runs say."""
+"""RESULTS.md: a finished run is not measured again, and the page has the numbers of the runs."""
 
 import importlib.util
 import json
@@ -20,12 +20,12 @@ SCRIPT = ROOT / "benchmarks" / "results.py"
 
 @pytest.fixture(scope="module")
 def results() -> Any:
-    """The script as a module."""
+    """Return the script as a module."""
     spec = importlib.util.spec_from_file_location("results", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["results"] = module  # where a dataclass looks its own module up
+    sys.modules["results"] = module  # a dataclass looks up its module here
     spec.loader.exec_module(module)
     return module
 
@@ -97,9 +97,9 @@ def test_an_aim_is_reached_by_the_mean_or_not(
 
 @pytest.fixture(params=["in this process", pytest.param("in processes", marks=pytest.mark.slow)])
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
-    """What starts the scripts of a plan.
+    """Return the function that starts the scripts of a plan.
 
-    A script in this process gets the same command line; tests/runs/ has their true processes.
+    In this process, a script gets the same command line. tests/runs/ tests the scripts as processes.
     """
     if request.param == "in processes":
         return subprocess.run
@@ -149,7 +149,7 @@ def test_a_plan_is_measured_once_and_gone_on_with(
     assert "(1)" not in next(line for line in page.splitlines() if line.startswith("| TF-IDF"))
     before = (tmp_path / "runs" / "task" / "tiny" / "seed-1" / "metrics.json").read_bytes()
     again = measure()
-    assert again.count("python src/train.py") == 1, "the second seed alone"
+    assert again.count("python src/train.py") == 1, "only the second seed"
     assert "seed=2" in again
     assert (tmp_path / "runs" / "task" / "tiny" / "seed-1" / "metrics.json").read_bytes() == before
     assert "(2)" in (tmp_path / "page.md").read_text()

@@ -1,4 +1,4 @@
-"""The benchmarks, run at sizes that measure nothing: that they run, and what their tables hold."""
+"""The benchmarks at sizes too small for measurements. The tests check that they run and what their tables contain."""
 
 import os
 import runpy
@@ -15,13 +15,13 @@ SCRIPTS = sorted(path for path in (ROOT / "benchmarks").glob("*.py") if 'if __na
 
 
 class Benchmark:
-    """Runs a script in this process, which has torch at hand already."""
+    """Runner of scripts in this process, which has already imported torch."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self.capsys = folder, capsys
 
     def __call__(self, name: str, *arguments: str) -> str:
-        """What it prints."""
+        """Run a script, and return its output."""
         script = str(ROOT / "benchmarks" / f"{name}.py")
         path = [str(ROOT / "benchmarks"), *sys.path]
         self.capsys.readouterr()
@@ -42,7 +42,7 @@ def benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
 
 @pytest.fixture
 def sample(small_sample: str) -> list[str]:
-    """Overrides that take the generated sample, which is generated and encoded once for all tests."""
+    """Return overrides for the generated sample, which is generated and encoded once for all tests."""
     return ["data.source=sample", small_sample]
 
 
@@ -83,7 +83,7 @@ def test_without_a_gpu_the_benchmark_of_gpus_says_so_in_a_line(
         benchmark("gpu")
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == "no GPU here; --device cpu runs the same code without one\n"
+    assert printed.err == "this machine has no GPU; use --device cpu to run the same code without one\n"
 
 
 def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
@@ -94,7 +94,7 @@ def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
     assert capsys.readouterr().err.startswith("error: 'eagre' is not one of eager, compiled, CUDA graphs, bfloat16,")
 
 
-THIRD_KIND = pytest.param("translation", marks=pytest.mark.slow)  # the promise is kept for two kinds of network already
+THIRD_KIND = pytest.param("translation", marks=pytest.mark.slow)  # two kinds of network are already tested
 
 
 @pytest.mark.parametrize("task", ["sentiment", THIRD_KIND])

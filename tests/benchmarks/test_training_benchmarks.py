@@ -1,4 +1,4 @@
-"""Benchmarks train as src/train.py does: each is a process whose training has the global settings of a user's run."""
+"""Benchmarks train as src/train.py does: their trainings have the global settings of a user's run."""
 
 import importlib.util
 import json
@@ -33,14 +33,14 @@ COMMANDS = {
     "against": ["--pairs", "1", "--steps", "50"],
 }
 LISTS = {"gpu": ["--variants", *VARIANTS], "against": ["--sizes", "tiny"]}
-# All benchmarks train by measure.train. One of them keeps the promise in every run, the others in make test-all.
+# All benchmarks train with measure.train. `make test` checks one of them, and `make test-all` checks all.
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("profile_step", "gpu", "against")]
 BENCHMARKS = ["loop", *OTHERS]
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Done, list[dict[str, Any]]]]:
-    """How a command ended, and the settings of each of its trainings; each command is run once."""
+    """Return the result of a command and the settings of each of its trainings. Each command is run once."""
     known: dict[str, tuple[Done, list[dict[str, Any]]]] = {}
 
     def run(name: str) -> tuple[Done, list[dict[str, Any]]]:
@@ -76,14 +76,14 @@ def test_loop_compares_lightning_with_a_bare_loop(measured: Any) -> None:
     assert f"{THREADS} CPU threads" in done.stdout
 
 
-@pytest.mark.slow  # 18 s of processor time: six trainings by measure.train, which `loop` tests in every run
+@pytest.mark.slow  # 18 s of processor time: six trainings by measure.train, which `make test` checks with `loop`
 def test_the_benchmark_of_gpus_runs_on_a_cpu_too(measured: Any) -> None:
     done, trainings = measured("gpu")
-    assert names(done.stdout) == VARIANTS * 2  # of two generators
+    assert names(done.stdout) == VARIANTS * 2  # the variants of two generators
     assert len(trainings) == 2 * len(VARIANTS)
 
 
-@pytest.mark.slow  # two whole programs, 19 s; the tests of plain_gpt.py below keep what is special about them
+@pytest.mark.slow  # two complete programs, 19 s; the tests of plain_gpt.py below check its parts
 def test_two_programs_that_train_the_same_network_are_compared(measured: Any) -> None:
     done, trainings = measured("against")
     assert names(done.stdout) == ["src/train.py", "plain_gpt.py", "ratio"]
@@ -96,12 +96,12 @@ def test_two_programs_that_train_the_same_network_are_compared(measured: Any) ->
         step, wall, command, loss = map(float, each)
         assert 0 < 50 * step / 1000 < command
         assert wall > 0
-        assert loss < 5  # of about 70 characters, which untrained is 4.2
+        assert loss < 5  # an untrained network of about 70 characters has 4.2
     for i, value in enumerate(ratio[:3]):
         assert float(value) == pytest.approx(float(ours[i]) / float(plain[i]), rel=0.05)
 
 
-@pytest.mark.slow  # 8 s; test_scripts.py profiles a step of a classifier in every run
+@pytest.mark.slow  # 8 s; test_scripts.py profiles a step of a classifier in `make test`
 def test_a_profile_of_a_generators_step_has_its_parts(measured: Any) -> None:
     done, _ = measured("profile_step")
     assert {"forward: attention", "forward: head", "batch", "loss", "backward", "clipping"} <= set(names(done.stdout))
@@ -109,12 +109,12 @@ def test_a_profile_of_a_generators_step_has_its_parts(measured: Any) -> None:
 
 
 def module(path: Path) -> Any:
-    """A file as a module."""
+    """Return a file as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = loaded  # where a dataclass looks its own module up
+    sys.modules[path.stem] = loaded  # a dataclass looks up its module here
     spec.loader.exec_module(loaded)
     return loaded
 
@@ -189,14 +189,14 @@ def test_the_plain_network_is_ours_with_other_names(plain_gpt: Any) -> None:
 
 def test_the_plain_program_learns_and_writes_its_record(plain_gpt: Any, tmp_path: Path) -> None:
     text = tmp_path / "text.bin"
-    np.tile(np.arange(5, dtype=np.uint16), 40).tofile(text)  # each token follows from the one before it
+    np.tile(np.arange(5, dtype=np.uint16), 40).tofile(text)  # the previous token determines each token
     sizes = ["--vocab-size", "5", "--dim", "12", "--num-heads", "3", "--num-layers", "1", "--context-length", "7"]
     options = [*sizes, "--steps", "120", "--learning-rate", "0.01", "--warmup-steps", "5"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "argv", ["plain_gpt.py", str(text), *options, "--record", str(tmp_path / "record.json")])
         plain_gpt.main()
     record = json.loads((tmp_path / "record.json").read_text())
-    assert record["loss"] < 0.2  # untrained it is the logarithm of 5, 1.6
+    assert record["loss"] < 0.2  # without training, it is the logarithm of 5, which is 1.6
     assert record["steps"] == 120
     assert record["parameters"] == 5 * 12 + 7 * 12 + (12 * 12 * 12 + 13 * 12) + 2 * 12
     assert record["processor_seconds"] > 0

@@ -1,4 +1,4 @@
-"""A callback for src/train.py and the benchmarks: writes down the global settings of torch that a training has."""
+"""A callback for src/train.py and the benchmarks that writes the global settings of torch in a training."""
 
 import json
 from operator import attrgetter
@@ -29,7 +29,7 @@ OF_BACKENDS = (
 
 
 def torch_settings() -> dict[str, Any]:
-    """The settings of this process by name."""
+    """Return the settings of this process by name."""
     return {
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "num_threads": torch.get_num_threads(),
@@ -44,7 +44,7 @@ def torch_settings() -> dict[str, Any]:
 
 
 class Settings(Callback):
-    """Appends a line of JSON to a file at the first step of a training."""
+    """Callback that appends a line of JSON to a file at the first step of a training."""
 
     def __init__(self, file: str) -> None:
         self.file = Path(file)

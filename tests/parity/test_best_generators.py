@@ -1,4 +1,4 @@
-"""The best recipes for the plays keep to the budgets that they are compared at."""
+"""The best recipes for the plays do not exceed the budgets of their comparison."""
 
 from functools import cache
 
@@ -12,12 +12,12 @@ from firstlight.config.schema import register_schemas
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.networks import build_network
 
-CHARACTERS = 72  # of the plays, with one for what is unknown
+CHARACTERS = 72  # the characters of the plays, and the unknown symbol
 
 
 @cache
 def composed(experiment: str) -> DictConfig:
-    """The checked config of `python src/train.py experiment=…`."""
+    """Return the checked config of `python src/train.py experiment=…`."""
     register_schemas()
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         config = hydra.compose(CONFIG_NAME, overrides=[f"experiment={experiment}"])

@@ -1,4 +1,4 @@
-"""Attention and its derivatives by pencil: small numbers in full, and the posts' formulas against autograd."""
+"""Attention and its derivatives, computed by hand with small numbers, and the posts' formulas against autograd."""
 
 import math
 from collections.abc import Callable
@@ -48,26 +48,26 @@ def random_tensor(*shape: int, seed: int) -> Tensor:
 
 
 def identity_attention(dim: int, num_heads: int, **options: bool) -> MultiHeadAttention:
-    """Queries, keys and values are the tokens themselves, and the output is the heads side by side (as in post 4)."""
+    """Return attention whose queries, keys and values are the tokens, and whose output is the heads (as in post 4)."""
     attention = MultiHeadAttention(dim, num_heads, dim // num_heads, output_projection=False, **options).double()
     for layer in (attention.query, attention.key, attention.value):
         nn.init.eye_(layer.weight)
     return attention
 
 
-# --- attention: two tokens at right angles, one head of width 4 ---
+# --- attention: two orthogonal tokens, one head of width 4 ---
 
-SIDE = math.sqrt(2 * LN3)  # a token times itself is 2 ln 3, over √4 it is ln 3; times the other it is 0
+SIDE = math.sqrt(2 * LN3)  # a token times itself is 2 ln 3, and divided by √4 it is ln 3; times the other token it is 0
 TWO_TOKENS = tensor([[[SIDE, 0, 0, 0], [0, SIDE, 0, 0]]])
 
 
 def of_tokens(rows: object) -> Tensor:
-    """What these weights of the two tokens give, (batch, 2, 2) -> (batch, 2, 4)."""
+    """Return the outputs of these weights of the two tokens: (batch, 2, 2) -> (batch, 2, 4)."""
     return tensor(rows) @ TWO_TOKENS
 
 
 def test_two_tokens_weigh_themselves_three_to_one() -> None:
-    # scores over √4: (ln 3, 0) and (0, ln 3); e to them: (3, 1) and (1, 3); over their sum: quarters
+    # scores / √4: (ln 3, 0) and (0, ln 3); exp: (3, 1) and (1, 3); divided by their sum: quarters
     attended, weights = identity_attention(4, 1).forward_with_weights(TWO_TOKENS)
     assert_close(weights, tensor([[[[3 / 4, 1 / 4], [1 / 4, 3 / 4]]]]))
     assert_close(attended, of_tokens([[3 / 4, 1 / 4], [1 / 4, 3 / 4]]))
@@ -75,16 +75,16 @@ def test_two_tokens_weigh_themselves_three_to_one() -> None:
 
 @both_paths
 def test_two_tokens_without_the_root_weigh_themselves_nine_to_one(path: Callable[[MultiHeadAttention], Call]) -> None:
-    """Post 3 divides by no root."""
+    """Post 3 does not divide the scores."""
     attention = identity_attention(4, 1, scale_scores=False)
-    # scores: (2 ln 3, 0) = (ln 9, 0); e to them: (9, 1); over their sum: tenths
+    # scores: (2 ln 3, 0) = (ln 9, 0); exp: (9, 1); divided by their sum: tenths
     assert_close(path(attention)(TWO_TOKENS), of_tokens([[9 / 10, 1 / 10], [1 / 10, 9 / 10]]))
 
 
 @both_paths
 @pytest.mark.parametrize("as_a_mask", [True, False])
 def test_of_two_tokens_the_first_sees_no_second(as_a_mask: bool, path: Callable[[MultiHeadAttention], Call]) -> None:
-    # scores: (ln 3, -∞) and (0, ln 3); e to them: (3, 0) and (1, 3)
+    # scores: (ln 3, -∞) and (0, ln 3); exp: (3, 0) and (1, 3)
     options = {"mask": masks.causal(torch.arange(2), torch.arange(2))} if as_a_mask else {"is_causal": True}
     attended = path(identity_attention(4, 1))(TWO_TOKENS, **options)
     assert_close(attended, of_tokens([[1, 0], [1 / 4, 3 / 4]]))
@@ -92,7 +92,7 @@ def test_of_two_tokens_the_first_sees_no_second(as_a_mask: bool, path: Callable[
 
 @both_paths
 def test_of_two_tokens_one_is_padding_and_nobody_sees_it(path: Callable[[MultiHeadAttention], Call]) -> None:
-    # the second text has one token: scores (ln 3, -∞) and (0, -∞), each all on the first
+    # the second text has one token: scores (ln 3, -∞) and (0, -∞), so all weight is on the first token
     mask = masks.padding(torch.tensor([[True, True], [True, False]]))
     attended = path(identity_attention(4, 1))(TWO_TOKENS.expand(2, 2, 4), mask=mask)
     assert_close(attended, of_tokens([[[3 / 4, 1 / 4], [1 / 4, 3 / 4]], [[1, 0], [1, 0]]]))
@@ -100,7 +100,7 @@ def test_of_two_tokens_one_is_padding_and_nobody_sees_it(path: Callable[[MultiHe
 
 @both_paths
 def test_two_heads_each_look_with_a_coordinate_of_their_own(path: Callable[[MultiHeadAttention], Call]) -> None:
-    """Two heads of width 1, whose root is 1; then the output (x, y) -> (x + 2y + 1, y - 1)."""
+    """Two heads of width 1, so the scale is 1, and the output (x, y) -> (x + 2y + 1, y - 1)."""
     one, two = math.sqrt(LN3), math.sqrt(LN2)
     tokens = tensor([[[0, two], [one, 0]]])
     attention = MultiHeadAttention(2, 2, 1).double()
@@ -109,9 +109,9 @@ def test_two_heads_each_look_with_a_coordinate_of_their_own(path: Callable[[Mult
             nn.init.eye_(layer.weight)
         attention.output.weight.copy_(tensor([[1, 2], [0, 1]]))
         attention.output.bias.copy_(tensor([1, -1]))
-    # head 1, coordinates (0, one): the first token scores 0, 0, hence halves; the second 0, ln 3, hence 1 to 3
+    # head 1, coordinates (0, one): the first token has the scores 0, 0 (halves), the second 0, ln 3 (1 to 3)
     first_head = [one / 2, one * 3 / 4]
-    # head 2, coordinates (two, 0): the first token scores ln 2, 0, hence 2 to 1; the second 0, 0, hence halves
+    # head 2, coordinates (two, 0): the first token has the scores ln 2, 0 (2 to 1), the second 0, 0 (halves)
     second_head = [two * 2 / 3, two / 2]
     expected = [[x + 2 * y + 1, y - 1] for x, y in zip(first_head, second_head, strict=True)]
     assert_close(path(attention)(tokens), tensor([expected]))
@@ -119,7 +119,7 @@ def test_two_heads_each_look_with_a_coordinate_of_their_own(path: Callable[[Mult
 
 @pytest.mark.parametrize("num_heads", [1, 3])
 def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int) -> None:
-    """Where post 4 starts from: uniform weights below the diagonal, row t being 1 / t for the first t tokens."""
+    """Post 4 starts from uniform weights below the diagonal: row t is 1 / t for the first t tokens."""
     attention = identity_attention(6, num_heads)
     nn.init.zeros_(attention.key.weight)
     tokens = random_tensor(2, 4, 6, seed=1)
@@ -135,7 +135,7 @@ def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int)
 
 
 def test_the_derivative_of_a_softmax_by_hand() -> None:
-    """Scores (0, ln 2, ln 3) weigh 1/6, 2/6, 3/6; ∂wᵢ/∂xₖ = wᵢ(δᵢₖ - wₖ), in 36ths."""
+    """The scores (0, ln 2, ln 3) have the weights 1/6, 2/6, 3/6. ∂wᵢ/∂xₖ = wᵢ(δᵢₖ - wₖ), in 36ths."""
     expected = tensor([[1 * 5, -1 * 2, -1 * 3], [-2 * 1, 2 * 4, -2 * 3], [-3 * 1, -3 * 2, 3 * 3]]) / 36
     assert_close(jacobian(lambda scores: masks.masked_softmax(scores, None), tensor([0, LN2, LN3])), expected)
 
@@ -164,7 +164,7 @@ def bare_norm(dim: int) -> nn.LayerNorm:
 
 @pytest.mark.parametrize("size", [0.01, 1, 1_000])
 def test_the_derivative_of_a_norm_is_that_of_post_3(size: float) -> None:
-    """(N·I - 1)/(Nσ) - (x - μ)(x - μ)ᵀ/(Nσ³), exactly so with σ = √(variance + ε); ε is lost beside large numbers."""
+    """The Jacobian is (N·I - 1)/(Nσ) - (x - μ)(x - μ)ᵀ/(Nσ³) with σ = √(variance + ε), and ε is negligible."""
     norm, hidden = bare_norm(7), size * random_tensor(7, seed=1) + 3
     count, centred = 7, hidden - hidden.mean()
 
@@ -181,14 +181,14 @@ def test_the_derivative_of_a_norm_is_that_of_post_3(size: float) -> None:
 def test_the_derivative_of_a_norm_by_hand() -> None:
     """x = (2, 2, 4, 4) has μ = 3, σ = 1 and x - μ = (-1, -1, 1, 1).
 
-    (4·I - 1)/4 is 3/4 on the diagonal and -1/4 beside it; the product over 4 is 1/4 where the signs agree, else -1/4.
+    (4·I - 1)/4 is 3/4 on the diagonal and -1/4 elsewhere. The product / 4 is 1/4 if the signs agree, else -1/4.
     """
     expected = tensor([[1, -1, 0, 0], [-1, 1, 0, 0], [0, 0, 1, -1], [0, 0, -1, 1]]) / 2
-    assert_close(jacobian(bare_norm(4), tensor([2, 2, 4, 4])), expected, atol=2e-5, rtol=0)  # of ε
+    assert_close(jacobian(bare_norm(4), tensor([2, 2, 4, 4])), expected, atol=2e-5, rtol=0)  # because of ε
 
 
 def test_two_numbers_are_normalised_to_minus_one_and_one_whatever_they_are() -> None:
-    """N = 2: (2·I - 1)/(2σ) is taken off again by what follows it."""
+    """For N = 2, the second term equals the first, (2·I - 1)/(2σ), so the Jacobian is 0."""
     assert_close(jacobian(bare_norm(2), tensor([3, 7])), torch.zeros(2, 2).double(), atol=1e-5, rtol=0)
 
 
@@ -197,7 +197,7 @@ def test_two_numbers_are_normalised_to_minus_one_and_one_whatever_they_are() -> 
 def test_the_errors_of_attention_flow_back_as_those_of_two_products_and_a_softmax(
     causal: bool, path: Callable[[MultiHeadAttention], Call]
 ) -> None:
-    """Of Z = AB, dA = dZ·Bᵀ and dB = Aᵀ·dZ, for each head of each text; a layer's dW is summed over the texts."""
+    """If Z = AB, dA = dZ·Bᵀ and dB = Aᵀ·dZ, for each head of each text. The dW of a layer is summed over the texts."""
     dim, num_heads, head_dim, texts, length = 10, 3, 5, 2, 7
     torch.manual_seed(0)
     attention = MultiHeadAttention(dim, num_heads, head_dim).double()
@@ -222,11 +222,11 @@ def test_the_errors_of_attention_flow_back_as_those_of_two_products_and_a_softma
             head = weights @ value
             expected["output"][:, part] += d_out.T @ head
             d_head = d_out @ weights_of["output"][:, part]
-            d_weights = d_head @ value.T  # of weights · value: dA = dZ·Bᵀ
+            d_weights = d_head @ value.T  # for weights · value: dA = dZ·Bᵀ
             errors = {"value": weights.T @ d_head}  # and dB = Aᵀ·dZ
-            d_scores = weights * (d_weights - (d_weights * weights).sum(dim=1, keepdim=True))  # of the softmax
+            d_scores = weights * (d_weights - (d_weights * weights).sum(dim=1, keepdim=True))  # for the softmax
             d_product = d_scores / math.sqrt(head_dim)
-            errors |= {"query": d_product @ key, "key": d_product.T @ query}  # of query · keyᵀ
+            errors |= {"query": d_product @ key, "key": d_product.T @ query}  # for query · keyᵀ
             for name, d_projected in errors.items():
                 expected[name][part] += d_projected.T @ x
                 expected_tokens[text] += d_projected @ weights_of[name][part]
@@ -242,7 +242,7 @@ def test_the_errors_of_a_feed_forward_layer_flow_back_as_those_of_its_two_produc
     hidden, error = random_tensor(2, 5, 3, seed=1), random_tensor(2, 5, 3, seed=2)
     tokens = hidden.clone().requires_grad_()
     layer(tokens).backward(error)
-    x, d_out = hidden.flatten(0, 1), error.flatten(0, 1)  # every token of every text alike
+    x, d_out = hidden.flatten(0, 1), error.flatten(0, 1)  # all tokens of all texts
     before = x @ layer.expand.weight.T + layer.expand.bias
     d_before = (d_out @ layer.contract.weight) * (before > 0)
     assert_close(layer.contract.weight.grad, d_out.T @ before.clamp(min=0))
@@ -253,7 +253,7 @@ def test_the_errors_of_a_feed_forward_layer_flow_back_as_those_of_its_two_produc
 
 
 def watch(module: nn.Module) -> list[Tensor]:
-    """What a module gives from now on, with the error that comes back to it."""
+    """Return a list that collects the outputs of a module. Their gradients are kept."""
     seen: list[Tensor] = []
 
     def keep(_: nn.Module, __: object, output: Tensor) -> None:
@@ -268,7 +268,7 @@ TWICE = [[2, 5, 2, 3], [5, 7, 5, 5]]  # 2 and 5 are used more than once, 3 and 7
 
 
 def scattered(errors: Tensor, vocab_size: int) -> Tensor:
-    """Each token's errors, added up."""
+    """Return the sum of the errors of each token id."""
     total = torch.zeros(vocab_size, errors.shape[-1], dtype=errors.dtype)
     for text, row in enumerate(TWICE):
         for place, token in enumerate(row):
@@ -287,7 +287,7 @@ def test_a_word_used_twice_gets_both_errors() -> None:
 
 
 def test_an_embedding_tied_to_the_head_gets_the_errors_of_both() -> None:
-    """As a look-up the scattered ones, as the head's matrix dB = Aᵀ·dZ."""
+    """The gradient has two parts: the scattered errors of the look-up, and dB = Aᵀ·dZ of the head's matrix."""
     torch.manual_seed(0)
     config = GeneratorConfig(dim=6, num_heads=2, context_length=5, tie_embeddings=True)
     generator = Generator(config, 11).double().eval()
@@ -303,13 +303,13 @@ def test_an_embedding_tied_to_the_head_gets_the_errors_of_both() -> None:
 
 
 def test_a_sinusoid_counts_from_zero_on_both_sides_of_post_5() -> None:
-    """Width 4: waves of 1 and 1/100; position 0 is sin 0, cos 0."""
+    """Width 4 has the frequencies 1 and 1/100. Position 0 is sin 0, cos 0."""
     network = EncoderDecoder(EncoderDecoderConfig(dim=4, num_heads=2, context_length=3), 13, 11)
     expected = tensor(
         [
             [0.0, 1.0, 0.0, 1.0],
-            [0.841471, 0.540302, 0.010000, 0.999950],  # of 1 and 0.01
-            [0.909297, -0.416147, 0.019999, 0.999800],  # of 2 and 0.02
+            [0.841471, 0.540302, 0.010000, 0.999950],  # angles 1 and 0.01
+            [0.909297, -0.416147, 0.019999, 0.999800],  # angles 2 and 0.02
         ]
     )
     for positions in (network.source_positions, network.positions):

@@ -1,4 +1,4 @@
-"""The settings that we ship as the posts' own, composed as a run composes them: sizes, and what decides a training."""
+"""The settings of the posts, composed as in a run: sizes, and the options that determine a training."""
 
 import math
 from functools import cache
@@ -27,7 +27,7 @@ NO_UNKNOWN_SYMBOL = "tokenizer.unknown_symbol=null"
 
 @cache
 def composed(*overrides: str) -> DictConfig:
-    """The checked config of `python src/train.py` with these arguments."""
+    """Return the checked config of `python src/train.py` with these arguments."""
     register_schemas()
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
@@ -44,7 +44,7 @@ def count(module: nn.Module) -> int:
 
 
 def tokenizer_of(alphabet: str, *overrides: str) -> CharacterTokenizer:
-    """What a run of the setting would make of a text of these characters."""
+    """Return the tokenizer that a run with these settings trains on a text of these characters."""
     return CharacterTokenizer.train([alphabet], composed(*overrides).tokenizer.unknown_symbol)
 
 
@@ -57,7 +57,7 @@ def tokenizer_of(alphabet: str, *overrides: str) -> CharacterTokenizer:
         ("post/stars", 7_455, 5, 251_456),
         ("post/stars", 6_653, 5, 12_896 + 32 * 6_653),
         ("post/sentiment", 7_455, 2, 251_456 - 4 * (50 + 1)),  # one output instead of five
-        # 8 · 6,653 = 53,224 of words; attention 4 · 8² + 8, feed-forward 2 · 8 · 32 + 32 + 8, norms 4 · 8, head 264
+        # words 8 · 6,653 = 53,224, attention 4 · 8² + 8, feed-forward 2 · 8 · 32 + 32 + 8, norms 4 · 8, head 264
         ("post/stars_dim8", 6_653, 5, 54_336),  # "about 54,000"
     ],
 )
@@ -96,7 +96,7 @@ def test_the_shipped_generators_have_the_posts_vocabularies_and_parameters(
     assert count(network_of(*overrides, vocab_size=vocab_size)) == parameters
 
 
-# --- what decides a training ---
+# --- options that determine a training ---
 
 STARS = {
     "seed": 2718,
@@ -177,7 +177,7 @@ def test_a_shipped_setting_is_that_of_its_post(overrides: list[str], settings: d
     ("overrides", "steps"),
     [
         ([], 2_300),  # 0.95 · 4,963,197 / (64 · 32)
-        (["context_length=32"], 4_600),  # of the author's script
+        (["context_length=32"], 4_600),  # as in the author's script
         (["context_length=32", "data.batch_size=64"], 2_300),
     ],
 )
@@ -187,18 +187,18 @@ def test_an_epoch_of_the_plays_has_about_the_posts_steps(overrides: list[str], s
     assert round(len(RandomWindows(0, length, data.context_length, data.batch_size, 0)), -2) == steps
 
 
-# --- what the settings mean ---
+# --- the meaning of the settings ---
 
 
 def test_the_shipped_sinusoid_of_post_1_counts_from_one() -> None:
-    """Column 2i of width 32 has the wave 10000^(i/16): 1 of column 0, 100 of column 16, 1000 of column 24."""
+    """Column 2i of width 32 has the wavelength 2π · 10000^(i/16). The factor is 1, 100, 1000 in columns 0, 16, 24."""
     table = network_of("experiment=post/stars", vocab_size=7, num_classes=5).positions.table
     assert table.shape == (50, 32)
     columns = [0, 1, 16, 17, 24, 25]
     expected = [
-        [0.841471, 0.540302, 0.010000, 0.999950, 0.001000, 1.000000],  # of 1, 0.01 and 0.001
-        [0.909297, -0.416147, 0.019999, 0.999800, 0.002000, 0.999998],  # of 2, 0.02 and 0.002
-        [-0.262375, 0.964966, 0.479426, 0.877583, 0.049979, 0.998750],  # of 50, 0.5 and 0.05
+        [0.841471, 0.540302, 0.010000, 0.999950, 0.001000, 1.000000],  # angles 1, 0.01 and 0.001
+        [0.909297, -0.416147, 0.019999, 0.999800, 0.002000, 0.999998],  # angles 2, 0.02 and 0.002
+        [-0.262375, 0.964966, 0.479426, 0.877583, 0.049979, 0.998750],  # angles 50, 0.5 and 0.05
     ]
     assert_close(table[[0, 1, 49]][:, columns], torch.tensor(expected), atol=2e-6, rtol=0)
 
@@ -219,7 +219,7 @@ def test_only_the_setting_without_a_mask_sees_what_it_is_to_predict(experiment: 
 
 @pytest.mark.parametrize(("overrides", "loss"), [([NO_UNKNOWN_SYMBOL], 4.26), ([], 4.28)])
 def test_a_uniform_guess_at_the_next_character_costs_4_26_nats(overrides: list[str], loss: float) -> None:
-    """-ln(1/71); one more for the unknown symbol. At every position of every text, hence in the mean."""
+    """The loss is -ln(1/71), or -ln(1/72) with the unknown symbol, at every position and so in the mean."""
     overrides = ["experiment=post/shakespeare", *overrides]
     vocab_size = tokenizer_of(PLAYS, *overrides).vocab_size
     torch.manual_seed(0)
@@ -237,7 +237,7 @@ def test_a_uniform_guess_at_the_next_character_costs_4_26_nats(overrides: list[s
 
 
 def test_lysander_is_spelled_as_in_post_2() -> None:
-    """There the first character is 1; here it is 0, or 1 where the unknown symbol is 0."""
+    """In the post, the first character has the id 1. Here it has 0, or 1 if the unknown symbol has 0."""
     spelled = [23, 36, 30, 12, 25, 15, 16, 29]
     plain = tokenizer_of(PLAYS, "experiment=post/shakespeare", NO_UNKNOWN_SYMBOL)
     assert plain.encode("LYSANDER").tolist() == [place - 1 for place in spelled]

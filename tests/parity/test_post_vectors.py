@@ -1,4 +1,4 @@
-"""Post 3's sentence, "the cat sat on the mat", from its words to their vectors, by hand."""
+"""Post 3's sentence, "the cat sat on the mat", from its words to their vectors, computed by hand."""
 
 import math
 
@@ -12,7 +12,7 @@ from firstlight.text.vectors import cooccurrence, power_iteration, principal_com
 
 Numbers = NDArray[np.float64]
 
-WORDS = ["cat", "mat", "on", "sat", "the"]  # in one text each, hence in the order of the alphabet
+WORDS = ["cat", "mat", "on", "sat", "the"]  # each is in one text, hence in alphabetical order
 NEIGHBOURS = {
     "cat": {"the": 1, "sat": 1},
     "mat": {"the": 1},
@@ -24,7 +24,7 @@ ROOT = math.sqrt(6)
 
 
 def counted() -> csr_array:
-    """The counts of the tokenizer's words: (5, 5)."""
+    """Return the counts of the tokenizer's words: (5, 5)."""
     tokenizer, ids = train_word_tokenizer(["The cat sat on the mat."])
     assert tokenizer.words[2:] == WORDS
     counts = cooccurrence(ids, tokenizer.vocab_size)
@@ -35,10 +35,11 @@ def counted() -> csr_array:
 
 
 def rows_by_hand() -> Numbers:
-    """Each row of the counts less its mean, over its deviation.
+    """Return each row of the counts minus its mean, divided by its standard deviation.
 
-    Two ones of five: mean 2/5, variance 2/5 - 4/25 = 6/25, so that 1 becomes (3/5) / (√6/5) = 3/√6 and 0 -2/√6; three
-    ones likewise 2/√6 and -3/√6; a single one: mean 1/5, variance 1/5 - 1/25 = 4/25, so that 1 becomes 2 and 0 -1/2.
+    A row with two ones of five has the mean 2/5 and the variance 2/5 - 4/25 = 6/25, so 1 becomes (3/5) / (√6/5) = 3/√6
+    and 0 becomes -2/√6. With three ones, they become 2/√6 and -3/√6. A row with a single one has the mean 1/5 and the
+    variance 1/5 - 1/25 = 4/25, so 1 becomes 2 and 0 becomes -1/2.
     """
     one_and_zero = {1: (2, -1 / 2), 2: (3 / ROOT, -2 / ROOT), 3: (2 / ROOT, -3 / ROOT)}
     rows = []
@@ -49,7 +50,7 @@ def rows_by_hand() -> Numbers:
 
 
 def post_components(rows: Numbers, dim: int) -> tuple[Numbers, Numbers]:
-    """As post 3 says it: the covariance (of n), v ← Av/‖Av‖, then A ← A - λvvᵀ."""
+    """Return the components as in post 3: the covariance, v ← Av/‖Av‖, then A ← A - λvvᵀ."""
     covariance = rows.T @ rows / len(rows)
     eigenvalues, eigenvectors = [], []
     for _ in range(dim):
@@ -69,10 +70,10 @@ def test_each_word_of_the_sentence_stands_beside_what_post_3_says() -> None:
 
 
 def test_the_sentences_vectors_have_the_products_of_its_standardised_rows() -> None:
-    """Three components lose nothing of rows whose rank is three: of v and w, v · w is that of the rows."""
+    """Three components represent rows of rank three exactly: the products v · w equal those of the rows."""
     vectors = principal_components(counted(), 3).astype(np.float64)
     near, far = 7.5 / ROOT, 10 / 3
-    # the row of "the" is the opposite of that of "cat"; "sat" times "the": (4 · 6 - 4) / 6; "mat" times "cat":
+    # the row of "the" is minus that of "cat"; "sat" times "the": (4 · 6 - 4) / 6; "mat" times "cat":
     # (2 · 3 + 1/2 · 2 + 1/2 · 2 - 1/2 · 3 + 1/2 · 2) / √6; "mat" times "sat": (-4 - 3/2 + 1 - 3/2 + 1) / √6
     expected = [
         [5, near, 5, -far, -5],

@@ -1,4 +1,4 @@
-"""Weight for weight, our modules are torch's own: outputs and gradients."""
+"""firstlight's modules have the same outputs and gradients as torch's modules with the same weights."""
 
 import copy
 
@@ -26,7 +26,7 @@ from firstlight.networks.generator import Generator
 
 DIM, HEADS, QUERIES, KEYS, HIDDEN_DIM = 15, 3, 7, 11, 37
 
-Pairs = list[tuple[Tensor, Tensor]]  # ours beside theirs: weights, or the gradients of the same weights
+Pairs = list[tuple[Tensor, Tensor]]  # firstlight's and torch's weights, or the gradients of these weights
 
 
 def random_tensor(*shape: int, seed: int) -> Tensor:
@@ -34,14 +34,14 @@ def random_tensor(*shape: int, seed: int) -> Tensor:
 
 
 def randomize(module: nn.Module) -> None:
-    """Random weights, biases and norms too: torch starts many of them at 0 or 1, where a mistake would not show."""
+    """Set all weights to random values, since with torch's initial 0 and 1 a mistake could have no effect."""
     torch.manual_seed(0)
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.3)
 
 
 def attention_pairs(ours: MultiHeadAttention, theirs: nn.MultiheadAttention, what: str) -> Pairs:
-    """Our tensors beside torch's: `what` is "data" or "grad"."""
+    """Return pairs of firstlight's and torch's tensors. what: "data" or "grad"."""
     pairs = []
     for index, layer in enumerate((ours.query, ours.key, ours.value)):
         for name in ("weight", "bias"):
@@ -88,7 +88,7 @@ def assert_pairs_close(pairs: Pairs) -> None:
 def ours_and_torchs_masks(
     with_padding: bool, with_causal: bool, queries: int, keys: int
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Our mask, torch's key padding mask and torch's attention mask; torch's are True where one may not attend."""
+    """Return firstlight's mask, torch's key padding mask and torch's attention mask. torch's are True if forbidden."""
     ours = key_padding = attention = None
     if with_padding:
         padding_mask = torch.arange(keys) < torch.tensor([[keys], [keys - 4]])
@@ -170,7 +170,7 @@ def make_options(norm: Norm, activation: Activation) -> dict[str, object]:
         "dropout": 0.0,
         "activation": activation,
         "norm": norm,
-        "attention_bias": True,  # torch's own
+        "attention_bias": True,  # as in torch
     }
 
 
@@ -321,7 +321,7 @@ def decoder_block_pairs(ours: Block, theirs: nn.TransformerDecoderLayer, what: s
 )
 @both_activations
 @both_norms
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch says that it will not be quick about it
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch warns that it does not use its fast path
 def test_an_encoder_decoder_is_torchs_transformer_between_two_embeddings_and_a_linear_layer(
     norm: Norm, activation: Activation, with_source_padding: bool, with_target_padding: bool
 ) -> None:
@@ -345,7 +345,7 @@ def test_an_encoder_decoder_is_torchs_transformer_between_two_embeddings_and_a_l
         **make_options(norm, activation) | {"dropout": 0.1},
         num_layers=2,
         num_decoder_layers=3,
-        final_norm=True,  # torch's own, of either norm
+        final_norm=True,  # as in torch, for both norms
         positions=Positions.learned,
         context_length=KEYS,
     )
@@ -385,7 +385,7 @@ def test_an_encoder_decoder_is_torchs_transformer_between_two_embeddings_and_a_l
         memory_key_padding_mask=None if source_mask is None else ~source_mask,
     )
     expected = head(hidden)
-    assert_close(logits, expected)  # in the padding too
+    assert_close(logits, expected)  # also in the padding
 
     direction = random_tensor(2, targets, 29, seed=3)
     logits.backward(direction)
