@@ -63,11 +63,13 @@ def _job(config: DictConfig) -> float | None:
     is_alone = hydra_config.mode is RunMode.RUN
     started_at = STARTED_AT if is_alone else time.perf_counter()  # a sweep's start-up is no job's own
     folder = Path(hydra_config.runtime.output_dir)
+    is_checked = not is_alone and is_checked_by_sweeper(hydra_config)
     is_beside_others = not is_alone and launchers.is_parallel(hydra_config)
+    has_own_output = is_checked or is_beside_others  # the terminal shows the table of the sweep
     # A mistake of a single run ends the process here, since Hydra would announce it in a line of its own.
     frame = answered() if is_alone else nullcontext()
-    with frame, explained(), launchers.own_output(folder) if is_beside_others else nullcontext():
-        if not is_alone and not is_checked_by_sweeper(hydra_config):  # CheckBeforeRun has checked a single run
+    with frame, explained(), launchers.own_output(folder) if has_own_output else nullcontext():
+        if not is_alone and not is_checked:  # CheckBeforeRun has checked a single run
             check(config)
         if not is_alone:
             refuse_folder(config, folder)

@@ -1,6 +1,7 @@
 """A grid of runs that can be stopped, repeated and asked what it would do."""
 
 import logging
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,8 @@ from firstlight.errors import RunError, UserError
 from firstlight.runs.folder import locked, refuse_links
 from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep
-from firstlight.sweeps.launchers import check_gpus, is_one_by_one
-from firstlight.sweeps.progress import Progress, metric_of, show_plan, show_results
+from firstlight.sweeps.launchers import OUTPUT, check_gpus, is_one_by_one
+from firstlight.sweeps.progress import Progress, metric_of, show_plan
 
 log = logging.getLogger(__name__)
 
@@ -28,17 +29,20 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
     A job that fails does not end the sweep. Raises RunError at the end if one did, UserError before the first if one
     cannot be run.
     """
-    config, jobs = composer.config, checked(composer.grid(), Sources())
+    config, sources = composer.config, Sources()
+    jobs = checked(composer.grid(), sources)
     if config.dry_run:
         show_plan(jobs)
         return []
+    while not composer.claim(jobs[0].folder.path.parent):
+        jobs = checked(composer.grid(), sources)
     remaining = [job for job in jobs if job.status != "finished"]
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
-    with runner.alone(), Progress(jobs, len(jobs), runner.errors) as progress:
+    with runner.alone(), Progress(runner.folder, jobs, len(jobs), runner.errors) as progress:
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
-    show_results(jobs, runner.errors)
+    progress.show_results()
     runner.complain(len(jobs), "the same command tries them again")
     return [metric_of(job, job.record()) for job in jobs]
 
@@ -93,11 +97,15 @@ class Runner:
 
     def note_failure(self, job: Job, error: Any) -> None:
         """Keep why a job failed, in its folder too where it did not come so far as to say so itself."""
-        self.errors[job.folder.path] = explained(error)
-        is_known = isinstance(error, UserError | RunError)
-        log.error("%s failed: %s", job.name, explained(error), exc_info=None if is_known else error)
+        self.errors[job.folder.path] = reason = explained(error)
+        output = job.folder.path / OUTPUT
+        job.folder.path.mkdir(parents=True, exist_ok=True)
+        if not isinstance(error, UserError | RunError):
+            with output.open("a", encoding="utf-8") as file:
+                traceback.print_exception(error, file=file)
+            reason = f"{reason}; the traceback is in {output}"
+        log.error("%s failed: %s", job.name, reason)
         if not job.folder.is_run():
-            job.folder.path.mkdir(parents=True, exist_ok=True)
             job.folder.write(job.description() | {"status": "failed", "reason": explained(error), "metrics": {}})
 
     def complain(self, num_jobs: int, remedy: str) -> None:

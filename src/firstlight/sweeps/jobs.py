@@ -23,6 +23,7 @@ from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.overrides import key_of
 from firstlight.spelling import quoted
+from firstlight.sweeps import names
 
 LONGEST_NAME = 120  # characters of a job's folder
 SAYS_WHERE = (  # the options of data that a source depends on
@@ -30,10 +31,6 @@ SAYS_WHERE = (  # the options of data that a source depends on
     *("source_column", "target_column"),
 )
 MAY_NOT_CHANGE = ("train", "test", "optimized_metric", "callbacks")  # of a finished run, besides what is computed
-LEFT_OUT_OF_THE_NAME = (  # what does not change the jobs
-    *("resume", "dry_run", "sweep.name", "sweep.any_code", "paths.log_dir"),
-    *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs"),
-)
 
 
 @dataclass(frozen=True)
@@ -76,8 +73,31 @@ class Composer:
         typed = {key_of(argument) for argument in arguments}
         given = [f"{key}={value}" for key, value in params.items() if key not in typed]
         self.overrides = OverridesParser.create(config_loader=loader).parse_overrides(given + arguments)
-        check_sweep_name(config.sweep.name)
-        self.sweep_name = config.sweep.name or name_of_sweep(self.overrides)
+        names.check_sweep_name(config.sweep.name)
+        self.sweeps = Path(config.paths.log_dir) / "sweeps"
+        self.key = names.key_of_command(self.overrides)
+        self.sweep_name, self.is_new = str(config.sweep.name), False
+        if config.sweep.name is None:
+            self.choose_name()
+
+    def choose_name(self) -> None:
+        """Name the sweep as the same command has named it before, or else by a new name."""
+        found = names.existing_name(self.sweeps, self.key)
+        self.is_new = found is None
+        self.sweep_name = found or names.free_name(self.sweeps, self.overrides, self.config)
+
+    def claim(self, folder: Path) -> bool:
+        """Make the folder of a new sweep that was not named.
+
+        Returns False if another process made it since its name was chosen. Another name is chosen then, and the jobs
+        must be composed again.
+        """
+        if not self.is_new or folder != self.sweeps / self.sweep_name:  # hydra.sweep.dir chooses another folder
+            return True
+        if names.claim(folder, self.key, self.overrides):
+            return True
+        self.choose_name()
+        return False
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
         """The job of some values, in the folder subdir of the sweep. Raises UserError if it cannot be run."""
@@ -116,22 +136,6 @@ def choices(override: Override) -> list[str]:
             f"{override.input_line}: a grid takes lists, such as {key}=1,2; an interval is for hparams_search=optuna"
         )
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
-
-
-def check_sweep_name(name: str | None) -> None:
-    """Raise UserError for a name that is no folder below that of all sweeps."""
-    if name is not None and any(part in ("", ".", "..") for part in name.split("/")):
-        raise UserError(f"sweep.name={name}: must name a folder below <paths.log_dir>/sweeps, such as depths")
-
-
-def name_of_sweep(overrides: Sequence[Override]) -> str:
-    """A name that the same command finds again, whatever the order of what was typed."""
-    typed = sorted(
-        str(override.input_line)
-        for override in overrides
-        if override.get_key_element().lstrip("+~") not in LEFT_OUT_OF_THE_NAME
-    )
-    return "s" + hashlib.sha256("\n".join(typed).encode()).hexdigest()[:10]  # a letter first: 1234e567 is a number
 
 
 def folder_name(varied: Sequence[str]) -> str:

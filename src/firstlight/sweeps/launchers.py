@@ -1,7 +1,6 @@
 """What a job has to mind because of how Hydra launched it: its GPU, and who may write on the terminal."""
 
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -12,10 +11,11 @@ from omegaconf import DictConfig
 
 from firstlight.errors import RunError, UserError
 from firstlight.files import locks
+from firstlight.sweeps.screen import STANDARD, descriptors_to, stream_handlers
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 PARALLEL = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
-OUTPUT = "output.txt"  # in a job's folder: what it would write on the terminal, which all share
+OUTPUT = "output.txt"  # in the folder of a job: what it prints; in the folder of a sweep: what nothing else has caught
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 CLAIMED: list[TextIO] = []  # the lock of the GPU that this process has
 
@@ -32,9 +32,9 @@ def is_parallel(hydra_config: Any) -> bool:
 
 @contextlib.contextmanager
 def own_output(folder: Path) -> Iterator[None]:
-    """Let a job write into its folder what it would write on the terminal, where others write too."""
-    with (folder / OUTPUT).open("a", encoding="utf-8", buffering=1) as file:
-        handlers = [handler for handler in logging.getLogger().handlers if type(handler) is logging.StreamHandler]
+    """Let a job, its processes and its libraries write to a file in its folder instead of the terminal."""
+    with (folder / OUTPUT).open("a", encoding="utf-8", buffering=1) as file, descriptors_to(folder / OUTPUT, STANDARD):
+        handlers = stream_handlers()
         streams = [handler.setStream(file) for handler in handlers]
         try:
             with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file):

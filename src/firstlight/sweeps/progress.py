@@ -1,9 +1,12 @@
 """How far a sweep is: a live table on a terminal, lines in a log, and the results at the end."""
 
 import logging
+import shlex
+import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,47 +14,63 @@ from types import TracebackType
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Group
+from rich.console import ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from firstlight.console import Console
+from firstlight.errors import Interrupted
+from firstlight.invocation import invocation
 from firstlight.runs.folder import lower_is_better, read_history
 from firstlight.runs.identity import plain
 from firstlight.sweeps.jobs import Job, status_of
+from firstlight.sweeps.launchers import OUTPUT
+from firstlight.sweeps.screen import live_table
+from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN = 1.0  # two looks at the folders
-LINES_AROUND_THE_TABLE = 8  # of a terminal, left to what the jobs say
 ORDER = ("running", "failed", "interrupted", "finished", "waiting")
+STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green"}
+BORDERS = 4  # lines of a table besides its rows
+BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
+NARROWEST_NAME, LAST_FINISHED = 12, 3
+
+Row = tuple[str, Job, dict[str, Any]]  # a job, its status now and its record
 
 
 class Progress:
-    """Watches the folders of jobs while a launcher runs them, whichever it is and wherever they run.
+    """Watches the folders of jobs while a launcher runs them, whichever launcher it is and wherever the jobs run.
 
-    On a terminal it keeps a table at the bottom; elsewhere it writes a line whenever a job has ended.
+    On a terminal a table stays at the bottom; elsewhere a line is logged whenever a job has ended.
     """
 
-    def __init__(self, jobs: Sequence[Job], total: int, errors: Mapping[Path, str]) -> None:
-        """jobs: may grow up to total while it watches, as errors may (by the job's folder)."""
-        self.jobs, self.total, self.errors = jobs, total, errors
+    def __init__(self, folder: Path, jobs: Sequence[Job], total: int, errors: Mapping[Path, str]) -> None:
+        """folder: of the sweep; jobs: may grow up to total meanwhile, as errors may (by the folder of the job)."""
+        self.folder, self.jobs, self.total, self.errors = folder, jobs, total, errors
         self._records: dict[Path, dict[str, Any]] = {}
+        self._finished: dict[Path, None] = {}  # in the order in which they have ended
         finished = [job for job, record in self.records() if status_of(record) == "finished"]
         self._ended_before = len(finished) + len(errors)
         self._before = {job.folder.path: record for job, record in self.records() if status_of(record) != "finished"}
         self._started_at = time.perf_counter()
         self._said = ""
+        self._live: Live | None = None
+        self._is_interrupted = False
         self._stop = threading.Event()
         self._stack = ExitStack()
 
     def __enter__(self) -> "Progress":
-        self.say()
+        done = f"; {len(self._finished)} finished earlier" if self._finished else ""
+        say(f"{self.total} jobs in {self.folder}{done}", flush=True)
         if sys.stdout.isatty():
-            options: dict[str, Any] = {"refresh_per_second": 1 / SECONDS_BETWEEN, "transient": True}
-            # A console of its own: Lightning's bar and summary clear what the shared one shows.
-            self._stack.enter_context(Live(console=Console(), get_renderable=self.table, **options))
+            self._live = self._stack.enter_context(
+                live_table(lambda: self, per_second=1 / SECONDS_BETWEEN, other_output=self.folder / OUTPUT)
+            )
         else:
+            self.say()
             thread = threading.Thread(target=self._say_until_stopped, daemon=True)
             thread.start()
             self._stack.callback(thread.join)
@@ -61,12 +80,19 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
+        if self._live is not None and self._is_interrupted:
+            self._live.transient = False  # the table stays on the screen
         self._stack.close()
+        if self._is_interrupted:
+            finished = sum(status_of(record) == "finished" for _, record in self.records())
+            say(f"Interrupted: {finished} of {self.total} jobs are finished. The same command continues the sweep.")
+            raise error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT)
 
     def say(self) -> None:
-        """A line on how far the sweep has come, unless it says what the last one said."""
+        """Log a line on how far the sweep has come, unless a table shows it or the last line said the same."""
         counts = self.summary(with_time=False)
-        if counts != self._said:
+        if self._live is None and counts != self._said:
             self._said = counts
             log.info("%s", self.summary())
 
@@ -75,73 +101,139 @@ class Progress:
             self.say()
 
     def records(self) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Every job with its record; what is finished is not read again."""
+        """Yield every job with its record. The record of a finished job is read once."""
         for job in list(self.jobs):
             path = job.folder.path
-            if status_of(self._records.get(path, {})) != "finished":
+            if path not in self._finished:
                 self._records[path] = job.record()
+                if status_of(self._records[path]) == "finished":
+                    self._finished[path] = None
             yield job, self._records[path]
 
     def status(self, job: Job, record: dict[str, Any]) -> str:
-        """What a job does now: one that says it runs, as it did before this sweep began, was killed."""
+        """Return what a job does now. It was killed if its record has said that it runs since before this sweep."""
         if job.folder.path in self.errors:
             return "failed"
         return "interrupted" if status_of(record) == "running" and self._is_old(job, record) else status_of(record)
 
     def _is_old(self, job: Job, record: dict[str, Any]) -> bool:
-        """Whether a record is as it was when this sweep began."""
+        """Return whether a record is the same as when this sweep began."""
         return record == self._before.get(job.folder.path)
 
     def _has_failed(self, job: Job, record: dict[str, Any]) -> bool:
-        """Whether a job failed in this sweep; those of a launcher that runs many at once say so in their folders."""
+        """Return whether a job failed in this sweep, also where its launcher has not returned yet."""
         return status_of(record) == "failed" and not self._is_old(job, record)
 
-    def summary(self, *, with_time: bool = True) -> str:
-        """How far a sweep has come, what is best so far, and how long the rest may take."""
+    def summary(self, *, with_time: bool = True, with_best: bool = True) -> str:
+        """Return how far the sweep has come, what is best so far, and how long the rest may take."""
         records = list(self.records())
         done = [(job, record) for job, record in records if status_of(record) == "finished"]
         failed = len({*self.errors, *(job.folder.path for job, record in records if self._has_failed(job, record))})
         left = max(0, self.total - len(done) - failed)
         parts = [f"{self.total} jobs: {len(done)} finished", f"{failed} failed", f"{left} to go"]
-        parts += best_of(done)
+        parts += best_of(done) if with_best else []
         ended = len(done) + failed - self._ended_before
-        if with_time and left and ended > 0:
+        if with_time and left and ended > 0 and not self._is_interrupted:
             seconds = (time.perf_counter() - self._started_at) / ended * left
             parts.append(f"about {shown_seconds(seconds)} left")
         return ", ".join(parts)
 
-    def table(self) -> Group:
-        """The summary, then the jobs that run, those that failed, and as many others as the terminal has lines for."""
-        rows = [(self.status(job, record), job, record) for job, record in self.records()]
-        rows.sort(key=lambda row: ORDER.index(row[0]) if row[0] in ORDER else len(ORDER))
-        room = max(3, Console().height - LINES_AROUND_THE_TABLE)
-        table = Table()
-        for name in ("job", "status"):
-            table.add_column(name, no_wrap=True, overflow="ellipsis")
-        for name in ("step", metric_name(self.jobs), "seconds"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for status, job, record in rows[:room]:
-            step, value, seconds = now_of(job, record)
-            shown = "" if value is None else f"{value:.4f}"
-            table.add_row(job.name, status, "" if step is None else f"{step:,}", shown, shown_seconds(seconds))
-        more = [f"and {len(rows) - room} more"] if len(rows) > room else []
-        return Group(self.summary(), table, *more)
+    def rows(self) -> list[Row]:
+        """Return a row for each job, in the order of the jobs."""
+        return [(self.status(job, record), job, record) for job, record in self.records()]
+
+    def chosen(self, rows: Sequence[Row], room: int) -> list[Row]:
+        """Return as many rows as there is room for: jobs that run or failed, the last that finished, then others."""
+        ended = {path: -number for number, path in enumerate(self._finished)}
+        rows = sorted(rows, key=lambda row: (_place(row[0]), ended.get(row[1].folder.path, 0)))
+        first = [row for row in rows if _place(row[0]) < _place("finished")]
+        others = rows[len(first) :]
+        first = first[: room - min(LAST_FINISHED, room // 2, len(self._finished))]
+        return [*first, *others[: room - len(first)]]
+
+    def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
+        """Yield the table, in which as many jobs are shown as the terminal has lines for, and the lines below it."""
+        rows = self.rows()
+        best = best_of([row[1:] for row in rows if row[0] == "finished"])
+        below = [self.summary(with_best=False), *best][: max(1, console.height // 4)]
+        room = console.height - BORDERS - len(below) - 1  # the line above the table remains on the screen
+        if len(rows) > room:
+            shown = self.chosen(rows, max(1, room - 1))
+            below = [rest_of(rows, shown), *below]
+        else:
+            shown = rows
+        yield table_of(shown, metric_name(self.jobs), console.width)
+        yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
+
+    def show_results(self, *, with_best: bool = True) -> None:
+        """Print the table of all jobs, the best of each task, and the command that compares them."""
+        if not self.jobs:
+            return
+        console = Console()
+        rows = self.rows()
+        console.print(table_of(rows, metric_name(self.jobs), console.width))
+        for line in best_of([row[1:] for row in rows if row[0] == "finished"]) if with_best else ():
+            console.print(line, soft_wrap=True)
+        console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}", soft_wrap=True)
+
+
+def _place(status: str) -> int:
+    return ORDER.index(status) if status in ORDER else len(ORDER)
+
+
+def rest_of(rows: Sequence[Row], shown: Sequence[Row]) -> str:
+    """Return how many jobs of which status are not shown: `and 7 more: 2 finished, 5 waiting`."""
+    left = Counter(status for status, _, _ in rows) - Counter(status for status, _, _ in shown)
+    counts = (f"{left[status]} {status}" for status in sorted(left, key=_place))
+    return f"and {left.total()} more: {', '.join(counts)}"
+
+
+def table_of(rows: Sequence[Row], metric: str, width: int) -> Table:
+    """Return a table with a line for each job, at most width characters wide."""
+    cells = [cells_of(status, job, record, with_metric=not metric) for status, job, record in rows]
+    headers = ("job", "status", "step", metric or "metric", "time")
+    others = [max(len(line[column]) for line in [headers, *cells]) for column in range(1, len(headers))]
+    room = max(NARROWEST_NAME, width - BETWEEN_COLUMNS - sum(others))
+    table = Table()
+    for name in headers:
+        is_text = name in ("job", "status")
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=True, overflow="ellipsis")
+    for name, status, *numbers in cells:
+        table.add_row(shortened(name, room), Text(status, STYLES.get(status, "")), *numbers)
+    return table
+
+
+def cells_of(status: str, job: Job, record: dict[str, Any], *, with_metric: bool) -> tuple[str, ...]:
+    """Return the cells of a job. with_metric: write the name of its metric before the value."""
+    step, value, seconds = now_of(job, record)
+    shown = "" if value is None else f"{value:.4f}"
+    if shown and with_metric:
+        shown = f"{job.config.optimized_metric} {shown}"
+    return (job.name, status, "" if step is None else f"{step:,}", shown, shown_seconds(seconds))
+
+
+def shortened(name: str, width: int) -> str:
+    """Return a name of at most width characters, whose middle is left out where it is longer."""
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
 
 
 def metric_name(jobs: Sequence[Job]) -> str:
-    """The metric that the jobs are compared by."""
+    """Return the metric that the jobs are compared by; "" where they have several."""
     names = {str(job.config.optimized_metric) for job in list(jobs)}
-    return names.pop() if len(names) == 1 else "optimized metric"
+    return names.pop() if len(names) == 1 else ""
 
 
 def metric_of(job: Job, record: dict[str, Any]) -> float | None:
-    """The optimized metric in the record of a job; None where there is none yet."""
+    """Return the optimized metric in the record of a job; None before it is known."""
     value = (record.get("metrics") or {}).get(job.config.optimized_metric)
     return None if value is None else float(value)
 
 
 def best_of(done: Sequence[tuple[Job, dict[str, Any]]]) -> list[str]:
-    """The best job of each task among those that are finished, as far as they have the metric that they are for."""
+    """Return a line on the best of the finished jobs of each task."""
     scored: dict[tuple[str, str], list[tuple[float, Job]]] = {}
     for job, record in done:
         value = metric_of(job, record)
@@ -156,13 +248,13 @@ def best_of(done: Sequence[tuple[Job, dict[str, Any]]]) -> list[str]:
 
 
 def is_minimized(config: DictConfig) -> bool:
-    """Whether the optimized metric should fall, by optimized_mode or else by its name."""
+    """Return whether the optimized metric should fall, by optimized_mode or else by its name."""
     mode = config.optimized_mode
     return lower_is_better(config.optimized_metric) if mode == "auto" else bool(mode == "min")
 
 
 def now_of(job: Job, record: dict[str, Any]) -> tuple[int | None, float | None, float | None]:
-    """The step of a job, its latest metric and its seconds, as far as they are known."""
+    """Return the step of a job, its latest metric and its seconds; None for what is not known yet."""
     if status_of(record) == "finished":
         return record.get("steps"), metric_of(job, record), (record.get("seconds") or {}).get("fit")
     history = read_history(job.folder.history_file)
@@ -173,7 +265,7 @@ def now_of(job: Job, record: dict[str, Any]) -> tuple[int | None, float | None, 
 
 
 def shown_seconds(seconds: float | None) -> str:
-    """`7 s`, `12 min` or `3.5 h`."""
+    """Return `7 s`, `12 min` or `3.5 h`."""
     if seconds is None:
         return ""
     if seconds < 90:
@@ -182,7 +274,7 @@ def shown_seconds(seconds: float | None) -> str:
 
 
 def show_plan(jobs: Sequence[Job]) -> None:
-    """What a sweep would do: every job, its parameters, and whether it is done already."""
+    """Print every job of a sweep with the parameters of its network and its status, and run none."""
     table = Table(title=f"{len(jobs)} jobs in {jobs[0].folder.path.parent}; dry_run=true runs none")
     table.add_column("job")
     table.add_column("parameters", justify="right")
@@ -194,7 +286,7 @@ def show_plan(jobs: Sequence[Job]) -> None:
 
 
 def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
-    """The weights of each job's network; its data is prepared for that, once for all that share it."""
+    """Yield the number of weights of each job's network. The data is prepared once for all jobs that share it."""
     import torch
     from hydra.utils import instantiate
 
@@ -213,22 +305,3 @@ def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:
         with torch.device("meta"):
             network = build_network(OmegaConf.to_object(job.config.model), **of_network)
         yield num_parameters(network) + num_counted
-
-
-def show_results(jobs: Sequence[Job], errors: Mapping[Path, str]) -> None:
-    """Every job with its metric, or why it has none."""
-    if not jobs:
-        return
-    table = Table(title=f"{jobs[0].folder.path.parent}")
-    table.add_column("job")
-    table.add_column("status")
-    table.add_column(metric_name(jobs), justify="right")
-    table.add_column("seconds", justify="right")
-    for job in jobs:
-        record = job.record()
-        value = metric_of(job, record)
-        status = "failed" if job.folder.path in errors else status_of(record)
-        seconds = (record.get("seconds") or {}).get("fit")
-        shown = errors.get(job.folder.path, "" if value is None else f"{value:.4f}")
-        table.add_row(job.name, status, shown, "" if seconds is None else f"{seconds:.0f}")
-    Console().print(table)

@@ -20,7 +20,7 @@ from firstlight.runs.folder import write_atomically
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources, choices
 from firstlight.sweeps.launchers import is_one_by_one, jobs_at_a_time
-from firstlight.sweeps.progress import Progress, is_minimized, metric_of, show_results
+from firstlight.sweeps.progress import Progress, is_minimized, metric_of
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,8 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
     if config.dry_run:
         space.show(n_trials)
         return None
+    while not composer.claim(space.folder):
+        space = Space(composer)
     runner = Runner(config, space.folder, launcher_of)
     study = Study(space, sampler)
     jobs: dict[int, Job] = {}
@@ -56,7 +58,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
     failed = [jobs[number] for number in study.failed() if number in jobs]
     earlier = {job.folder.path: job.record().get("reason") or "failed" for job in failed}
     errors = ChainMap(runner.errors, earlier)
-    with runner.alone(), Progress(watched, n_trials, errors) as progress:
+    with runner.alone(), Progress(runner.folder, watched, n_trials, errors) as progress:
         for numbers in study.batches(n_trials, at_a_time):
             for number in set(numbers) - jobs.keys():
                 try:
@@ -70,8 +72,8 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
             for number in numbers:
                 study.tell(number, jobs.get(number))
             progress.say()
-    show_results(watched, errors)
     study.write_best(jobs)
+    progress.show_results(with_best=False)
     runner.complain(n_trials, "what failed is not tried again, and a higher hydra.sweeper.n_trials tries more")
     return study.best_value()
 
@@ -226,7 +228,8 @@ class Study:
         folder, name = jobs[best.number].folder.path, jobs[best.number].name
         content = {"metric": self.space.metric, "value": best.value, "values": best.params, "run": str(folder)}
         write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
-        log.info("The best trial: %s %.4f with %s, in %s", self.space.metric, best.value, name, folder)
+        log.info("The best trial: %s %.4f with %s", self.space.metric, best.value, name)
+        log.info("  in %s", folder)
 
 
 def is_in(space: Any, value: Any) -> bool:

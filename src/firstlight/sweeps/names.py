@@ -1,0 +1,122 @@
+"""The folder of a sweep that was not named: its name says what is varied, and the same command finds it again."""
+
+import hashlib
+import json
+import logging
+import re
+import tempfile
+from collections.abc import Sequence
+from datetime import date
+from itertools import count
+from pathlib import Path
+from shutil import rmtree
+
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig
+
+from firstlight.errors import UserError
+from firstlight.files.regular import regular
+
+log = logging.getLogger(__name__)
+
+RECORD = "sweep.json"  # in the folder of a sweep that was not named
+SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name
+MOST_SUBJECTS = 3
+LONGEST_SUBJECT, LONGEST_KEYS = 30, 40  # characters
+IGNORED = (  # keys that do not change the jobs
+    *("resume", "dry_run", "sweep.name", "sweep.any_code", "paths.log_dir"),
+    *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs"),
+)
+
+
+def check_sweep_name(name: str | None) -> None:
+    """Raise UserError for a name that is not a folder below the folder of all sweeps."""
+    if name is not None and any(part in ("", ".", "..") for part in name.split("/")):
+        raise UserError(f"sweep.name={name}: must name a folder below <paths.log_dir>/sweeps, such as depths")
+
+
+def key_of_command(overrides: Sequence[Override]) -> str:
+    """Return a key that is the same for the same overrides in any order.
+
+    Up to version 0.2.0 this key was the name of the folder.
+    """
+    text = "\n".join(typed(overrides))
+    return "s" + hashlib.sha256(text.encode()).hexdigest()[:10]  # begins with a letter, since 1234e567 is a number
+
+
+def typed(overrides: Sequence[Override]) -> list[str]:
+    """Return the sorted overrides that decide what the jobs are."""
+    return sorted(
+        str(override.input_line) for override in overrides if override.get_key_element().lstrip("+~") not in IGNORED
+    )
+
+
+def existing_name(sweeps: Path, key: str) -> str | None:
+    """Return the name of the folder in which a command with this key has begun a sweep; None if it has not."""
+    if (sweeps / key).is_dir():  # of an earlier version
+        return key
+    found = (record.parent.name for record in sorted(sweeps.glob(f"*/{RECORD}")) if _key_in(record) == key)
+    return next(found, None)
+
+
+def _key_in(record: Path) -> str | None:
+    try:
+        content = json.loads(regular(record).read_text(encoding="utf-8"))
+        return str(content["key"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        log.warning("%s is damaged (%s); the same command does not find this sweep", record, error)
+        return None
+
+
+def free_name(sweeps: Path, overrides: Sequence[Override], config: DictConfig) -> str:
+    """Return a readable name that no folder has yet, such as `sentiment-stars_model_dropout_2026-11-22`."""
+    name = readable_name(overrides, config)
+    names = (f"{name}_{number}" if number > 1 else name for number in count(1))
+    return next(each for each in names if not (sweeps / each).exists())
+
+
+def readable_name(overrides: Sequence[Override], config: DictConfig) -> str:
+    """Return the tasks (or the experiments), the keys that vary and the date, joined by underscores."""
+    varied = {_plain_key(each): each for each in overrides if each.is_sweep_override()}
+    fixed = config.hydra.runtime.choices
+    subject = next(each for each in SUBJECTS if each in varied or fixed.get(each))
+    values = _values(varied.pop(subject)) if subject in varied else [str(fixed[subject])]
+    subjects = "-".join(_plain(value.rpartition("/")[2]) for value in values)
+    if len(values) > MOST_SUBJECTS or len(subjects) > LONGEST_SUBJECT:
+        subjects = f"{len(values)}-{subject}s"
+    keys = [_plain(key.rpartition(".")[2].rpartition("/")[2]) for key in varied]
+    shown = [key for index, key in enumerate(keys) if len("_".join(keys[: index + 1])) <= LONGEST_KEYS]
+    rest = [f"{len(keys) - len(shown)}-more"] if len(shown) < len(keys) else []
+    return "_".join([subjects, *shown, *rest, date.today().isoformat()])
+
+
+def _plain_key(override: Override) -> str:
+    return override.get_key_element().lstrip("+~").partition("@")[0]
+
+
+def _values(override: Override) -> list[str]:
+    return list(override.sweep_string_iterator()) if override.is_discrete_sweep() else [override.input_line or ""]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.") or "x"
+
+
+def claim(folder: Path, key: str, overrides: Sequence[Override]) -> bool:
+    """Make the folder of a new sweep with its record. Return False if another process has made this folder.
+
+    The folder gets its name when the record is in it, so that two commands that start at once cannot both have it.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))
+    made.chmod(0o755)
+    text = json.dumps({"key": key, "overrides": typed(overrides)}, indent=2) + "\n"
+    (made / RECORD).write_text(text, encoding="utf-8")
+    try:
+        made.rename(folder)
+    except OSError:
+        rmtree(made)
+        if not folder.exists():
+            raise
+        return False
+    return True
