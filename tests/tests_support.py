@@ -152,13 +152,20 @@ class Scripts:
 
 def rendered(shown: str, columns: int) -> list[str]:
     """The lines that a terminal of some columns has at the end, with those that have scrolled out of sight."""
-    screen = pyte.HistoryScreen(columns, 24, history=10_000)
-    pyte.Stream(screen).feed(shown)
-    scrolled = ["".join(line[column].data for column in range(columns)) for line in screen.history.top]
-    lines = [line.rstrip() for line in (*scrolled, *screen.display)]
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
+    return list(screens(shown, columns, len(shown) or 1))[-1]
+
+
+def screens(shown: str, columns: int, step: int, rows: int = 24) -> Iterator[list[str]]:
+    """The lines that a terminal has after every so many characters, with those that have scrolled out of sight."""
+    screen = pyte.HistoryScreen(columns, rows, history=10_000)
+    stream = pyte.Stream(screen)
+    for start in range(0, max(len(shown), 1), step):
+        stream.feed(shown[start : start + step])
+        scrolled = ["".join(line[column].data for column in range(columns)) for line in screen.history.top]
+        lines = [line.rstrip() for line in (*scrolled, *screen.display)]
+        while lines and not lines[-1]:
+            lines.pop()
+        yield lines
 
 
 def records(folder: Path) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import joblib
 import pytest
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from rich.console import Console
 
@@ -22,10 +21,10 @@ from firstlight.config.checks import check
 from firstlight.data import sources
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import jobs, progress
-from firstlight.sweeps.jobs import Job, folder_name, name_of_sweep
+from firstlight.sweeps.jobs import Job, folder_name
 from firstlight.sweeps.progress import Progress
 from run_folders import make_run
-from tests_support import ROOT, Done, Scripts, contents, environment, records, wait_until
+from tests_support import ROOT, Done, Scripts, contents, environment, records, screens, wait_until
 
 JOBS = {f"seed-{seed}_task-{task}": (task, seed) for task in ("sentiment", "stars") for seed in (1, 2)}
 
@@ -63,6 +62,21 @@ def finished(one_finished: tuple[Path, list[str]], scripts: Scripts) -> list[str
 def sweep_folder(scripts: Scripts) -> Path:
     (folder,) = (scripts.folder / "logs" / "sweeps").iterdir()
     return folder
+
+
+def seen_at_any_time(done: Done, columns: int, rows: int) -> list[list[str]]:
+    """What a terminal showed during a sweep; the test fails if it ever had two tables, or a line of a job."""
+    found = list(screens(done.stdout, columns, step=97, rows=rows))
+    for lines in found:
+        assert sum("│" not in line and "━" in line and "┏" in line for line in lines) <= 1, "\n".join(lines)
+        assert not any(word in line for line in lines for word in ("epoch", "parameters", "Launching", "Traceback"))
+    return found
+
+
+def cells(lines: list[str]) -> dict[str, list[str]]:
+    """The rows of a table by the name of the job, and the headers by the word job."""
+    found = ([cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in lines)
+    return {row[0]: row[1:] for row in found if len(row) == 5}
 
 
 def test_the_same_command_again_runs_nothing_again(two_tasks: tuple[Done, Scripts, list[str]]) -> None:
@@ -181,15 +195,6 @@ def test_another_configuration_under_the_same_name_is_refused(scripts: Scripts, 
     assert records(sweep_folder(scripts)) == before
 
 
-def test_the_name_of_a_sweep_does_not_depend_on_the_order_of_what_is_typed() -> None:
-    parse = OverridesParser.create().parse_overrides
-    name = name_of_sweep(parse(["seed=1,2", "dropout=0.1"]))
-    no_jobs = ["dry_run=true", "paths.log_dir=x", "hydra.sweeper.n_trials=3"]
-    assert name == name_of_sweep(parse(["dropout=0.1", "seed=1,2", *no_jobs]))
-    assert name != name_of_sweep(parse(["seed=1,2,3", "dropout=0.1"]))
-    assert name[0].isalpha()
-
-
 def test_a_folder_is_named_by_what_varies_without_signs_that_overrides_mind() -> None:
     assert folder_name(["model=tiny", "dropout=0.1", "+a.b=c,d"]) == "a.b-c-d_dropout-0.1_model-tiny"
     assert folder_name([]) == "job"
@@ -228,6 +233,27 @@ def at_once(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str])
         env={name: value for name, value in environment().items() if name != "OMP_NUM_THREADS"},
     )
     return Done(done.returncode, done.stdout, done.stderr), scripts, grid
+
+
+def test_ctrl_c_leaves_the_table_and_the_same_command_continues(scripts: Scripts, tiny_training: list[str]) -> None:
+    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_epochs=40", "logger=none"]
+    often = "callbacks.checkpoint.every_n_train_steps=2"
+    folders = scripts.folder / "logs" / "sweeps"
+
+    def has_checkpoint(_: bytes) -> bool:
+        return bool(list(folders.glob("*/seed-1/checkpoints/last.ckpt")))
+
+    done = scripts.run_in_terminal("train", *grid, often, columns=120, interrupt=has_checkpoint)
+    assert done.returncode == 130
+    lines = seen_at_any_time(done, columns=120, rows=24)[-1]
+    statuses = {name: row[0] for name, row in cells(lines).items()}
+    assert statuses == {"job": "status", "seed=1": "interrupted", "seed=2": "waiting"}
+    assert lines[-1] == "Interrupted: 0 of 2 jobs are finished. The same command continues the sweep."
+    folder = sweep_folder(scripts)
+    assert scripts.run("train", *grid, often, "quiet=true").stdout == ""
+    assert {record["status"] for record in records(folder).values()} == {"finished"}
+    assert "Resumed at step" in (folder / "seed-1" / "train.log").read_text()
+    assert [path.name for path in folders.iterdir()] == [folder.name]
 
 
 # The workers import the libraries again, which takes longer than all other sweeps. That a launcher runs jobs at the
@@ -304,21 +330,23 @@ def test_the_lines_of_a_sweep_name_the_best_job_of_each_task(two_tasks: tuple[Do
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_a_table_shows_on_a_terminal_what_runs_and_ends_without_a_traceback(
-    scripts: Scripts, tiny_training: list[str]
-) -> None:
+def test_a_terminal_shows_one_table_with_what_runs_and_what_failed(scripts: Scripts, tiny_training: list[str]) -> None:
     grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "trainer.max_epochs=11", "logger=none"]
-    done = scripts.run_in_terminal("train", *grid)
+    done = scripts.run_in_terminal("train", *grid, columns=80)
     assert done.returncode == 1
-    assert "Traceback" not in done.stdout
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout)
-    lines = [[cell.strip() for cell in line.split("│")] for line in plain.splitlines()]
-    rows = {(cells[1], cells[2]) for cells in lines if len(cells) == 7}  # not those of the results, which are shorter
+    seen = seen_at_any_time(done, columns=80, rows=24)
+    folder = sweep_folder(scripts).relative_to(scripts.folder)
+    assert all(lines[0] == f"2 jobs in {folder}" for lines in seen if lines)
+    rows = {(name, row[0]) for lines in seen for name, row in cells(lines).items()}
     first, second = "optimizer.lr=0.001", "optimizer.lr=1e+30"
     assert rows >= {(first, "running"), (second, "waiting"), (first, "finished"), (second, "failed")}
-    assert "2 jobs: 1 finished, 1 failed, 0 to go, best val/accuracy" in plain
-    assert "Epoch 0/" not in plain  # Lightning's bar would draw over the table
-    assert plain.splitlines()[-1].startswith("error: 1 of 2 jobs failed, the first in ")
+    reason = records(sweep_folder(scripts))["optimizer.lr-1e+30"]["reason"]
+    value = records(sweep_folder(scripts))["optimizer.lr-0.001"]["metrics"]["val/accuracy"]
+    text = "\n".join(seen[-1])
+    assert f"{second} failed: {reason.removeprefix('RunError: ')}" in text.replace("\n", "")
+    end = ["2 jobs: 1 finished, 1 failed, 0 to go", f"best val/accuracy {value:.4f} ({first})", "To compare the jobs:"]
+    assert "\n".join([*end, f"  python src/report.py {folder}", "error: 1 of 2 jobs failed, the first in "]) in text
+    assert (sweep_folder(scripts) / "optimizer.lr-0.001" / "output.txt").read_text().count("epoch 11") == 1
 
 
 @pytest.mark.slow  # as test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one
@@ -345,12 +373,17 @@ def jobs_in(folder: Path, *names: str) -> list[Job]:
     return [Job((), (name,), RunFolder(folder / name), config) for name in names]
 
 
+def lines_of(watch: Progress, width: int = 150, height: int = 24) -> list[str]:
+    """What the table and the lines below it are on a terminal of some size."""
+    console = Console(width=width, height=height, file=io.StringIO())
+    with console.capture() as shown:
+        console.print(watch)
+    return shown.get().splitlines()
+
+
 def rows_of(watch: Progress) -> list[list[str]]:
     """The cells of the table, row by row."""
-    console = Console(width=150, file=io.StringIO())
-    with console.capture() as shown:
-        console.print(watch.table())
-    lines = (line for line in shown.get().splitlines() if "│" in line)
+    lines = (line for line in lines_of(watch) if "│" in line)
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
 
 
@@ -359,32 +392,53 @@ def test_what_a_killed_sweep_left_running_is_interrupted_until_it_runs_again(tmp
     make_run(tmp_path, "killed", status="running")
     make_run(tmp_path, "wrong")
     jobs = jobs_in(tmp_path, "later", "done", "wrong", "killed")
-    watch = Progress(jobs, 4, {jobs[2].folder.path: "it went wrong"})
+    watch = Progress(tmp_path, jobs, 4, {jobs[2].folder.path: "it went wrong"})
     assert rows_of(watch) == [
+        ["later", "waiting", "", "", ""],
+        ["done", "finished", "31", "0.5000", "7 s"],
         ["wrong", "failed", "31", "0.5000", "7 s"],
         ["killed", "interrupted", "34", "0.9286", "3 s"],  # by its history
-        ["done", "finished", "31", "0.5000", "7 s"],
-        ["later", "waiting", "", "", ""],
     ]
     record = json.loads((tmp_path / "killed" / "metrics.json").read_text())
     (tmp_path / "killed" / "metrics.json").write_text(json.dumps(record | {"parameters": 1013}))
-    assert rows_of(watch)[0] == ["killed", "running", "34", "0.9286", "3 s"]
+    assert rows_of(watch)[3] == ["killed", "running", "34", "0.9286", "3 s"]
 
 
-def test_a_table_that_is_too_long_for_the_terminal_says_how_much_it_leaves_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_table_with_more_jobs_than_lines_shows_what_runs_what_failed_and_what_finished_last(
+    width: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("LINES", "13")
-    make_run(tmp_path, "job7", status="running")
-    watch = Progress(jobs_in(tmp_path, *(f"job{number}" for number in range(11))), 11, {})
-    make_run(tmp_path, "job9", status="running")
-    console = Console(width=100, file=io.StringIO())
-    with console.capture() as shown:
-        console.print(watch.table())
-    rows = rows_of(watch)
-    assert [row[:2] for row in rows[:2]] == [["job9", "running"], ["job7", "interrupted"]]
-    assert len(rows) == 5
-    assert shown.get().splitlines()[-1].strip() == "and 6 more"
+    names = (f"optimizer.weight_decay=0.{number} model={'x' * 50} seed={number}" for number in range(40))
+    jobs = jobs_in(tmp_path, *names)
+    make_run(jobs[7].folder.path, "", status="running")  # left by a sweep that was killed
+    watch = Progress(tmp_path, jobs, 40, {jobs[31].folder.path: "it went wrong"})
+    for number in (5, 3, 4, 2, 1):
+        make_run(jobs[number].folder.path, "")
+        watch.summary()  # looks at the folders
+    make_run(jobs[9].folder.path, "", status="running")
+    lines = lines_of(watch, width, height=16)
+    assert len(lines) == 15  # and the line that says where the sweep is
+    assert max(map(len, lines)) <= width
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if "│" in line]
+    shown = [(row[0].partition("seed=")[2], row[1]) for row in rows]
+    assert shown == [
+        *(("9", "running"), ("31", "failed"), ("7", "interrupted"), ("1", "finished"), ("2", "finished")),
+        *(("4", "finished"), ("3", "finished"), ("5", "finished")),
+    ]
+    assert lines[-3:-1] == ["and 32 more: 32 waiting", "40 jobs: 5 finished, 1 failed, 34 to go, about 0 s left"]
+    assert lines[-1].startswith("best val/accuracy 0.5000 (optimizer.weight_decay=0.1 model=xxx")
+
+
+def test_a_table_of_few_lines_keeps_room_for_what_finished_last(tmp_path: Path) -> None:
+    jobs = jobs_in(tmp_path, *map(str, range(30)))
+    watch = Progress(tmp_path, jobs, 30, {job.folder.path: "it went wrong" for job in jobs[:20]})
+    for number in (29, 28):
+        make_run(jobs[number].folder.path, "")
+        watch.summary()
+    rows = [line.split("│")[1:3] for line in lines_of(watch, 80, height=12) if "│" in line]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        *(["0", "failed"], ["1", "failed"], ["28", "finished"], ["29", "finished"]),
+    ]
 
 
 class Clock:
@@ -402,7 +456,7 @@ def test_the_rest_is_estimated_by_what_has_ended_since_the_sweep_began(
     for name in ("a", "b", "c"):
         make_run(tmp_path, name)
     jobs = jobs_in(tmp_path, *"abcdefg")
-    watch = Progress(jobs, 7, {})
+    watch = Progress(tmp_path, jobs, 7, {})
     clock.now += 60
     assert watch.summary() == "7 jobs: 3 finished, 0 failed, 4 to go, best val/accuracy 0.5000 (a)"
     make_run(tmp_path, "d")
@@ -417,7 +471,7 @@ def test_a_line_is_written_when_a_job_ends_beside_others(
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.01)
     jobs = jobs_in(tmp_path, "a", "b")
-    with caplog.at_level(logging.INFO, progress.__name__), Progress(jobs, 2, {}):
+    with caplog.at_level(logging.INFO, progress.__name__), Progress(tmp_path, jobs, 2, {}):
         for count, name in enumerate("ab", start=1):
             make_run(tmp_path / "made", name).rename(tmp_path / name)  # at once, as a run writes its record
             end = time.monotonic() + 60

@@ -38,7 +38,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
         jobs = checked(composer.grid(), sources)
     remaining = [job for job in jobs if job.status != "finished"]
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
-    with runner.alone(), Progress(runner.folder, jobs, len(jobs), runner.errors) as progress:
+    with runner.alone(), Progress(runner.folder, jobs, len(jobs), runner.errors, quiet=config.quiet) as progress:
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()

@@ -73,15 +73,16 @@ class Composer:
         typed = {key_of(argument) for argument in arguments}
         given = [f"{key}={value}" for key, value in params.items() if key not in typed]
         self.overrides = OverridesParser.create(config_loader=loader).parse_overrides(given + arguments)
-        names.check_sweep_name(config.sweep.name)
-        self.sweeps = Path(config.paths.log_dir) / "sweeps"
-        self.key = names.key_of_command(self.overrides)
-        self.sweep_name, self.is_new = str(config.sweep.name), False
-        if config.sweep.name is None:
-            self.choose_name()
+        self.name_the_sweep()
 
-    def choose_name(self) -> None:
-        """Name the sweep as the same command has named it before, or else by a new name."""
+    def name_the_sweep(self) -> None:
+        """Give the sweep the name that was typed, or that the same command has given it before, or else a new one."""
+        names.check_sweep_name(self.config.sweep.name)
+        self.sweeps = Path(self.config.paths.log_dir) / "sweeps"
+        self.key = names.key_of_command(self.overrides)
+        if self.config.sweep.name is not None:
+            self.sweep_name, self.is_new = str(self.config.sweep.name), False
+            return
         found = names.existing_name(self.sweeps, self.key)
         self.is_new = found is None
         self.sweep_name = found or names.free_name(self.sweeps, self.overrides, self.config)
@@ -96,7 +97,7 @@ class Composer:
             return True
         if names.claim(folder, self.key, self.overrides):
             return True
-        self.choose_name()
+        self.name_the_sweep()
         return False
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:

@@ -24,7 +24,7 @@ SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name
 MOST_SUBJECTS = 3
 LONGEST_SUBJECT, LONGEST_KEYS = 30, 40  # characters
 IGNORED = (  # keys that do not change the jobs
-    *("resume", "dry_run", "sweep.name", "sweep.any_code", "paths.log_dir"),
+    *("resume", "dry_run", "quiet", "print_config", "sweep.name", "sweep.any_code", "paths.log_dir"),
     *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs"),
 )
 

@@ -26,7 +26,7 @@ from firstlight.runs.folder import lower_is_better, read_history
 from firstlight.runs.identity import plain
 from firstlight.sweeps.jobs import Job, status_of
 from firstlight.sweeps.launchers import OUTPUT
-from firstlight.sweeps.screen import live_table
+from firstlight.sweeps.screen import LAUNCHERS, live_table, silenced
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
@@ -47,9 +47,15 @@ class Progress:
     On a terminal a table stays at the bottom; elsewhere a line is logged whenever a job has ended.
     """
 
-    def __init__(self, folder: Path, jobs: Sequence[Job], total: int, errors: Mapping[Path, str]) -> None:
-        """folder: of the sweep; jobs: may grow up to total meanwhile, as errors may (by the folder of the job)."""
-        self.folder, self.jobs, self.total, self.errors = folder, jobs, total, errors
+    def __init__(
+        self, folder: Path, jobs: Sequence[Job], total: int, errors: Mapping[Path, str], *, quiet: bool = False
+    ) -> None:
+        """Read the records of the jobs.
+
+        folder: of the sweep; jobs: may grow up to total meanwhile; errors: by the folder of a job, may grow too;
+        quiet: show nothing but failures.
+        """
+        self.folder, self.jobs, self.total, self.errors, self.quiet = folder, jobs, total, errors, quiet
         self._records: dict[Path, dict[str, Any]] = {}
         self._finished: dict[Path, None] = {}  # in the order in which they have ended
         finished = [job for job, record in self.records() if status_of(record) == "finished"]
@@ -63,6 +69,9 @@ class Progress:
         self._stack = ExitStack()
 
     def __enter__(self) -> "Progress":
+        if self.quiet:
+            self._stack.enter_context(silenced(LAUNCHERS))
+            return self
         done = f"; {len(self._finished)} finished earlier" if self._finished else ""
         say(f"{self.total} jobs in {self.folder}{done}", flush=True)
         if sys.stdout.isatty():
@@ -92,7 +101,7 @@ class Progress:
     def say(self) -> None:
         """Log a line on how far the sweep has come, unless a table shows it or the last line said the same."""
         counts = self.summary(with_time=False)
-        if self._live is None and counts != self._said:
+        if not self.quiet and self._live is None and counts != self._said:
             self._said = counts
             log.info("%s", self.summary())
 
@@ -167,12 +176,15 @@ class Progress:
 
     def show_results(self, *, with_best: bool = True) -> None:
         """Print the table of all jobs, the best of each task, and the command that compares them."""
-        if not self.jobs:
+        if self.quiet or not self.jobs:
             return
         console = Console()
         rows = self.rows()
         console.print(table_of(rows, metric_name(self.jobs), console.width))
-        for line in best_of([row[1:] for row in rows if row[0] == "finished"]) if with_best else ():
+        lines = best_of([row[1:] for row in rows if row[0] == "finished"]) if with_best else []
+        if self._live is not None:  # elsewhere the last line of the log has it
+            lines.insert(0, self.summary(with_best=False))
+        for line in lines:
             console.print(line, soft_wrap=True)
         console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}", soft_wrap=True)
 

@@ -58,7 +58,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
     failed = [jobs[number] for number in study.failed() if number in jobs]
     earlier = {job.folder.path: job.record().get("reason") or "failed" for job in failed}
     errors = ChainMap(runner.errors, earlier)
-    with runner.alone(), Progress(runner.folder, watched, n_trials, errors) as progress:
+    with runner.alone(), Progress(runner.folder, watched, n_trials, errors, quiet=config.quiet) as progress:
         for numbers in study.batches(n_trials, at_a_time):
             for number in set(numbers) - jobs.keys():
                 try:
