@@ -17,7 +17,7 @@ from firstlight.data.batches import (
     batches_taken,
 )
 
-ROWS = np.arange(1000, 1103)  # 103 rows, whose numbers are not their places
+ROWS = np.arange(1000, 1103)  # 103 rows, whose numbers differ from their positions
 LENGTHS = np.random.default_rng(5).integers(0, 61, size=len(ROWS))
 SIZE = 7
 
@@ -89,7 +89,7 @@ def test_processes_share_the_batches_of_one_process_with_as_many_times_the_batch
     whole = taken(training(rows, size=SIZE * world_size, start=4, **options))
     shares = [taken(training(rows, rank=rank, world_size=world_size, start=4, **options)) for rank in range(world_size)]
     for batch, *parts in zip(whole, *shares, strict=True):
-        assert sorted(chain(*parts)) == sorted(batch)  # nothing twice, nothing left out
+        assert sorted(chain(*parts)) == sorted(batch)  # each row exactly once
         assert len({len(part) for part in parts}) == 1
 
 
@@ -116,7 +116,7 @@ def test_any_training_can_be_taken_up_anywhere(num_rows, size, start, bucketed):
 
 
 def spread(batches: list[list[int]]) -> float:
-    """How far apart the lengths within a batch are, on average."""
+    """Return the mean range of the lengths within a batch."""
     return float(np.mean([np.ptp(LENGTHS[np.array(batch) - 1000]) for batch in batches]))
 
 
@@ -150,7 +150,7 @@ def test_a_pass_of_weighted_sampling_is_as_long_as_any_other_and_can_be_taken_up
     assert taken(training(weights=weights, start=8)) == uninterrupted(2, weights=weights)[8:23]
 
 
-# --- batches of as many tokens ---
+# --- batches of equally many tokens ---
 
 TOKENS = 97
 
@@ -171,7 +171,7 @@ def by_tokens(
 
 
 def padded_tokens(batch: list[int], lengths: np.ndarray = LENGTHS) -> int:
-    """Rows times the length of the longest of them, as a batch of ROWS is padded."""
+    """Return the number of tokens of a padded batch of ROWS: rows times the longest length."""
     return len(batch) * int(lengths[np.array(batch) - 1000].max())
 
 
@@ -263,7 +263,7 @@ def test_processes_share_batches_of_as_many_times_the_tokens(world_size):
     shares = [taken(by_tokens(rows, lengths, rank=rank, world_size=world_size, start=4)) for rank in range(world_size)]
     assert len({len(share) for share in shares}) == 1
     for batch, *parts in zip(whole[: len(shares[0])], *shares, strict=True):
-        assert sorted(chain(*parts)) == sorted(batch)  # nothing twice, nothing left out
+        assert sorted(chain(*parts)) == sorted(batch)  # each row exactly once
         assert len({len(part) for part in parts}) == 1
     assert max(len(batch) for batch in whole) > TOKENS // 61 * world_size
 
@@ -282,7 +282,7 @@ def test_processes_take_as_many_rows_each_within_their_tokens_even_where_a_row_m
 
 
 def test_the_row_that_comes_twice_for_the_processes_makes_no_batch_too_large():
-    """Whichever it is: a longer one than was reckoned with would push the next length into a batch that is full."""
+    """The repeated row is the longest one, since a longer row than expected would overfill the next batch."""
     batches = by_tokens(ROWS[:5], np.array([2, 2, 1, 1, 1]), tokens=2, world_size=2)
     for epoch in range(23):
         for batch in batches.epoch_batches(epoch):
@@ -341,7 +341,7 @@ def test_a_loader_reads_its_position_off_the_training_whenever_it_starts(num_wor
     lengths = np.arange(1200)
     loader = ResumableLoader(Rows(lengths), training(), lambda: position, num_workers=num_workers)
     expected = uninterrupted(4)
-    for position in (0, 4, 21):  # the loader reads it
+    for position in (0, 4, 21):  # the loader calls it
         assert [batch.rows.tolist() for batch in loader] == expected[position : position + 15]
 
 
@@ -381,11 +381,11 @@ def test_an_epoch_may_be_limited_to_a_number_or_to_a_share_of_the_batches(limit,
         (7, 7, 1, 7),
         (17, 7, 1, 17),
         (2, 7, 3, 6),
-        (3, 7, 3, 7),  # the last step of an epoch takes the one batch that is left
+        (3, 7, 3, 7),  # the last step of an epoch has the one remaining batch
         (4, 7, 3, 10),
         (6, 7, 3, 14),
-        (2, 7, 11, 14),  # every step is a whole epoch
-        (5, 6, 3, 15),  # it comes out even
+        (2, 7, 11, 14),  # every step is an epoch
+        (5, 6, 3, 15),  # the number of batches is divisible
     ],
 )
 def test_batches_taken_are_counted_from_the_steps(steps, per_epoch, per_step, expected):

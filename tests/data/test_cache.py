@@ -1,4 +1,4 @@
-"""The one mechanism behind all that is kept on disk: encoded texts and pairs, copies of the Hub, downloads."""
+"""The cache of everything that is stored on disk: encoded texts and pairs, copies of the Hub, downloads."""
 
 import errno
 import fcntl
@@ -33,7 +33,7 @@ SRC = Path(__file__).parents[2] / "src"
 Content = dict[str, Any]
 
 
-# --- every cache, each used twice in the same way ---
+# --- every cache, used twice ---
 
 
 class Rows:
@@ -87,7 +87,7 @@ CACHES = [encoded_reviews, encoded_pairs, encoded_text, copy_of_the_hub, downloa
 
 
 class Table:
-    """One split of a data set, as `datasets` has it."""
+    """One split of a data set with the interface of `datasets`."""
 
     @staticmethod
     def to_parquet(file: Any) -> None:
@@ -99,7 +99,7 @@ class Table:
 
 @pytest.fixture(autouse=True)
 def world(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be asked from the network; few names; and no waiting for the disk, so that the tests are short."""
+    """Replace the network, use few names and do not wait for the disk, so that the tests are fast."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
     monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": Table, "test": Table})
@@ -108,7 +108,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept_in(cache_dir: Path) -> Path:
-    """The only folder that a cache has made, at whatever depth."""
+    """Return the only folder that a cache has created, at any depth."""
     [checksums] = cache_dir.rglob(cache.CHECKSUMS)
     return checksums.parent
 
@@ -148,7 +148,7 @@ def replace_by_a_pipe(file: Path) -> None:
 
 
 def change_the_dtype(file: Path) -> None:
-    """Whole and well-formed, but of other numbers; a file that is no array gets to be one."""
+    """Replace a file by a valid array with other numbers."""
     with io.BytesIO() as other:
         np.save(other, np.arange(12.0).reshape(3, 4))
         file.write_bytes(other.getvalue())
@@ -174,7 +174,7 @@ def test_damage_in_any_file_is_noted_once_and_mended(
 ) -> None:
     first = use(tmp_path)
     folder = kept_in(tmp_path)
-    for name in sorted(path.name for path in folder.iterdir()):  # the list of checksums too
+    for name in sorted(path.name for path in folder.iterdir()):  # including the list of checksums
         caplog.clear()
         DAMAGES[damage](folder / name)
         assert_same(use(tmp_path), first)
@@ -182,7 +182,7 @@ def test_damage_in_any_file_is_noted_once_and_mended(
         assert warning.startswith(f"{folder} is damaged (")
         assert warning.endswith("); it is written again")
         assert cache.damage(folder) is None
-        assert list(folder.parent.iterdir()) == [folder]  # and nothing beside it
+        assert list(folder.parent.iterdir()) == [folder]  # and no other file
 
 
 @pytest.mark.parametrize("replace", ["file", "empty folder", "foreign file", "foreign folder"])
@@ -203,7 +203,7 @@ def test_what_is_no_folder_of_the_cache_is_replaced(use: Any, replace: str, tmp_
 
 
 def test_hidden_files_are_left_alone(tmp_path: Path, caplog: Any) -> None:
-    """File managers and network disks make them."""
+    """File managers and network disks create hidden files."""
     encoded_text(tmp_path)
     (kept_in(tmp_path) / ".DS_Store").write_bytes(b"\0")
     encoded_text(tmp_path)
@@ -261,7 +261,7 @@ def test_a_full_disk_is_one_line_that_names_the_folder_and_the_remedy(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_an_array_that_does_not_fit_keeps_the_reason() -> None:
-    """numpy.save would say "100000 requested and 0 written", and nothing that a program can read."""
+    """The error of numpy.save, "100000 requested and 0 written", has no errno."""
     with pytest.raises(OSError, match="No space left") as error:
         cache.save_array(Path("/dev/full"), np.zeros(100_000))
     assert error.value.errno == errno.ENOSPC
@@ -293,7 +293,7 @@ def test_a_file_where_the_cache_should_be_is_named(tmp_path: Path) -> None:
 
 
 def path_of(handle: int) -> Path:
-    """The path of an open file, which on macOS only the system's own call tells."""
+    """Return the path of an open file. On macOS only fcntl returns it."""
     if sys.platform == "darwin":
         return Path(fcntl.fcntl(handle, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0").decode())
     return Path(os.readlink(f"/proc/self/fd/{handle}"))
@@ -340,7 +340,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     [left] = tmp_path.iterdir()
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    living = start("living")  # it removes what the killed one left
+    living = start("living")  # it removes the folder of the killed process
     try:
         [writing] = tmp_path.iterdir()
         assert writing != left
@@ -386,7 +386,7 @@ def test_of_two_processes_that_mend_the_same_the_first_is_kept(tmp_path: Path) -
 def test_a_folder_that_is_taken_away_while_it_is_looked_at_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process that mends it had moved it to where it goes."""
+    """Another process that repairs the folder has moved its copy to the target."""
     rename, refused = os.rename, iter([OSError(errno.ENOTEMPTY, "Directory not empty")])
 
     def refuse_once(old: Path, new: Path) -> None:
@@ -411,7 +411,7 @@ def test_a_write_that_breaks_off_leaves_nothing(error: BaseException, tmp_path: 
 
 
 def test_what_cannot_be_made_again_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A damaged folder goes only when another takes its place."""
+    """A damaged folder is removed only when another one replaces it."""
     downloaded(tmp_path)
     flip_a_bit(kept_in(tmp_path) / "text.txt")
 

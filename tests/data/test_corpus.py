@@ -29,7 +29,7 @@ SPLITTINGS = pytest.mark.parametrize("split", Split, ids=lambda split: split.val
 
 
 def made_up(num_passages: int, seed: int = 3) -> str:
-    """A text of numbered passages of different lengths, with one to three blank lines between them."""
+    """Return a text of numbered passages of different lengths, with one to three blank lines between them."""
     rng = random.Random(seed)
     passages = [
         f"{number}." + "".join(rng.choices(["a", "b", "cd", " é", "日", "𝕏", "\nf"], k=rng.randrange(61)))
@@ -44,7 +44,7 @@ NAMES = [f"{letter}{number}na" for number in range(20) for letter in "ABCDÉ"]
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a test keeps its text."""
+    """Return the path of the text of a test."""
     path = tmp_path / "text.txt"
     path.write_text(TEXT, encoding="utf-8")
     return path
@@ -57,7 +57,7 @@ def source_and_options(file: Path, **options: Any) -> tuple[TextSource, Characte
 
 
 def encode_file(file: Path, text: str | None = None, **options: Any) -> Corpus:
-    """Encode the file of a test with a cache beside it."""
+    """Return the encoded file of a test, with a cache next to the file."""
     if text is not None:
         file.write_text(text, encoding="utf-8", newline="")
     given = options.pop("given", None)
@@ -71,7 +71,7 @@ def encode_names(file: Path, text: str | None = None, **options: Any) -> Corpus:
 
 
 def cached(file: Path) -> list[Path]:
-    """What lies in the cache, finished or not."""
+    """Return the folders in the cache, complete or not."""
     return sorted((file.parent / "cache" / "encoded").glob("*"))
 
 
@@ -85,7 +85,7 @@ def text_of(encoded: Corpus, split: str) -> str:
 
 
 def passages_of(text: str) -> list[str]:
-    """The passages, each with the blank lines after it."""
+    """Return the passages, each with the blank lines after it."""
     return re.findall(r"(?s).+?\n\n+(?!\n)", text)
 
 
@@ -102,7 +102,7 @@ def test_a_sequential_split_is_cut_to_the_character_however_the_text_is_read(
     end = len(TEXT) - round(0.05 * len(TEXT))
     assert text_of(encoded, "train") == TEXT[:end]
     assert text_of(encoded, "validation") == TEXT[end:]
-    assert encoded.splits.tolist() == [0, 1]  # one document each, and none without a text
+    assert encoded.splits.tolist() == [0, 1]  # one document each, and none for an empty split
     assert encoded.statistics == {"characters": len(TEXT)}
 
 
@@ -133,7 +133,7 @@ def test_a_text_is_the_same_whatever_ends_its_lines(file, end):
     assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT
 
 
-# --- whole passages for validation ---
+# --- passages for validation ---
 
 
 @pytest.mark.parametrize("characters_at_once", [131, 2**20])  # the longest passage has fewer
@@ -197,7 +197,7 @@ def test_a_passage_that_is_longer_than_what_is_read_at_once_is_taken_in_parts(fi
     assert 29 < len(parts[1]) <= 43
 
 
-# --- a document in each line ---
+# --- one document per line ---
 
 
 @TOKENIZERS
@@ -310,7 +310,7 @@ def test_a_given_tokenizer_is_used_as_it_is(file, given):
     assert text_of(encoded, "validation") == ("cd" + "abcd" * 2 if given.unknown_id is None else "c?" + "abc?" * 2)
 
 
-# --- how ids are kept ---
+# --- the storage of ids ---
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_given_tokenizer_is_used_as_it_is(file, given):
 def test_ids_are_of_one_byte_where_the_vocabulary_allows(file, num_characters, dtype):
     alphabet = "".join(map(chr, range(0x3041, 0x3041 + num_characters)))
     text = alphabet * 23
-    encoded = encode_file(file, text)  # the unknown symbol is one more
+    encoded = encode_file(file, text)  # the unknown symbol is another one
     assert encoded.tokenizer.vocab_size == num_characters + 1
     assert encoded.ids.ids.dtype == dtype
     assert text_of(encoded, "train") + text_of(encoded, "validation") == text
@@ -470,7 +470,7 @@ def test_two_processes_may_encode_the_same_at_once(file, start):
     processes = [start(), start()]
     for process in processes:
         assert process.stdout.readline() == "written\n"
-    assert len(cached(file)) == 2  # both have written all of it, under names of their own
+    assert len(cached(file)) == 2  # both have written it completely, under their own names
     for process in processes:
         assert process.communicate("go on\n")[0] == f"{len(TEXT)}\n"
         assert process.returncode == 0

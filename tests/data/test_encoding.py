@@ -25,7 +25,7 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a test keeps its data."""
+    """Return the folder of the data of a test."""
     path = tmp_path / "data"
     path.mkdir()
     return path
@@ -43,12 +43,12 @@ def write(folder: Path) -> Callable[..., None]:
 
 
 def rows(count: int, word: str = "word", labels: int = 5) -> Rows:
-    """Rows of one word that all share and one that each has alone."""
+    """Return rows of one common word and one unique word."""
     return [{"text": f"shared {word}{number}", "label": number % labels} for number in range(count)]
 
 
 def encode_folder(folder: Path, **options: Any) -> EncodedTexts:
-    """Encode the folder of a test with a cache beside it."""
+    """Return the encoded folder of a test, with a cache next to it."""
     given = {name: options.pop(name) for name in ("tokenizer_given", "label_names") if name in options}
     source, options = source_and_options(folder, **options)
     return encode(source, options, given.get("tokenizer_given"), given.get("label_names"))
@@ -61,7 +61,7 @@ def source_and_options(folder: Path, **options: Any) -> tuple[Source, ReviewOpti
 
 
 def cached(folder: Path) -> list[Path]:
-    """What lies in the cache, finished or not."""
+    """Return the folders in the cache, complete or not."""
     return sorted((folder.parent / "cache" / "encoded").glob("*"))
 
 
@@ -70,7 +70,7 @@ def texts_of(encoded: EncodedTexts, split: str) -> list[str]:
     return [" ".join(words[token] for token in encoded.ids[row]) for row in encoded.rows_of(split)]
 
 
-# --- what is encoded ---
+# --- encoding ---
 
 
 def test_all_rows_are_encoded_split_after_split_in_their_order(write, folder):
@@ -301,7 +301,7 @@ def test_the_ids_stay_on_disk(write, folder):
     assert isinstance(encode_folder(folder).ids.ids, np.memmap)
 
 
-# --- the cache, when things go wrong ---
+# --- the cache after errors ---
 
 
 def test_a_mistake_in_the_data_leaves_nothing(write, folder):
@@ -355,7 +355,7 @@ def test_two_processes_may_encode_the_same_at_once(write, folder, start):
     processes = [start(), start()]
     for process in processes:
         assert process.stdout.readline() == "written\n"
-    assert len(cached(folder)) == 2  # both have written all of it, under names of their own
+    assert len(cached(folder)) == 2  # both have written it completely, under their own names
     for process in processes:
         assert process.communicate("go on\n")[0] == "23\n"
         assert process.returncode == 0
@@ -376,7 +376,7 @@ def test_a_killed_process_leaves_nothing_that_is_taken_for_complete(write, folde
     assert complete != left
 
 
-# --- what is refused ---
+# --- errors ---
 
 
 @pytest.mark.parametrize(

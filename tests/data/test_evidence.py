@@ -26,7 +26,7 @@ def counted(
 
 
 def by_hand(texts: list[list[int]], targets: list[int], gram: tuple[int, ...], scores: Tensor) -> Tensor:
-    """The shrunken mean of the texts that have the n-gram: (scores,)."""
+    """Return the shrunken mean of the texts with the n-gram: (scores,)."""
     n = len(gram)
     having = [i for i, text in enumerate(texts) if gram in {tuple(text[j : j + n]) for j in range(len(text) - n + 1)}]
     return sum((scores[targets[i]] for i in having), torch.zeros(scores.shape[1])) / (len(having) + SHRINKAGE)

@@ -37,7 +37,7 @@ def lines(path: Path) -> list[int]:
     return [row.line for row in read_rows(path)]
 
 
-# --- what is read ---
+# --- reading ---
 
 
 def test_csv_rows_are_read_by_their_header(make):
@@ -108,7 +108,7 @@ def test_rows_are_streamed(make):
     assert next(rows).values == {"a": 1}
 
 
-# --- what is refused ---
+# --- errors ---
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_file_without_permission_is_refused(make):
         read_rows(path)
 
 
-# --- what is written ---
+# --- writing ---
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "ndjson", "parquet"])
@@ -399,7 +399,7 @@ def test_a_missing_folder_is_refused(tmp_path):
         dataset_files(tmp_path / "nowhere")
 
 
-# --- a text to be continued ---
+# --- a text for a generator ---
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_a_missing_text_is_refused_with_a_name_like_it(make, tmp_path):
         list(read_text(tmp_path / "play.txt"))
 
 
-# --- what another program has written ---
+# --- files of other programs ---
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.jsonl", "r.txt"])

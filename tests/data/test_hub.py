@@ -1,4 +1,4 @@
-"""The Hub, as far as `datasets` and `huggingface_hub` ask for it, on a port of this machine."""
+"""Tests with a local server that answers the requests of `datasets` and `huggingface_hub` like the Hub."""
 
 import hashlib
 import json
@@ -22,11 +22,11 @@ from firstlight.files.rows import read_rows
 SRC = Path(__file__).parents[2] / "src"
 
 
-# --- the stand-in ---
+# --- the server ---
 
 
 class Answer(BaseHTTPRequestHandler):
-    """One request; the server knows what is published and what is broken."""
+    """Handler of one request. The server stores what is published and what is broken."""
 
     protocol_version = "HTTP/1.1"
     server: "HubServer"
@@ -48,14 +48,14 @@ class Answer(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = answer
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 class HubServer(ThreadingHTTPServer):
     """A Hub whose data sets are dictionaries of files.
 
-    newest: the revision of each data set; files: those of each revision; broken: what answers differently, by a pattern
-    of its path; answers: cleared, it lets everyone wait.
+    newest: the revision of each data set; files: the files of each revision; broken: other answers, by a pattern of the
+    path of the request; answers: an event that must be set before the server answers.
     """
 
     daemon_threads = True
@@ -115,7 +115,7 @@ def object_id(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-# --- its client ---
+# --- the client ---
 
 CLIENT = """
 import json, logging, os, sys, time
@@ -168,7 +168,7 @@ for line in sys.stdin:
 
 
 def start_client(endpoint: str, home: Path, **environment: str) -> subprocess.Popen[str]:
-    """Start a process that asks an endpoint and nobody else."""
+    """Start a process that connects only to one endpoint."""
     process = subprocess.Popen(
         [sys.executable, "-c", CLIENT],
         stdin=subprocess.PIPE,
@@ -182,7 +182,7 @@ def start_client(endpoint: str, home: Path, **environment: str) -> subprocess.Po
             "HF_ENDPOINT": endpoint,
             "HF_HOME": str(home),
             "HF_HUB_DISABLE_TELEMETRY": "1",
-            "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # else `datasets` tells S3 of every download
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # without this, `datasets` sends a request to S3 for every download
             "HF_HUB_DISABLE_XET": "1",
         }
         | environment,
@@ -217,7 +217,7 @@ def client(server: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="module")
 def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    """A client for whom nobody listens."""
+    """A client whose endpoint has no server."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -229,7 +229,7 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Pop
 
 @pytest.fixture
 def hub(server: HubServer) -> Iterator[HubServer]:
-    """The server, in order, with nothing published yet under the ids of a test."""
+    """The working server, without data sets of the test."""
     server.requests.clear()
     yield server
     server.broken.clear()
@@ -238,7 +238,7 @@ def hub(server: HubServer) -> Iterator[HubServer]:
 
 @pytest.fixture
 def find(client: subprocess.Popen[str], tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Find, mirror and encode a data set in a folder of this test, and tell how it went."""
+    """Find, mirror and encode a data set in a folder of this test, and return the result."""
     return lambda **options: ask(client, {"folder": str(tmp_path), "source": "hub"} | options)
 
 
@@ -249,7 +249,7 @@ def find_cut_off(cut_off: subprocess.Popen[str], tmp_path: Path) -> Callable[...
 
 
 def lines(count: int, word: str) -> bytes:
-    """Rows of JSONL; every label comes as often."""
+    """Return rows of JSONL in which all labels are equally frequent."""
     return "".join(json.dumps({"text": f"this is {word}", "label": n % 5}) + "\n" for n in range(count)).encode()
 
 
@@ -257,12 +257,12 @@ REVIEWS = {"train.jsonl": lines(35, "good"), "validation.jsonl": lines(10, "fair
 
 
 def mirrored(folder: Path, dataset_id: str) -> list[str]:
-    """All that lies below a data set's mirror, from there."""
+    """Return the paths below the mirror of a data set, relative to it."""
     home = folder / "cache" / "hub" / dataset_id.replace("/", "--")
     return sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
 
 
-# --- promises ---
+# --- the mirror ---
 
 
 def test_a_data_set_is_downloaded_mirrored_as_parquet_and_encoded(hub, find, tmp_path):
@@ -273,7 +273,7 @@ def test_a_data_set_is_downloaded_mirrored_as_parquet_and_encoded(hub, find, tmp
     files = ("SHA256SUMS", "test.parquet", "train.parquet", "validation.parquet")
     assert mirrored(tmp_path, "own/first") == [f"{revision}/{file}" for file in files]
     home = tmp_path / "cache" / "hub" / "own--first"
-    assert [path.name for path in home.iterdir()] == [revision]  # nothing unfinished is left
+    assert [path.name for path in home.iterdir()] == [revision]  # no incomplete folder is left
     assert [row.values for row in read_rows(home / revision / "test.parquet")] == [
         {"text": "this is bad", "label": label} for label in range(5)
     ]
@@ -340,7 +340,7 @@ def test_local_data_asks_nobody(find, tmp_path):
     assert (found["source"], found["asked"]) == ("sample", [])
 
 
-# --- nobody answers ---
+# --- no answer ---
 
 
 def test_without_a_network_and_a_mirror_hub_is_refused(find_cut_off, tmp_path):
@@ -379,7 +379,7 @@ def test_a_hub_in_trouble_does_not_answer(hub, find):
     assert find(hub="own/trouble", source="auto")["source"] == "sample"
 
 
-# --- what is refused ---
+# --- errors ---
 
 
 @pytest.mark.parametrize("dataset_id", ["own/unknown", "own/--"])
@@ -407,7 +407,7 @@ def test_a_token_that_is_refused_is_no_missing_network(hub, find):
 
 
 def card(*configurations: str) -> bytes:
-    """A README.md that says which file belongs to which configuration and split."""
+    """Return a README.md with the file of each configuration and split."""
     return "\n".join(["---", "configs:", *configurations, "---", ""]).encode()
 
 
@@ -465,7 +465,7 @@ def test_a_repository_that_is_no_data_set_is_refused_and_leaves_nothing(
     "where",
     [
         pytest.param("jsonl$", id="the files"),
-        pytest.param("resolve", id="all of it", marks=pytest.mark.slow),  # 5 s of the client's own attempts
+        pytest.param("resolve", id="all of it", marks=pytest.mark.slow),  # the client itself retries for 5 s
     ],
 )
 def test_a_download_that_breaks_off_leaves_nothing_and_no_older_revision_stands_in(hub, find, tmp_path, where):

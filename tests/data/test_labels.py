@@ -27,7 +27,7 @@ def classes(*values: object) -> LabelReader:
     return LabelReader(Labels.classes, "mood").learn(values)
 
 
-# --- one value, however it was stored ---
+# --- one value in different formats ---
 
 
 @pytest.mark.parametrize("value", [4, 4.0, "4", "4.0", " 4 ", "4\r"])
@@ -123,7 +123,7 @@ def test_a_column_with_a_class_for_every_row_is_not_the_label_column():
     assert len(classes(*range(MOST_CLASSES)).names) == MOST_CLASSES
 
 
-# --- what is predicted ---
+# --- the predicted classes ---
 
 
 def test_a_sentiment_is_negative_or_positive_and_three_stars_are_left_out():
@@ -150,7 +150,7 @@ def test_as_many_names_as_classes_must_be_given():
 
 
 def read(values: list[object], lowest: int = 0, kind: Labels = Labels.binary) -> LabelReading:
-    """How a task with the classes negative and positive reads the labels of a file."""
+    """Return the reading of labels in a task with the classes negative and positive."""
     reader = LabelReader(kind, "label", lowest, SENTIMENTS)
     reader = reader.learn_sentiments(values) if kind is Labels.classes else reader.learn(values)
     meanings = {canonical(value): reader.read(value, PLACE) for value in values}

@@ -29,7 +29,7 @@ def reviews(reviews_folder: Path) -> Callable[..., MaskedReviewData]:
 
 
 def with_trainer(data: MaskedReviewData, *, step: int = 0, rank: int = 0, world_size: int = 1) -> MaskedReviewData:
-    """Give the data a trainer that has come to a step."""
+    """Give the data a trainer at a step."""
     data.trainer = SimpleNamespace(  # type: ignore[assignment]
         global_step=step,
         global_rank=rank,
@@ -44,17 +44,17 @@ def with_trainer(data: MaskedReviewData, *, step: int = 0, rank: int = 0, world_
 
 
 def training(data: MaskedReviewData) -> list[MaskedBatch]:
-    """One pass, looked up as a trainer's hooks do it."""
+    """Return the batches of one pass, looked up like in the hooks of a trainer."""
     return [data.on_after_batch_transfer(batch, 0) for batch in data.train_dataloader()]
 
 
 def unmasked(batch: MaskedBatch) -> Tensor:
-    """The texts with the targets in their places."""
+    """Return the texts with the targets in their places."""
     return batch.token_ids.flatten().scatter(0, batch.places, batch.targets).view_as(batch.token_ids)
 
 
 def masked_texts(batches: list[MaskedBatch]) -> dict[int, list[int]]:
-    """By row, the ids that a network is given."""
+    """Return the ids that a network gets, by row."""
     return {
         row: ids[mask].tolist()
         for batch in batches

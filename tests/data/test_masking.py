@@ -16,7 +16,7 @@ def masking(**options: float) -> Masking:
 
 
 def drawn(chosen: slice | list[int] = slice(None), *, seed: int = 1, epoch: int = 0, **options: float):
-    """What is masked: the (row, column) of each place and what is written there, by row number."""
+    """Return the id that is written at each masked place, by (row number, column)."""
     rows, lengths = ROWS[chosen], LENGTHS[chosen]
     masked = masking(**options).draw(rows, lengths, seed=seed, epoch=epoch)
     longest = max(lengths.max(initial=1), 1)

@@ -27,7 +27,7 @@ WORDS = [chr(ord("a") + i) * 2 for i in range(19)]
 
 
 def sentences(count: int, seed: int = 0, longest: int = CONTEXT - 1) -> Sentences:
-    """Pairs of 1 to `longest` words each; the source is upper case, so that no word is in both languages."""
+    """Return pairs of 1 to `longest` words. The source is upper case, so no word is in both languages."""
     rng = np.random.default_rng(seed)
     return [
         (
@@ -42,7 +42,7 @@ SPLITS = {"train": sentences(101, 1), "validation": sentences(23, 2), "test": se
 
 
 def closed_data(folder: Path, splits: dict[str, Sentences] = SPLITS, **options: Any) -> PairData:
-    """Pairs as JSONL below a folder, not opened yet."""
+    """Return the data of pairs written as JSONL below a folder, before setup."""
     (folder / "pairs").mkdir(exist_ok=True)
     for split, pairs in splits.items():
         lines = (json.dumps({"en": source, "de": target}) + "\n" for source, target in pairs)
@@ -66,7 +66,7 @@ def open_data(folder: Path, splits: dict[str, Sentences] = SPLITS, stage: str = 
 
 
 def with_trainer(data: PairData, *, step: int = 0, rank: int = 0, world_size: int = 1, **options: Any) -> PairData:
-    """Give the data a trainer that has come to a step."""
+    """Give the data a trainer at a step."""
     data.trainer = SimpleNamespace(
         global_step=step,
         global_rank=rank,
@@ -85,7 +85,7 @@ def batch_of(data: PairData, rows: list[int]) -> PairBatch:
 
 
 def read(data: PairData, batch: PairBatch) -> Sentences:
-    """What a batch says: the real tokens of each source, and of what is to be written."""
+    """Return the content of a batch: the real tokens of each source and of each target."""
     return [
         (data.source_tokenizer.decode(source[real].tolist()), data.tokenizer.decode(target[written].tolist()))
         for source, real, target, written in zip(
@@ -105,7 +105,7 @@ THREE = {
 
 @pytest.fixture
 def three(tmp_path: Path) -> PairData:
-    """Three pairs whose ids are known: source A 4, C 5; target b 4, c 5."""
+    """Return three pairs with known ids: source A 4, C 5; target b 4, c 5."""
     data = open_data(tmp_path, THREE, shared_vocabulary=False)
     assert data.source_tokenizer.words[4:] == ["ĠA", "ĠC"]
     assert data.tokenizer.words[4:] == ["Ġb", "Ġc"]
@@ -136,7 +136,7 @@ def test_rows_of_a_batch_are_in_the_order_asked_and_padded_no_further_than_they_
 def test_rows_know_how_long_they_are_before_they_are_looked_up():
     rows = Pairs(np.array([3, 11, 5]), np.array([7, 1, 2]))[np.array([2, 0])]
     assert torch.equal(rows.rows, torch.tensor([2, 0]))
-    assert rows[1:] == (5, 8, 11)  # an end to each target
+    assert rows[1:] == (5, 8, 11)  # each target has an end
 
 
 def test_every_pair_can_be_looked_up_as_it_was_written(tmp_path):
@@ -154,7 +154,7 @@ def test_every_pair_can_be_looked_up_as_it_was_written(tmp_path):
         assert torch.equal(batch.token_ids[:, 1:][real[:, 1:]], batch.targets[:, :-1][real[:, 1:]])
         assert not batch.token_ids[~real].any()
         assert not batch.source_ids[~batch.source_mask].any()
-        assert batch.source_mask.any(dim=0).all()  # no column of padding alone
+        assert batch.source_mask.any(dim=0).all()  # no column has only padding
         assert real.any(dim=0).all()
 
 
@@ -232,7 +232,7 @@ LONG, SHORT = " ".join(["aa"] * CONTEXT), "aa bb"
 
 
 def with_long(split: str, pair: tuple[str, str]) -> dict[str, Sentences]:
-    """The pairs of SPLITS, in one of them a long one on line 4 and a longer one on line 5."""
+    """Return the pairs of SPLITS with a long pair on line 4 and a longer one on line 5 of one split."""
     pairs = SPLITS[split]
     return SPLITS | {split: [*pairs[:3], pair, (f"{LONG} aa bb", SHORT), *pairs[5:]]}
 
@@ -256,7 +256,7 @@ def test_a_sentence_beyond_the_context_is_refused_with_its_place_and_what_would_
 
 
 def test_sentences_that_fill_the_context_are_taken(tmp_path):
-    shorter = " ".join(["aa"] * (CONTEXT - 1))  # and its end
+    shorter = " ".join(["aa"] * (CONTEXT - 1))  # [END] is added
     splits = {split: [(LONG, SHORT), (SHORT, shorter)] for split in SPLITS}
     data = open_data(tmp_path, splits)
     assert [len(data.rows(split)) for split in SPLITS] == [2, 2, 2]
@@ -297,7 +297,7 @@ def test_an_evaluation_cuts_and_counts_what_is_beyond_the_context(tmp_path, capl
     batch = data.table(data.lookup()[np.array(rows[2:6])])
     source, target = read(data, batch)[1]
     assert source == " ".join(pair[0].split()[:CONTEXT])
-    assert target == " ".join(pair[1].split()[:CONTEXT])  # what is predicted in the end is what follows
+    assert target == " ".join(pair[1].split()[:CONTEXT])  # the last target is the next token
     assert (END_ID in batch.targets[1].tolist()) is (pair[1] == SHORT)
     assert batch.num_tokens == int(batch.target_mask.sum()) == int((batch.targets != IGNORED).sum())
 
@@ -345,7 +345,7 @@ def test_training_pairs_are_counted_after_the_too_long_ones_are_left_out(tmp_pat
     assert data.rows("train").tolist() == list(range(1, 46, 2))
 
 
-# --- what is missing ---
+# --- missing data ---
 
 
 def test_a_fit_needs_pairs_to_validate_by(tmp_path):
@@ -374,7 +374,7 @@ def test_pairs_are_opened_once(tmp_path, monkeypatch):
     assert data.table is table
 
 
-# --- what it says of itself ---
+# --- descriptions ---
 
 
 def test_texts_are_those_of_the_rows_as_they_were_written(tmp_path):
@@ -395,7 +395,7 @@ def test_texts_of_text_files_are_lines_without_their_ends(tmp_path):
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
 def test_the_card_holds_the_source_tokenizer_where_it_is_another(tmp_path, shared):
-    for _ in range(2):  # encoded, and read from the cache
+    for _ in range(2):  # first encoded, then read from the cache
         data = open_data(tmp_path, shared_vocabulary=shared)
         card = json.loads(json.dumps(data.card()))
         if shared:

@@ -22,7 +22,7 @@ GERMAN = ["Ein Hund läuft.", "Zwei Männer, sitzend.", "Das Mädchen singt."]
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty one, and nothing said about where data is."""
+    """An empty working folder, without FIRSTLIGHT_DATA."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -32,7 +32,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the Hub, which does not answer, was asked for."""
+    """The requests to a Hub that does not answer."""
     requests: list[str] = []
 
     def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
@@ -58,7 +58,7 @@ def find(path: str | None = None, **options) -> Source:
 
 
 def texts(source: Source, split: str, *columns: str) -> list[tuple[str, ...]]:
-    """The rows of a split as (line, text, text)."""
+    """Return the rows of a split as (line, text, text)."""
     return [
         (row.line, *(row.values[column].strip() for column in columns or ("en", "de")))
         for row in source.rows(split, columns or ("en", "de"))
@@ -90,7 +90,7 @@ def test_rows_with_two_columns_are_read_from_any_format(ending):
     WRITERS[ending](Path(f"mine.{ending}"), rows)
     source = find(f"mine.{ending}")
     assert (source.kind, source.where, source.splits) == (SourceKind.local, f"mine.{ending}", ["train"])
-    first = 2 if ending == "csv" else 1  # a header is a line
+    first = 2 if ending == "csv" else 1  # the header is the first line
     assert texts(source, "train") == [(line + first - 1, *both) for line, *both in EXPECTED]
     assert source.texts("de", [2, 0]) == [GERMAN[2], GERMAN[0]]
 
@@ -206,7 +206,7 @@ def test_broken_bytes_are_refused_with_the_file_they_are_in():
         texts(find("corpus"), "train")
 
 
-# --- a side that is missing ---
+# --- a missing side ---
 
 
 def test_two_files_are_needed_for_a_pair():
@@ -250,7 +250,7 @@ def test_two_pairs_for_one_split_are_refused():
         find("mine")
 
 
-# --- where it is looked for ---
+# --- the order of the sources ---
 
 
 @pytest.mark.parametrize("kind", [SourceKind.auto, SourceKind.local])

@@ -31,7 +31,7 @@ WORDS = ("broke", "meh", "okay", "good", "great")
 
 
 def made_up(counts: tuple[int, ...], seed: int) -> list[dict[str, Any]]:
-    """Reviews of different lengths whose last word tells the label; as many of each as counts says, mixed."""
+    """Return mixed reviews of different lengths whose last word is the label. counts: the number of each label."""
     rng = random.Random(seed)
     labels = [label for label, count in enumerate(counts) for _ in range(count)]
     rng.shuffle(labels)
@@ -47,7 +47,7 @@ TEXTS = {split: [row["text"] for row in rows] for split, rows in ROWS.items()}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of the three splits."""
+    """Return a folder with the three splits."""
     path = tmp_path / "data"
     path.mkdir()
     for split, rows in ROWS.items():
@@ -84,7 +84,7 @@ def open_reviews(folder: Path, **options: Any) -> ReviewData:
 
 
 class Model(LightningModule):
-    """An average of embeddings and a linear layer, which remembers the batches that it was given."""
+    """A network of averaged embeddings and a linear layer, which records its batches."""
 
     def __init__(self, data: ReviewData) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ def quiet_trainer(**options: Any) -> Trainer:
 
 
 def on_device(data: ReviewData, device: str) -> ReviewData:
-    """Give the data a trainer whose network lives on a device."""
+    """Give the data a trainer whose network is on a device."""
     strategy = SimpleNamespace(root_device=torch.device(device))
     state = SimpleNamespace(status=TrainerStatus.RUNNING)
     data.trainer = SimpleNamespace(strategy=strategy, state=state, global_rank=0, world_size=1)
@@ -262,7 +262,7 @@ def test_every_validation_row_is_judged_once(folder):
 
 
 def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(folder):
-    before = on_device(open_reviews(folder, device_resident=False), "meta")  # any device but the processor
+    before = on_device(open_reviews(folder, device_resident=False), "meta")  # any device except the CPU
     after = on_device(open_reviews(folder), "cpu")
     for rows in before.evaluation_loader(before.rows("train")[:31]):
         looked_up = before.on_before_batch_transfer(rows, 0)
@@ -300,7 +300,7 @@ def test_class_weights_give_every_class_the_same_say(folder):
     torch.testing.assert_close(weights * counts, torch.full((5,), counts.sum() / 5))
     torch.testing.assert_close(
         (weights * counts).sum() / counts.sum(), torch.tensor(1.0)
-    )  # an example counts 1 on average
+    )  # the mean weight of a row is 1
 
 
 def test_a_class_without_training_rows_has_a_weight(tmp_path):
@@ -313,11 +313,11 @@ def test_balanced_sampling_shows_every_class_as_often(folder):
     model = Model(data)
     quiet_trainer(max_epochs=20, limit_val_batches=0).fit(model, datamodule=data)
     seen = Counter(target for batch in model.seen["train"] for target in batch.targets.tolist())
-    assert seen[1] / seen.total() == pytest.approx(0.5, abs=0.05)  # of the rows, 0.35
+    assert seen[1] / seen.total() == pytest.approx(0.5, abs=0.05)  # the share of the rows is 0.35
     assert seen.total() == 20 * 80
 
 
-# --- what is refused ---
+# --- errors ---
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_data_of_one_class_is_refused(tmp_path, labels, class_name, values):
         open_reviews(tmp_path / "r.csv", labels=labels)
 
 
-# --- how the labels are read ---
+# --- the reading of labels ---
 
 
 def test_labels_0_and_1_are_negative_and_positive(tmp_path, caplog):
@@ -435,7 +435,7 @@ def test_training_takes_the_batches_of_the_seed_and_the_step(folder, num_workers
 
 
 class KilledError(Exception):
-    """Stands for a kill -9."""
+    """Raised in place of a kill -9."""
 
 
 class SaveAndDie(Callback):

@@ -1,4 +1,4 @@
-"""The data files of the samples: their notation, and that whatever they name exists."""
+"""The data files of the samples: their notation and their references."""
 
 import random
 import re

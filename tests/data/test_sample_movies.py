@@ -1,4 +1,4 @@
-"""The generated film verdicts: short, negative or positive, and never of three stars."""
+"""The generated film reviews: short, negative or positive, and never with 3 stars."""
 
 from collections import Counter
 from unittest.mock import patch
@@ -10,19 +10,19 @@ from firstlight.data.samples import movies, reviews
 
 @pytest.fixture(scope="module")
 def all_reviews() -> dict[str, list[reviews.Review]]:
-    """The reviews that the verdicts are taken from."""
+    """The reviews from which the film reviews are selected."""
     return reviews.splits(seed=0)
 
 
 @pytest.fixture(scope="module")
 def parts(all_reviews: dict[str, list[reviews.Review]]) -> dict[str, list[reviews.Review]]:
-    with patch.object(reviews, "splits", {0: all_reviews}.__getitem__):  # not generated a second time
+    with patch.object(reviews, "splits", {0: all_reviews}.__getitem__):  # use the generated reviews again
         return movies.splits(seed=0)
 
 
 @pytest.fixture(scope="module")
 def stars_of(all_reviews: dict[str, list[reviews.Review]]) -> dict[str, dict[str, int]]:
-    """Of all reviews: by split, text → stars less one."""
+    """The labels of all reviews, by split and text."""
     return {name: {str(row["text"]): int(row["label"]) for row in rows} for name, rows in all_reviews.items()}
 
 
@@ -70,5 +70,5 @@ def test_the_same_seed_gives_the_same_verdicts_and_another_seed_others(monkeypat
 
 
 def test_verdicts_that_change_with_the_reviews_change_their_version_too(parts):
-    """The cache knows a sample by its version."""
+    """The cache identifies a sample by its version."""
     assert movies.VERSION.startswith(f"{reviews.VERSION}.")

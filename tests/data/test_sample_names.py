@@ -1,4 +1,4 @@
-"""The generated names are the same everywhere, distinct, and easier to guess for whoever reads more of them."""
+"""The generated names are reproducible, distinct, and more predictable with a longer context."""
 
 import hashlib
 import random
@@ -17,7 +17,7 @@ def drawn() -> list[str]:
 
 
 def perplexities(text: str, max_order: int) -> list[float]:
-    """How many characters a model wavers between that reads 0, 1, ... of them back; counted on the first 90 percent."""
+    """Return the perplexity of n-gram models of characters with a context of 0, 1, ... characters."""
     cut = len(text) * 9 // 10
     counts = [Counter(text[at : at + size] for at in range(cut - size + 1)) for size in range(max_order + 2)]
     kinds = [Counter(gram[:-1] for gram in grams) for grams in counts[1:]]
@@ -73,14 +73,14 @@ def test_a_language_keeps_its_vowels_in_harmony():
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_the_ending_tells_the_gender(language):
-    """Of the last two letters, most belong to one gender."""
+    """Most endings of two letters belong to one gender."""
     rng = random.Random(0)
     counts = [Counter(coin(rng, language, feminine=feminine)[-2:] for _ in range(2_000)) for feminine in (True, False)]
     assert sum(max(counts[0][end], counts[1][end]) for end in counts[0] | counts[1]) > 0.8 * 4_000
 
 
 def test_reading_further_back_guesses_better(drawn):
-    """Of the letters and the end of a name, 27 in all: one letter back leaves 12, two leave 9.5, four leave 6.3."""
+    """The perplexity is 12 with a context of one letter, 9.5 with two and 6.3 with four, of 27 characters."""
     order = perplexities("\n".join(drawn), max_order=4)
     assert order[1] > 11
     assert order[2] < 0.85 * order[1]

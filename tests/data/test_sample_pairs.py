@@ -1,4 +1,4 @@
-"""The generated pairs are the same everywhere, German that agrees with itself, and beyond a dictionary."""
+"""The generated pairs are reproducible, have correct German agreement, and need more than a dictionary."""
 
 import hashlib
 import random
@@ -12,7 +12,7 @@ from sacrebleu.metrics import BLEU
 from firstlight.data.samples import pairs
 from firstlight.data.samples.pairs import MAX_WORDS, MIN_WORDS, SPLITS, VERSION, Writer, splits
 
-# Written down anew, so that a wrong gender in the lexicon is seen
+# An independent list, which finds a wrong gender in the lexicon
 MASCULINE = (
     "Mann Junge Jungen Lehrer Freund Spieler Arzt Vater Hund Vogel Bär Affe Ball Apfel Kuchen Rock Mantel Hut Helm "
 )
@@ -68,14 +68,14 @@ def test_no_english_sentence_occurs_twice_within_or_across_splits(parts, rows):
     ("num_seeds", "num_draws", "num_repeated"),
     [
         (1, 3_000, 5),
-        *(  # more draws of what the first has
+        *(  # more draws from the same rules
             pytest.param(num_seeds, 10_000, num_repeated, marks=pytest.mark.slow)
             for num_seeds, num_repeated in ((1, 50), (3, 300))
         ),
     ],
 )
 def test_an_english_sentence_has_one_translation(num_seeds, num_draws, num_repeated):
-    """Asked of draws that are not deduplicated: many sentences come twice or more."""
+    """The draws repeat many sentences, and all repetitions must have the same translation."""
     translations = defaultdict(set)
     for seed in range(num_seeds):
         writer = Writer(random.Random(seed))
@@ -107,7 +107,7 @@ def test_english_articles_and_verbs_agree(rows):
     assert not [row["en"] for row in rows if wrong.search(row["en"])]
 
 
-# The determiner, what its adjectives end in, and the genders that may follow
+# The determiner, the ending of its adjectives, and the possible genders
 AGREEMENT = [
     (r"(?:[ms]?einen|ihren|unseren|diesen) (?:\w+en )*", "m"),
     (r"Jeder (?:[a-zäöüß]+e )*", "m"),
@@ -122,7 +122,7 @@ AGREEMENT = [
 
 @pytest.mark.parametrize(("determiner", "genders"), AGREEMENT)
 def test_german_determiners_and_adjectives_agree_with_the_gender_of_the_noun(rows, determiner, genders):
-    """Plurals are told apart by being in no list, or by looking like one: those are left out of the lists."""
+    """Nouns that are not in a list are not checked, and plurals are not in the lists."""
     nouns = [noun for row in rows for noun in re.findall(rf"\b{determiner}([A-ZÄÖÜ]\w+)", row["de"])]
     known = [noun for noun in nouns if any(noun in group for group in GENDERS.values())]
     assert len(known) > 30
@@ -220,7 +220,7 @@ def test_words_vary_and_many_are_rare(parts, rows):
 # 1.6 s; the text whose difficulty it measures is pinned by test_text_that_changes_needs_a_new_version
 @pytest.mark.slow
 def test_a_dictionary_translates_badly(parts):
-    """The German word that IBM's first model finds likeliest for each English one, learned on 4,000 pairs."""
+    """The dictionary has the most probable German word of each English one by IBM's first model on 4,000 pairs."""
     pairs = [(tokens(row["en"]), tokens(row["de"])) for row in parts["train"][:4_000]]
     likely: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(lambda: 1.0))
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The generated plays are the same everywhere, well-formed, coherent, and hardly ever repeat themselves."""
+"""The generated plays are reproducible, well-formed, coherent, and rarely repeat themselves."""
 
 import hashlib
 import re
@@ -31,7 +31,7 @@ def is_speech(passage: str) -> bool:
 
 
 def perplexities(text: str, max_order: int) -> list[float]:
-    """How many characters a model wavers between that reads 0, 1, ... of them back; counted on the first 90 percent."""
+    """Return the perplexity of n-gram models of characters with a context of 0, 1, ... characters."""
     cut = len(text) * 9 // 10
     counts = [Counter(text[at : at + size] for at in range(cut - size + 1)) for size in range(max_order + 2)]
     kinds = [Counter(gram[:-1] for gram in grams) for grams in counts[1:]]
@@ -159,7 +159,7 @@ def test_hardly_anything_is_said_twice(speeches):
 
 @pytest.mark.slow  # 1.7 s; the text whose difficulty it measures is pinned above
 def test_reading_further_back_guesses_better(plays):
-    """Of 71 characters, one character back leaves 12, two leave 7, four leave 3.5."""
+    """The perplexity is 12 with a context of one character, 7 with two and 3.5 with four, of 71 characters."""
     order = perplexities(plays, max_order=4)
     assert order[1] > 10.5
     assert order[2] < 0.7 * order[1]

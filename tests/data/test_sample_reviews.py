@@ -1,4 +1,4 @@
-"""The generated reviews are the same everywhere, fair, varied, and neither trivial nor noise."""
+"""The generated reviews are reproducible, balanced, varied, and neither trivial nor random."""
 
 import hashlib
 import re
@@ -101,7 +101,7 @@ def test_no_slot_is_left_open_and_articles_fit(texts):
 
 @pytest.mark.parametrize(("labels", "lowest", "highest"), [((0, 1, 2, 3, 4), 0.45, 0.64), ((0, 1, 3, 4), 0.75, 0.90)])
 def test_counting_words_learns_much_but_not_all(reviews, labels, lowest, highest):
-    """Five stars, or bad against good: far above chance, below the 0.86 and 0.98 of a perfect reader."""
+    """The accuracy is far above chance for stars and for sentiment, and below the possible 0.86 and 0.98."""
     kept = [review for review in reviews if review["label"] in labels]
     texts = [str(review["text"]) for review in kept]
     targets = [review["label"] if len(labels) == 5 else int(review["label"]) > 2 for review in kept]

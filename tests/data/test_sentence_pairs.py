@@ -24,13 +24,13 @@ Rows = list[dict[str, Any]]
 
 
 def rows(count: int, word: str = "word") -> Rows:
-    """Pairs of which each has a number of its own in both languages, and the target a word more."""
+    """Return pairs with their own number in both languages, and one more word in the target."""
     return [{"en": f"the {word}{number}", "de": f"{word}{number} das Wort"} for number in range(count)]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a test keeps its data."""
+    """Return the folder of the data of a test."""
     path = tmp_path / "data"
     path.mkdir()
     return path
@@ -54,24 +54,24 @@ def source_and_options(folder: Path, **options: Any) -> tuple[Source, PairOption
 
 
 def encode_folder(folder: Path, given: PairTokenizers | None = None, **options: Any) -> EncodedPairs:
-    """Encode the folder of a test with a cache beside it."""
+    """Return the encoded folder of a test, with a cache next to it."""
     return encode_pairs(*source_and_options(folder, **options), given)
 
 
 def cached(folder: Path) -> list[Path]:
-    """What lies in the cache, finished or not."""
+    """Return the folders in the cache, complete or not."""
     return sorted((folder.parent / "cache" / "encoded").glob("*"))
 
 
 def pairs_of(encoded: EncodedPairs, split: str) -> list[tuple[str, str]]:
-    """The pairs of a split as they are read and written."""
+    """Return the decoded pairs of a split."""
     source, target = encoded.tokenizers
     rows = encoded.rows_of(split)
     return [(words(source, encoded.source[row]), words(target, encoded.target[row])) for row in rows]
 
 
 def words(tokenizer: SentenceTokenizer, ids: np.ndarray) -> str:
-    """Words apart, the unknown by its name."""
+    """Return the words of a text, with [UNK] for unknown ones."""
     return " ".join(tokenizer.readable(ids.tolist()))
 
 
@@ -79,7 +79,7 @@ def split_words(tokenizer: SentenceTokenizer) -> set[str]:
     return {word.removeprefix("Ġ") for word in tokenizer.words[4:]}
 
 
-# --- what is encoded ---
+# --- encoding ---
 
 
 def test_all_pairs_are_encoded_split_after_split_in_their_order(write, folder):
@@ -171,7 +171,7 @@ def test_text_files_are_encoded_as_rows_are(write, folder, tmp_path):
 
 def test_a_shared_vocabulary_is_one_tokenizer_of_both_languages(write, folder):
     write(train=rows(11))
-    for _ in range(2):  # encoded, and read from the cache
+    for _ in range(2):  # first encoded, then read from the cache
         encoded = encode_folder(folder, shared_vocabulary=True)
         assert encoded.tokenizers.source is encoded.tokenizers.target
     assert split_words(encoded.tokenizers.source) >= {"the", "das", "Wort", "word"}
@@ -220,7 +220,7 @@ def test_pieces_are_learned_from_the_training_pairs(write, folder):
 def test_given_tokenizers_are_used_as_they_are_each_on_its_side(write, folder, shared):
     source = SentenceTokenizer.train(["the cup"], EVERY_WORD)
     given = PairTokenizers(source, source if shared else SentenceTokenizer.train(["das Wort"], EVERY_WORD))
-    write(test=rows(3))  # and no training split is needed
+    write(test=rows(3))  # a training split is not required
     encoded = encode_folder(folder, given)
     assert [side.words for side in encoded.tokenizers] == [side.words for side in given]
     assert (encoded.tokenizers.source is encoded.tokenizers.target) is shared
@@ -250,8 +250,8 @@ def test_validation_and_test_are_taken_out_of_training_where_they_are_missing(wr
     taken = {split: encoded.rows_of(split).tolist() for split in SPLITS}
     assert {split: len(found) for split, found in taken.items()} == {"train": 71, "validation": 20, "test": 10}
     assert sorted(chain(*taken.values())) == list(range(101))
-    assert min(taken["validation"]) < 31 < 70 < max(taken["validation"])  # from everywhere
-    assert encoded.places.tolist() == [[0, line] for line in range(1, 102)]  # they lie where they lay
+    assert min(taken["validation"]) < 31 < 70 < max(taken["validation"])  # drawn from all pairs
+    assert encoded.places.tolist() == [[0, line] for line in range(1, 102)]  # the places are unchanged
 
 
 def test_only_a_split_that_is_missing_is_taken_out_of_training(write, folder):

@@ -18,7 +18,7 @@ FolderMaker = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty one, and nothing said about where data is."""
+    """An empty working folder, without FIRSTLIGHT_DATA."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -28,7 +28,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def make(working_folder: Path) -> FolderMaker:
-    """Make a folder of splits and return its path from the working folder."""
+    """Create a folder of splits and return its path relative to the working folder."""
 
     def make_folder(path: str, *splits: str, content: str = ROWS) -> Path:
         folder = Path(path)
@@ -50,7 +50,7 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def asked(make: FolderMaker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
-    """What a Hub that has everything was asked for."""
+    """The requests to a Hub that has every data set."""
     requests: list[tuple[str, Path]] = []
     mirrored = make("mirrored", "train", "validation")
 
@@ -67,7 +67,7 @@ def find(**options) -> tuple[SourceKind, str]:
     return source.kind, source.where
 
 
-# --- which source is taken ---
+# --- the choice of the source ---
 
 
 def test_auto_takes_the_data_folder_of_the_environment_first(make, asked, monkeypatch):
@@ -214,10 +214,10 @@ def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):
     message = "FIRSTLIGHT_DATA=data/amazon_reviews/train.jsonl is not a folder; correct it, or unset it"
     with pytest.raises(UserError, match=message):
         find()
-    assert find(path="data/amazon_reviews")[0] is SourceKind.local  # it is not asked for
+    assert find(path="data/amazon_reviews")[0] is SourceKind.local  # no request is sent
 
 
-# --- what a source gives ---
+# --- the rows of a source ---
 
 
 def test_rows_of_files_come_with_their_lines_and_the_columns_asked_for(make):

@@ -92,7 +92,7 @@ EVERY_KIND = pytest.mark.parametrize("open_data", [open_text, open_names, open_r
 def with_trainer(
     data: StreamData, *, step: int = 0, rank: int = 0, world_size: int = 1, device: str = "cpu", **options
 ):
-    """Give the data a trainer that has come to a step."""
+    """Give the data a trainer at a step."""
     data.trainer = SimpleNamespace(
         global_step=step,
         global_rank=rank,
@@ -106,7 +106,7 @@ def with_trainer(
 
 
 def batches(data: StreamData, loader: Any) -> list[TokenBatch]:
-    """What a network is given: looked up by a loader without a trainer, else by the hooks of the data module."""
+    """Return the batch of a network, looked up by the loader, or with a trainer by the hooks of the data."""
     return [each if isinstance(each, TokenBatch) else data.table(each) for each in loader]
 
 
@@ -182,7 +182,7 @@ def test_an_epoch_has_as_many_steps_as_the_training_text_has_windows(tmp_path):
     assert len(with_trainer(data, world_size=2).train_dataloader()) == int(0.95 * len(TEXT)) // (CONTEXT * SIZE * 2)
 
 
-# --- taken up where the trainer is ---
+# --- the start at the step of the trainer ---
 
 
 @EVERY_KIND
@@ -248,7 +248,7 @@ def test_documents_come_in_another_order_in_every_epoch(tmp_path):
         windows = np.concatenate([b.positions for b in with_trainer(data, step=epoch * per_epoch).train_dataloader()])
         text = text_of(data, data.table.flat[windows[:, :-1]])
         found = text.strip(".").split(".")
-        assert len(set(found[:-1]) & set(data.known_documents())) == len(found) - 1  # the last may be cut off
+        assert len(set(found[:-1]) & set(data.known_documents())) == len(found) - 1  # the last one may be cut
         orders.append(found)
     assert len(set(map(tuple, orders))) == 3
 
@@ -305,7 +305,7 @@ def test_reviews_have_the_vocabulary_of_the_classifier(tmp_path):
     text, reviews = open_reviews(tmp_path), open_reviews(tmp_path, ReviewData, labels=Labels.binary)
     assert text.tokenizer.words == reviews.tokenizer.words
     assert text.tokenizer.to_json() == reviews.tokenizer.to_json()
-    assert len(list((tmp_path / "cache" / "encoded").iterdir())) == 1  # encoded once for both
+    assert len(list((tmp_path / "cache" / "encoded").iterdir())) == 1  # both use one encoding
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
@@ -343,7 +343,7 @@ def test_fewer_reviews_may_be_trained_on(tmp_path):
 
 def test_the_statistics_of_plays_warn_where_an_act_is_missing_each_time(tmp_path, caplog):
     play = "THE BAKERS\n\n\nACT I\n\nANNA.\nBread!\n\nACT III\n\nANNA.\nAle!\n\n"
-    for _ in range(2):  # the second time from the cache
+    for _ in range(2):  # the second one is read from the cache
         caplog.clear()
         open_text(tmp_path, play * 11, preparation=Preparation.plays, context_length=3)
         warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
@@ -361,7 +361,7 @@ def test_a_text_stays_on_disk_and_is_looked_up_there(tmp_path):
 
 @EVERY_KIND
 def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(tmp_path, open_data):
-    before = with_trainer(open_data(tmp_path, device_resident=False), device="meta")  # any device but the processor
+    before = with_trainer(open_data(tmp_path, device_resident=False), device="meta")  # any device except the CPU
     after = with_trainer(open_data(tmp_path))
     for windows in before.val_dataloader():
         looked_up = before.on_before_batch_transfer(windows, 0)
@@ -389,7 +389,7 @@ def test_workers_give_the_same_batches(tmp_path, open_data):
     assert train(with_trainer(open_data(tmp_path, num_workers=2))) == train(with_trainer(open_data(tmp_path)))
 
 
-# --- what is said of the data ---
+# --- descriptions and statistics ---
 
 
 @EVERY_KIND
@@ -459,7 +459,7 @@ def test_a_short_text_can_be_measured_though_not_trained_on(tmp_path):
     assert len(data.stream()) == 3
 
 
-# --- what is refused ---
+# --- errors ---
 
 
 @pytest.mark.parametrize("length", [2, 12])
@@ -481,9 +481,9 @@ def test_a_text_of_one_window_can_be_trained_on(tmp_path):
 def test_a_text_without_a_validation_part_is_refused(tmp_path):
     message = f"^{tmp_path}/text.txt: the text is too short for a validation part; use more text$"
     with pytest.raises(UserError, match=message):
-        open_text(tmp_path, "a" * 29)  # one character for validation, and nothing to predict
+        open_text(tmp_path, "a" * 29)  # one character for validation has no next token
     with pytest.raises(UserError, match=r"for a validation part; use more text or data\.split=sequential$"):
-        open_text(tmp_path, TEXT.replace("\n", " "), split=Split.passages)  # one passage
+        open_text(tmp_path, TEXT.replace("\n", " "), split=Split.passages)  # a single passage
 
 
 def test_names_that_are_too_few_are_refused(tmp_path):

@@ -84,7 +84,7 @@ def test_a_batch_has_the_targets_and_the_numbers_of_its_rows_and_counts_real_tok
 
 
 def test_a_padding_token_within_a_text_is_real():
-    """[PAD] typed by a user is no padding: the mask follows the lengths."""
+    """[PAD] in a text of the user is not padding, since the mask depends only on the lengths."""
     batch = look_up(0, texts=[[5, PAD_ID, 6]])
     assert batch.padding_mask.all()
 
@@ -100,7 +100,7 @@ def test_a_table_always_fits_beside_the_processor():
 @pytest.mark.parametrize(("free", "expected"), [(4 * 1009, False), (4 * 1009 + 4, True)])
 def test_a_table_may_take_less_than_a_quarter_of_what_an_accelerator_has_free(monkeypatch, free, expected):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1_000_003))
-    table = StreamTable(np.zeros(1009, np.uint8), None)  # a byte for each token
+    table = StreamTable(np.zeros(1009, np.uint8), None)  # one byte per token
     assert fits(table, torch.device("cuda")) is expected
 
 

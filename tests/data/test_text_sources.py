@@ -20,7 +20,7 @@ FileMaker = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty one, and nothing said about where data is."""
+    """An empty working folder, without FIRSTLIGHT_DATA."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -32,7 +32,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def make(working_folder: Path) -> FileMaker:
-    """Write a text file and return its path from the working folder."""
+    """Write a text file and return its path relative to the working folder."""
 
     def make_file(path: str, content: str | bytes = TEXT) -> Path:
         file = Path(path)
@@ -44,7 +44,7 @@ def make(working_folder: Path) -> FileMaker:
 
 
 class Web(ThreadingHTTPServer):
-    """Serves what it is told to, and remembers what it was asked for."""
+    """Handler that sends the configured answer and records the requests."""
 
     content: bytes | None = TEXT.encode()
     patience: threading.Event
@@ -67,12 +67,12 @@ class Answer(BaseHTTPRequestHandler):
         self.wfile.write(self.server.content or b"")
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    """One file, published on a port of this machine."""
+    """A local server of one file."""
     with Web(("127.0.0.1", 0), Answer) as server:
         server.asked = []
         server.promised = None
@@ -88,7 +88,7 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def nowhere() -> str:
-    """A URL where nobody answers."""
+    """A URL without a server."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}/plays.txt"
@@ -106,7 +106,7 @@ def text_of(source: TextSource) -> str:
     return "".join(source.lines())
 
 
-# --- which source is taken ---
+# --- the choice of the source ---
 
 
 def test_auto_takes_the_data_folder_of_the_environment_first(make, web, monkeypatch):
@@ -330,7 +330,7 @@ def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):
         find()
 
 
-# --- what a source gives ---
+# --- the text of a source ---
 
 
 def test_a_text_is_read_a_line_at_a_time_as_often_as_it_is_asked_for(make):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from firstlight.data.windows import EveryWindow, RandomWindows, ShuffledDocuments, Stream, Windows, join
 
-FIRST, LENGTH, CONTEXT, SIZE = 1000, 1009, 11, 7  # a stream of 1009 tokens, whose numbers are not their places
+FIRST, LENGTH, CONTEXT, SIZE = 1000, 1009, 11, 7  # a stream of 1009 tokens, whose positions do not start at 0
 LENGTHS = np.random.default_rng(5).integers(0, 13, size=103)  # of documents
 OFFSETS = np.cumsum([0, *LENGTHS])
 SEPARATOR = int(OFFSETS[-1])
@@ -34,14 +34,14 @@ def taken(batches) -> list[list[list[int]]]:
 
 
 def joined(offsets: np.ndarray, documents, separator: int) -> list[int]:
-    """What `join` promises, one token at a time."""
+    """Return the result of `join`, computed token by token."""
     places = [separator]
     for document in documents:
         places += [*range(offsets[document], offsets[document + 1]), separator]
     return places if len(documents) else [separator]
 
 
-# --- windows at random ---
+# --- random windows ---
 
 
 def test_a_window_is_the_context_and_one_more_token_in_the_order_of_the_text():
@@ -105,7 +105,7 @@ def test_a_stream_that_is_too_short_for_a_window_is_a_mistake_of_the_caller():
         RandomWindows(FIRST, CONTEXT, CONTEXT, SIZE, 11)
 
 
-# --- documents, shuffled ---
+# --- shuffled documents ---
 
 
 def windows_of_epoch(batches: ShuffledDocuments, epoch: int) -> np.ndarray:
@@ -177,7 +177,7 @@ def test_processes_share_the_documents_and_take_as_many_windows_each(world_size)
         together = list(map(tuple, chain(*parts)))
         assert set(map(tuple, batch)) <= set(together)
         doubled += len(together) - len(batch)
-    assert 0 <= doubled < 2 * world_size  # two epochs have an end here
+    assert 0 <= doubled < 2 * world_size  # two epochs end here
 
 
 def test_documents_that_are_too_short_for_a_window_are_a_mistake_of_the_caller():
@@ -216,7 +216,7 @@ def test_every_token_but_the_first_is_predicted_exactly_once(length, world_size,
 
 def test_the_last_window_is_shorter_and_no_batch_is_too_large():
     batches = taken(EveryWindow(Stream(np.arange(1009)), CONTEXT, SIZE))
-    assert [len(batch) for batch in batches] == [7] * 13 + [1]  # 91 whole windows, and one of seven tokens
+    assert [len(batch) for batch in batches] == [7] * 13 + [1]  # 91 full windows, and one of seven tokens
     assert {len(row) for batch in batches[:-1] for row in batch} == {CONTEXT + 1}
     assert batches[-1] == [[*range(1001, 1009)]]
 

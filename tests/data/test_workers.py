@@ -1,4 +1,4 @@
-"""The processes that load batches leave signals and locks to the process that started them, and end with it."""
+"""Worker processes ignore signals, release locks, and end with their parent process."""
 
 import multiprocessing
 import os
@@ -24,7 +24,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 class Rows(Dataset[torch.Tensor]):
-    """Rows as they are. A worker that is asked for row 9 does not answer."""
+    """Data set of row numbers. A worker that loads row 9 hangs."""
 
     def __getitem__(self, rows: np.ndarray) -> torch.Tensor:
         if 9 in rows:
@@ -33,13 +33,13 @@ class Rows(Dataset[torch.Tensor]):
 
 
 def loader(*rows: int) -> TableLoader:
-    """A loader of one row a batch, by two workers."""
+    """Return a loader with one row per batch and two workers."""
     return TableLoader(Rows(), [np.array([row]) for row in rows], num_workers=2)
 
 
 def in_a_process(function: Callable[[], None]) -> tuple[int | None, bool]:
-    """The exit code of a process that calls a function, and whether all processes that it started have ended too."""
-    reading, writing = os.pipe()  # each of them has a copy of the end for writing
+    """Return the exit code of a process that calls a function, and whether its children have ended too."""
+    reading, writing = os.pipe()  # each child has a copy of the writing end
     process = FORK.Process(target=function)
     process.start()
     os.close(writing)
@@ -54,7 +54,7 @@ def in_a_process(function: Callable[[], None]) -> tuple[int | None, bool]:
 def test_a_signal_to_the_workers_stops_no_batch(number: int) -> None:
     def load() -> None:
         batches = iter(loader(*range(8)))
-        for worker in multiprocessing.active_children():  # at any moment of their lives, the first one too
+        for worker in multiprocessing.active_children():  # at any time after their start
             os.kill(worker.pid, number)
         first = next(batches)
         for worker in multiprocessing.active_children():
@@ -74,7 +74,7 @@ def test_workers_hold_no_lock_of_the_process_that_started_them(tmp_path: Path) -
     lock = locks.take(tmp_path / "lock")
     assert lock is not None
     batches = iter(loader(*range(8)))
-    next(batches), next(batches)  # one of each worker
+    next(batches), next(batches)  # one from each worker
     assert locks.is_taken(tmp_path / "lock")
     locks.release(lock)
     assert not locks.is_taken(tmp_path / "lock")
@@ -93,7 +93,7 @@ def test_workers_end_with_a_process_that_is_killed() -> None:
 def test_a_process_ends_though_its_workers_do_not_answer() -> None:
     def end() -> None:
         global kept
-        kept = iter(loader(1, 2, 9, 9))  # until the very end
+        kept = iter(loader(1, 2, 9, 9))  # until the process ends
         next(kept)
 
     assert in_a_process(end) == (0, True)

@@ -1,4 +1,4 @@
-"""A malformed checkpoint is one line, before anything is allocated, and weights that are no numbers are not used."""
+"""A malformed checkpoint raises an error of one line before memory is allocated. Weights with NaN are not used."""
 
 import copy
 import json
@@ -143,7 +143,7 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
 }
 
 
-OF_ONE_KIND = {  # what a module says, which knows its own kind alone
+OF_ONE_KIND = {  # the message of a module, which has one kind
     "another network": r"holds a diffusion, but Classification trains a classifier",
     "network is a list": r"holds a \['classifier'\], but Classification trains a classifier",
 }
@@ -222,7 +222,7 @@ def test_a_training_does_not_go_on_from_a_state_that_is_not_its_own(
 
 
 def test_a_card_is_compared_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpolation in it is neither resolved nor shown resolved."""
+    """An interpolation in the configuration of a checkpoint is not resolved, not even in a message."""
     from omegaconf import OmegaConf
 
     monkeypatch.setenv("SECRET", "the secret")

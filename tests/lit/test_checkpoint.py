@@ -21,7 +21,7 @@ RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "res
 
 
 def content(value: float = 1.0, size: int = 37) -> dict[str, object]:
-    """What Lightning gives to be saved, in small."""
+    """A small example of the content that Lightning saves."""
     return {
         "state_dict": {"network.weight": torch.full((size,), value), "network.bias": torch.arange(3)},
         "global_step": 17,
@@ -42,7 +42,7 @@ def saved(tmp_path, checkpoint_io) -> Path:
     return path
 
 
-# --- what is written is what is read ---
+# --- writing and reading ---
 
 
 def test_a_checkpoint_is_read_as_it_was_written(saved) -> None:
@@ -64,7 +64,7 @@ def test_lightning_reads_it_through_the_same_door(saved, checkpoint_io) -> None:
 def test_what_a_forked_process_hands_back_are_bare_weights(checkpoint_io, tmp_path) -> None:
     weights = {"network.weight": torch.arange(7.0), "network.bias": torch.arange(3)}
     checkpoint_io.save_checkpoint(weights, tmp_path / WEIGHTS_OF_A_PROCESS)
-    with pytest.raises(UserError, match=r"temp\.ckpt"):  # which no other command takes for a run's checkpoint
+    with pytest.raises(UserError, match=r"temp\.ckpt"):  # which no other command uses as the checkpoint of a run
         read_checkpoint(tmp_path / WEIGHTS_OF_A_PROCESS)
     found = checkpoint_io.load_checkpoint(tmp_path / WEIGHTS_OF_A_PROCESS)
     assert found.keys() == weights.keys()
@@ -101,7 +101,7 @@ def test_the_next_checkpoint_takes_the_place_of_the_last_which_is_kept(
 ) -> None:
     if not has_links:
         monkeypatch.setattr(Path, "hardlink_to", no_links)
-    (saved.parent / ".previous.ckpt-link").touch()  # of a process that was killed
+    (saved.parent / ".previous.ckpt-link").touch()  # the file of a killed process
     for number in (2.0, 3.0):
         checkpoint_io.save_checkpoint(content(number), saved)
         first = [
@@ -121,7 +121,7 @@ def test_a_checkpoint_of_another_name_keeps_nothing(tmp_path, checkpoint_io) -> 
 
 def test_a_checkpoint_can_be_removed(saved, checkpoint_io) -> None:
     checkpoint_io.remove_checkpoint(saved)
-    checkpoint_io.remove_checkpoint(saved)  # nothing there is as good
+    checkpoint_io.remove_checkpoint(saved)  # a missing file is allowed
     assert list(saved.parent.iterdir()) == []
 
 
@@ -132,7 +132,7 @@ def test_a_first_checkpoint_that_fails_leaves_no_folder(tmp_path, checkpoint_io,
     assert list(tmp_path.iterdir()) == []
 
 
-# --- whole or not at all ---
+# --- incomplete writes ---
 
 
 def assert_untouched(saved: Path, before: bytes) -> None:
@@ -155,7 +155,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(saved, checkpoin
 
 
 class FullDisk:
-    """A file that takes some bytes and then no more."""
+    """A file that accepts some bytes and then fails."""
 
     def __init__(self, file, room: int) -> None:
         self.file, self.room = file, room
@@ -178,7 +178,7 @@ class FullDisk:
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.7, 0.99])
 def test_a_disk_that_fills_up_while_torch_writes_is_named(saved, checkpoint_io, monkeypatch, share: float) -> None:
-    """Torch's writer tells of its own trouble only, and the frame around the scripts asks for the disk's."""
+    """Torch's writer raises its own error, but the scripts need the error of the disk."""
     before, fdopen = saved.read_bytes(), os.fdopen
     room = int(share * len(before))
     monkeypatch.setattr("firstlight.lit.checkpoint_io.os.fdopen", lambda *a: FullDisk(fdopen(*a), room))
@@ -189,10 +189,10 @@ def test_a_disk_that_fills_up_while_torch_writes_is_named(saved, checkpoint_io, 
 
 
 def test_a_file_that_the_system_refuses_to_grow_is_an_error_of_the_system(saved, checkpoint_io) -> None:
-    """The real thing: writes that fail in the kernel."""
+    """Writes fail in the kernel."""
     before = saved.read_bytes()
     given = {"state_dict": {"weight": torch.ones(1_000_003)}}
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # or the process is ended
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # without this, the process is killed
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
@@ -230,7 +230,7 @@ def test_torchs_own_mistake_stays_its_own(saved, checkpoint_io, monkeypatch) -> 
 
 
 def outcome(path: Path) -> str:
-    """What reading does: `same`, `refused`, or the name of what it should not do."""
+    """Return the result of reading: `same`, `refused`, or the name of a wrong result."""
     try:
         found = read_checkpoint(path)
     except UserError as error:
@@ -245,7 +245,7 @@ def outcome(path: Path) -> str:
 
 
 def test_one_flipped_bit_is_noticed_or_harmless(saved) -> None:
-    """In many places; in the directory at the end of the file, which has no checksum, at every byte."""
+    """Bits are flipped at many places, and at every byte of the directory at the end, which has no checksum."""
     whole = saved.read_bytes()
     choice, outcomes = random.Random(5), {}
     directory = whole.index(b"PK\x01\x02")
@@ -259,7 +259,7 @@ def test_one_flipped_bit_is_noticed_or_harmless(saved) -> None:
 
 
 def test_weights_marked_as_a_folder_are_refused(saved) -> None:
-    """One bit, which the checksum does not cover and which makes torch read nothing into the tensor."""
+    """Flip one bit without a checksum, after which torch does not read the data of a tensor."""
     whole = bytearray(saved.read_bytes())
     entry = whole.rindex(b"archive/data/0") - 46  # the fixed part of an entry of the directory
     assert whole[entry : entry + 4] == b"PK\x01\x02"
@@ -297,11 +297,11 @@ def test_a_file_of_noise_or_text_is_refused(tmp_path) -> None:
         assert outcome(path) == "refused"
 
 
-# --- what is no checkpoint of ours ---
+# --- other files ---
 
 
 class Trap:
-    """Makes a file, if it is ever unpickled."""
+    """An object that creates a file if it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -311,7 +311,7 @@ class Trap:
 
 
 def traps(folder: Path, sprung: Path) -> dict[str, Path]:
-    """Files that run code when they are unpickled, in all the ways that torch would read them."""
+    """Return files in all formats of torch that run code when they are unpickled."""
     made = {
         name: folder / f"{name}.ckpt" for name in ("pickle", "legacy", "zip", "in_the_card", "compressed", "by_hand")
     }
@@ -357,7 +357,7 @@ def test_an_object_of_a_class_is_named_and_no_way_around_is_advised(tmp_path) ->
 
 
 class Huge:
-    """A few bytes that ask for more memory than any machine has: a pickle may call bytearray, as torch allows it."""
+    """A small file requests more memory than any machine has, since torch allows a pickle to call bytearray."""
 
     def __reduce__(self):
         return (bytearray, (2**62,))
@@ -371,7 +371,7 @@ def test_a_checkpoint_that_asks_for_all_memory_is_refused(tmp_path) -> None:
 
 
 def test_a_pickle_that_makes_no_sense_is_refused(tmp_path, saved) -> None:
-    """With the right checksum, so that only the reader of pickles can notice."""
+    """The checksum is correct, so that only the reader of pickles can detect the damage."""
     with zipfile.ZipFile(saved) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     choice, path = random.Random(5), tmp_path / "nonsense.ckpt"
@@ -386,7 +386,7 @@ def test_a_pickle_that_makes_no_sense_is_refused(tmp_path, saved) -> None:
 
 
 def test_the_trap_would_work(tmp_path) -> None:
-    """So that the test above tests something."""
+    """A file of the test above runs its code if it is unpickled."""
     path = traps(tmp_path, tmp_path / "sprung")["in_the_card"]
     torch.load(path, weights_only=False)
     assert (tmp_path / "sprung").is_dir()
@@ -456,7 +456,7 @@ class Mine(Classifier):
 
 @pytest.fixture
 def named(tmp_path, monkeypatch):
-    """Make a card name a class of a module that touches ./canary when it is imported; returns the class's name."""
+    """Make a card name a class of a module that creates ./canary when imported. Return the name of the class."""
 
     def name(folder: Path, module: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)

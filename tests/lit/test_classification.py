@@ -20,7 +20,7 @@ VOCABULARY, LENGTH, ROWS = 13, 7, 101
 
 
 def toy_batch(classes: int, rows: int = ROWS, seed: int = 0) -> ReviewBatch:
-    """Texts of 1 to 7 tokens; the class is that of the first token: token 2 is class 0, token 3 class 1, …"""
+    """Return texts of 1 to 7 tokens. The first token gives the class: token 2 is class 0, token 3 class 1, …"""
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, LENGTH + 1, (rows, 1), generator=generator)
     padding_mask = torch.arange(LENGTH) < lengths
@@ -32,7 +32,7 @@ def toy_batch(classes: int, rows: int = ROWS, seed: int = 0) -> ReviewBatch:
 
 
 class Toy(LightningDataModule):
-    """The same rows in every split, in batches of which the last is shorter."""
+    """The same rows in every split, in batches. The last batch is smaller."""
 
     def __init__(self, classes: int, batch_size: int = 17) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def trainer_of(*callbacks: Callback, **options) -> Trainer:
 
 
 class Outputs(Callback):
-    """Keeps what the steps return."""
+    """Callback that stores the results of the steps."""
 
     def __init__(self) -> None:
         self.seen: dict[str, list[dict[str, Tensor]]] = {"train": [], "val": [], "test": []}
@@ -91,7 +91,7 @@ def test_a_few_steps_lower_the_loss(classes: int) -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_logged_loss_is_the_mean_over_all_rows(classes: int) -> None:
-    """The last batch is shorter, and counts for less."""
+    """The last batch is smaller and has a smaller weight."""
     module, data = classification(classes), Toy(classes)
     batch = toy_batch(classes)
     with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""The counted evidence of the data: from the data module through the card of a checkpoint to another data module."""
+"""The counted evidence in a data module, in the card of a checkpoint, and in another data module."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is proposed for a mask, against networks whose scores are known."""
+"""The predicted words of a mask, with networks of known scores."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def tokenizer() -> Tokenizer:
 
 
 class NextWord(nn.Module):
-    """Thinks that [UNK] is the likeliest at every place, and then the word whose id is the place's number plus 2."""
+    """A network for which [UNK] is the most probable token of place i, and then the word with the id i + 2."""
 
     context_length = 7
 

@@ -1,4 +1,4 @@
-"""Training a generator through Lightning, on texts that follow a rule."""
+"""Training of a generator with Lightning on texts that follow a rule."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ VOCABULARY, LENGTH, ROWS = 13, 7, 101
 
 
 def toy_windows(rows: int = ROWS, length: int = LENGTH, seed: int = 0) -> Tensor:
-    """Texts that count on from anywhere, by threes: (rows, length + 1)."""
+    """Return texts that count in steps of three from a random number: (rows, length + 1)."""
     first = torch.randint(VOCABULARY, (rows, 1), generator=torch.Generator().manual_seed(seed))
     return (first + 3 * torch.arange(length + 1)) % VOCABULARY
 
@@ -32,7 +32,7 @@ def toy_batch(windows: Tensor) -> TokenBatch:
 
 
 class Toy(LightningDataModule):
-    """The same windows in every split; the last batch is smaller, and in evaluation its window shorter too."""
+    """The same windows in every split. The last batch is smaller, and its window is shorter in evaluation."""
 
     def __init__(self, batch_size: int = 17) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def trainer_of(*callbacks: Callback, **options) -> Trainer:
 
 
 class Outputs(Callback):
-    """Keeps what the steps return."""
+    """Callback that stores the results of the steps."""
 
     def __init__(self) -> None:
         self.seen: dict[str, list[dict[str, Tensor]]] = {"train": [], "val": [], "test": []}
@@ -80,7 +80,7 @@ class Outputs(Callback):
 
 @torch.inference_mode()
 def loss_of_each_token(module: Generation, data: Toy) -> Tensor:
-    """All tokens of an evaluation, one text at a time."""
+    """Return all tokens of an evaluation, text by text."""
     losses = [
         F.cross_entropy(module.eval()(token_ids[None])[0], targets, reduction="none")
         for batch in data.evaluation
@@ -108,7 +108,7 @@ def test_the_rule_of_a_text_is_learned() -> None:
 
 @pytest.mark.parametrize("stage", ["val", "test"])
 def test_the_logged_loss_is_the_mean_over_all_tokens(stage: str) -> None:
-    """The last batch has few tokens, and counts for less."""
+    """The last batch has fewer tokens and a smaller weight."""
     module, data = generation(), Toy()
     losses = loss_of_each_token(module, data)
     assert len(losses) == ROWS * LENGTH + 3

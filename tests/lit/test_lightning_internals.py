@@ -1,4 +1,4 @@
-"""Lightning has the private attributes that we use; a version that changes them is named here first."""
+"""Lightning has the private attributes that are used. These tests fail with a version that changes them."""
 
 from pathlib import Path
 from typing import Any

@@ -20,7 +20,7 @@ def targets_of(classes: int, seed: int = 5) -> Tensor:
 
 
 def as_two(logits: Tensor) -> Tensor:
-    """The same answer from two outputs: (batch, 1) -> (batch, 2)."""
+    """Return two outputs with the same probabilities: (batch, 1) -> (batch, 2)."""
     return torch.cat((torch.zeros_like(logits), logits), dim=1)
 
 
@@ -55,7 +55,7 @@ def test_the_second_class_is_the_one_that_a_high_logit_means() -> None:
     assert probabilities(torch.tensor([[9.0], [-9.0]])).argmax(dim=1).tolist() == [1, 0]
 
 
-# --- the loss of two classes ---
+# --- the loss for two classes ---
 
 
 def test_one_logit_has_torchs_binary_cross_entropy() -> None:
@@ -89,7 +89,7 @@ def test_a_hopeless_logit_has_a_finite_loss_and_gradient() -> None:
     assert logits.grad.flatten().tolist() == [-0.5, 0.5]
 
 
-# --- the loss of many ---
+# --- the loss for more classes ---
 
 
 def test_many_logits_have_torchs_cross_entropy() -> None:

@@ -1,4 +1,4 @@
-"""Training a masked language model through Lightning, on the generated reviews."""
+"""Training of a masked language model with Lightning on the generated reviews."""
 
 import json
 import math
@@ -27,7 +27,7 @@ from firstlight.networks.masked_config import MaskedConfig
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 
 CONTEXT = 11
-STEPS = 15  # of one pass over the 600 reviews
+STEPS = 15  # one pass over the 600 reviews
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def trainer(tmp_path: Path) -> Callable[..., Trainer]:
 
 @torch.inference_mode()
 def judged(module: MaskedLanguageModeling, batches: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss of every target, and whether it was thought the likeliest: (targets,) each; one text at a time."""
+    """Return the loss of every target and whether it was predicted, (targets,) each, computed text by text."""
     losses, hits = [], []
     for batch in batches:
         length = batch.token_ids.shape[1]
@@ -103,7 +103,7 @@ def test_the_metrics_do_not_depend_on_the_seed_or_the_size_of_the_batches(data, 
 
 
 class Steps(Callback):
-    """The mean loss and the accuracy of each training batch, from its logits."""
+    """The mean loss and the accuracy of each training batch, computed from its logits."""
 
     def __init__(self) -> None:
         self.losses: list[tuple[float, float]] = []
@@ -129,7 +129,7 @@ def test_only_the_masked_words_are_trained_on(data, trainer) -> None:
 
 
 def test_the_rule_of_the_texts_is_learned_and_filled_in(tmp_path: Path, trainer) -> None:
-    """Texts that count on from anywhere: a masked number follows from those on either side of it."""
+    """Texts count from a random number, so the neighbors of a masked number determine it."""
     numbers = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     for split, count in (("train", 300), ("validation", 50)):
         rows = [{"text": " ".join((numbers * 2)[i % 11 :][:7]), "label": i % 5} for i in range(count)]
@@ -147,7 +147,7 @@ def test_the_rule_of_the_texts_is_learned_and_filled_in(tmp_path: Path, trainer)
 
 
 def test_a_resumed_training_ends_with_the_weights_of_an_uninterrupted_one(data, trainer, tmp_path: Path) -> None:
-    """Interrupted in the second pass, whose masks are others than those of the first."""
+    """The training is interrupted in the second pass, whose masks differ from those of the first."""
     source = data()
     whole = module_for(source, dropout=0.1)
     trainer(ReseedEveryStep(1), max_steps=2 * STEPS, max_epochs=-1).fit(whole, datamodule=source)

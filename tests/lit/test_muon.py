@@ -43,12 +43,12 @@ def train(generator: Generator, optimizer: torch.optim.Optimizer, steps: range) 
 def test_the_singular_values_come_near_one_and_the_singular_vectors_stay(shape: tuple[int, int]) -> None:
     matrices = random_tensor(3, *shape) * torch.tensor([1e-4, 1.0, 1e4])[:, None, None]
     if shape == (7, 7):
-        matrices += 3 * matrices.abs().amax(dim=(1, 2), keepdim=True) * torch.eye(7)  # not near to singular
+        matrices += 3 * matrices.abs().amax(dim=(1, 2), keepdim=True) * torch.eye(7)  # not nearly singular
     found = orthogonalized(matrices)
     values = torch.linalg.svdvals(found)
     assert 0.6 < values.min() <= values.max() < 1.25
     left, _, right = torch.linalg.svd(matrices, full_matrices=False)
-    inner = left.mT @ found @ right.mT  # diagonal, if the vectors are the same
+    inner = left.mT @ found @ right.mT  # diagonal if the singular vectors are the same
     assert_close(inner, torch.diag_embed(inner.diagonal(dim1=-2, dim2=-1)), atol=1e-4, rtol=0)
 
 
@@ -172,7 +172,7 @@ def test_the_closure_is_called_once_and_its_loss_comes_back() -> None:
 
 
 def test_a_closure_that_clears_the_gradients_clears_those_of_the_matrices_too() -> None:
-    """As Lightning's does, which would otherwise add up the gradients of all steps, and clip only some."""
+    """Lightning's closure also clears the gradients of all parameters."""
     inside, outside = make_generator(), make_generator()
     train(outside, build_optimizer(outside, FACTORY), range(3))
     optimizer = build_optimizer(inside, FACTORY)

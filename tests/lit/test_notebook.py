@@ -1,4 +1,4 @@
-"""The data modules and LightningModules as somebody uses them who knows Lightning: without the entry scripts."""
+"""Use of the data modules and LightningModules with Lightning, without the entry scripts."""
 
 import json
 import re
@@ -84,7 +84,7 @@ KINDS = ("reviews", "text", "sentences")
 
 @pytest.fixture(params=KINDS)
 def parts(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    """A data module and a LightningModule for it, of each kind."""
+    """A data module and its LightningModule of each kind."""
     data = request.getfixturevalue(request.param)()
     modules = {"reviews": Classification, "text": Generation, "sentences": Translation}
     return data, modules[request.param].for_data(data, **SIZES)
@@ -252,9 +252,9 @@ def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.
     section = (ROOT / "docs/python.md").read_text(encoding="utf-8").split("## In a notebook\n")[1]
     blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     assert len(blocks) == 6
-    run = trained("sentiment")  # before the settings below, which a training reads too
+    run = trained("sentiment")  # before the settings below, which also change a training
     monkeypatch.chdir(tmp_path)
-    for name in ("ENABLE_PROGRESS_BAR", "ENABLE_MODEL_SUMMARY", "LOGGER"):  # Trainer's defaults
+    for name in ("ENABLE_PROGRESS_BAR", "ENABLE_MODEL_SUMMARY", "LOGGER"):  # the defaults of Trainer
         monkeypatch.setenv(f"PL_TRAINER_{name}", "False")
     monkeypatch.setenv("PL_TRAINER_ACCELERATOR", "cpu")
     monkeypatch.setenv("PL_TRAINER_FAST_DEV_RUN", "True")  # one batch
@@ -415,7 +415,7 @@ def test_a_run_of_the_scripts_is_a_module_that_predicts_the_same(trained: Any, r
 
 @pytest.fixture(scope="module")
 def other_reviews(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ReviewData]:
-    """Reviews of other words."""
+    """Reviews with other words."""
     folder = tmp_path_factory.mktemp("other")
     rows = [f"{word} {other},{label}" for label, word in ((0, "awful"), (4, "great")) for other in ("lamp", "book")]
     (folder / "other.csv").write_text("text,label\n" + "\n".join(rows * 20) + "\n", encoding="utf-8")

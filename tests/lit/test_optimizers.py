@@ -15,7 +15,7 @@ DECAYING = partial(AdamW, lr=0.1, weight_decay=0.5)
 
 
 class Network(nn.Module):
-    """One parameter of each kind: matrices decay; biases, norms and embeddings do not."""
+    """A network with a parameter of each kind: matrices decay; biases, norms and embeddings do not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,13 +28,13 @@ class Network(nn.Module):
 
 
 def names(network: nn.Module, optimizer: Optimizer) -> list[list[str]]:
-    """The names of the parameters in each group."""
+    """Return the names of the parameters of each group."""
     name_of = {parameter: name for name, parameter in network.named_parameters()}
     return [[name_of[parameter] for parameter in group["params"]] for group in optimizer.param_groups]
 
 
 def moved_without_a_gradient(network: nn.Module, optimizer: Optimizer) -> set[str]:
-    """What a step changes where every gradient is zero: what decays."""
+    """Return the parameters that decay: those that a step changes although every gradient is zero."""
     before = {name: parameter.detach().clone() for name, parameter in network.named_parameters()}
     for parameter in network.parameters():
         parameter.grad = torch.zeros_like(parameter)
@@ -57,7 +57,7 @@ def test_the_groups_are_what_decays_and_what_does_not() -> None:
 @pytest.mark.parametrize(
     "factory",
     [
-        partial(AdamW, lr=0.1),  # torch's own default decays by 0.01
+        partial(AdamW, lr=0.1),  # the default weight decay of torch is 0.01
         lambda parameters: AdamW(parameters, lr=0.1, weight_decay=0.5),
     ],
     ids=["torch's default", "no partial"],

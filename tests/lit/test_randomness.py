@@ -24,7 +24,7 @@ def dropout_of(seed: int, step: int, rank: int = 0) -> Tensor:
 
 def test_the_same_seed_step_and_rank_drop_the_same() -> None:
     first = dropout_of(3, 17, 1)
-    torch.rand(1009)  # what was drawn before does not matter
+    torch.rand(1009)  # earlier draws do not change the result
     assert torch.equal(dropout_of(3, 17, 1), first)
 
 

@@ -22,7 +22,7 @@ def optimizer_of(*rates: float, momentum: float = 0.0) -> SGD:
 
 
 def rates(schedule: Callable[[Optimizer, int], LRScheduler], steps: int, more: int = 0) -> list[float]:
-    """What each step of a run of `steps` has for every unit of the rate, and `more` steps after its end."""
+    """Return the factor of the rate at each step of a run, and at `more` steps after its end."""
     optimizer = optimizer_of(RATE)
     scheduler = schedule(optimizer, steps)
     used = []
@@ -104,7 +104,7 @@ def test_one_cycle_has_the_rates_of_torchs_one_cycle(steps: int, warmup_fraction
     for step in range(steps):
         expected.append(optimizer.param_groups[0]["lr"] / RATE)
         optimizer.step()
-        if step < steps - 1:  # torch's raises after its last step
+        if step < steps - 1:  # torch's scheduler raises after its last step
             scheduler.step()
     assert rates(partial(one_cycle, warmup_fraction=warmup_fraction), steps) == pytest.approx(expected, abs=1e-6)
 
@@ -141,7 +141,7 @@ class Batches(LightningDataModule):
 
 
 class Asks(LightningModule):
-    """Asks for the number of steps where a real module does."""
+    """A module that calls `total_steps` in `configure_optimizers`."""
 
     def __init__(self) -> None:
         super().__init__()

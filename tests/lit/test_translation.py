@@ -1,4 +1,4 @@
-"""Training a translator through Lightning, on sentences that are to be written backwards."""
+"""Training of a translator with Lightning on sentences whose translation is the reversed sentence."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ VOCABULARY, SOURCE_VOCABULARY, CONTEXT = 11, 13, 8
 
 
 def toy_table(count: int = 101, seed: int = 0) -> tuple[PairTable, list[int], list[int]]:
-    """Sentences of 1 to 7 tokens and the same backwards, and how long both are."""
+    """Return sentences of 1 to 7 tokens, the reversed sentences, and their lengths."""
     rng = np.random.default_rng(seed)
     texts = [rng.integers(4, VOCABULARY, rng.integers(1, CONTEXT)).tolist() for _ in range(count)]
     sources, targets = RaggedIds.from_rows(texts), RaggedIds.from_rows(text[::-1] for text in texts)
@@ -31,7 +31,7 @@ def toy_table(count: int = 101, seed: int = 0) -> tuple[PairTable, list[int], li
 
 
 def toy_batches(size: int = 17) -> list[PairBatch]:
-    """The last batch is smaller than the others, and its sentences are others."""
+    """Return batches. The last batch is smaller than the others and has other sentences."""
     table, sources, targets = toy_table()
     return [
         table(
@@ -78,7 +78,7 @@ def trainer_of(*callbacks: Callback, **options) -> Trainer:
 
 
 class Outputs(Callback):
-    """Keeps what the steps return."""
+    """Callback that stores the results of the steps."""
 
     def __init__(self) -> None:
         self.seen: list[dict[str, Tensor]] = []
@@ -94,7 +94,7 @@ class Outputs(Callback):
 
 @torch.inference_mode()
 def losses_of_each_pair(module: Translation, batches: list[PairBatch]) -> list[Tensor]:
-    """The losses of every token, each pair alone and without padding: (length,) each."""
+    """Return the losses of the tokens of each pair, computed without padding: (length,) each."""
     losses = []
     for batch in batches:
         for i in range(len(batch.rows)):
@@ -106,7 +106,7 @@ def losses_of_each_pair(module: Translation, batches: list[PairBatch]) -> list[T
 
 
 class Fixed(nn.Module):
-    """A network that scores alike whatever it reads, and remembers what it was given."""
+    """A network with constant scores, which records its inputs."""
 
     def __init__(self, logits: Tensor) -> None:
         super().__init__()
@@ -118,8 +118,8 @@ class Fixed(nn.Module):
         return self.logits
 
 
-# Two sentences of a vocabulary of 4, of 2 and of 1 token, the end included. At the padding after the second the network
-# is very sure of something.
+# Two sentences of 2 and of 1 token, counting the end, with a vocabulary of 4. At the padding after the second sentence,
+# the network predicts one token with a high probability.
 SHARES = torch.tensor(
     [[[0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.25, 0.25]], [[0.7, 0.1, 0.1, 0.1], [1e-9, 1e-9, 1.0, 1e-9]]]
 )
@@ -139,7 +139,7 @@ def fixed(label_smoothing: float = 0.0) -> Translation:
     return Translation(Fixed(SHARES.log()), partial(SGD, lr=0.1), constant, label_smoothing=label_smoothing)
 
 
-# --- by hand ---
+# --- computed by hand ---
 
 
 def test_the_training_loss_is_the_mean_over_what_is_to_be_written() -> None:
@@ -163,7 +163,7 @@ def test_an_evaluation_gives_the_loss_of_every_token_and_none_of_padding(stage: 
 
 
 def test_smoothing_gives_every_token_a_share_of_each_target_in_training() -> None:
-    of_all = -SHARES.log().mean(dim=2)  # the loss of a target that is every token alike
+    of_all = -SHARES.log().mean(dim=2)  # the loss of a uniform target
     smooth = 0.7 * BY_HAND + 0.3 * of_all
     assert_close(
         fixed(label_smoothing=0.3).training_step(TWO)["loss"], (smooth[0, 0] + smooth[0, 1] + smooth[1, 0]) / 3
@@ -187,7 +187,7 @@ def test_padding_has_no_gradient() -> None:
     assert gradient[0].any(dim=1).all()
 
 
-# --- through Lightning ---
+# --- with Lightning ---
 
 
 def test_a_translation_is_a_training_of_a_network() -> None:
@@ -209,7 +209,7 @@ def test_to_write_backwards_is_learned() -> None:
 @pytest.mark.parametrize("stage", ["val", "test"])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
 def test_the_logged_loss_is_the_mean_over_all_tokens(stage: str, label_smoothing: float) -> None:
-    """Batches of few tokens count for less, padding for nothing, and smoothing is for training."""
+    """Batches with fewer tokens have a smaller weight, padding has none, and smoothing applies to training only."""
     module, data = translation(label_smoothing=label_smoothing), Toy()
     losses = torch.cat(losses_of_each_pair(module, data.batches))
     assert len(losses) == sum(batch.num_tokens for batch in data.batches)
