@@ -68,6 +68,7 @@ DRAWN_HERE = ["confusion_matrix", "probability_per_star", "predicted_per_class",
 DRAWN_HERE += ["position_similarity", "position_waves"]
 
 
+@pytest.mark.usefixtures("drawn_in_full")
 @pytest.mark.parametrize(
     ("asked", "figures"),
     [

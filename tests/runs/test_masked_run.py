@@ -98,6 +98,7 @@ def test_explore_draws_its_figures(run: Path, scripts: Scripts) -> None:
     assert "no gradients" not in done.stderr
 
 
+@pytest.mark.usefixtures("small_sample")
 def test_the_data_of_its_task_is_drawn_with_what_the_context_cuts(scripts: Scripts) -> None:
     options = ("--task", "masked_reviews", "--data.source", "sample", "--figures", "lengths", "--log-dir", "mine")
     done = scripts.run("explore", *options)
