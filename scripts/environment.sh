@@ -1,6 +1,6 @@
-# Makes a virtual environment and installs into it: sh scripts/environment.sh FOLDER "PYTHON ..." PIP-ARGUMENTS...
-# The first of the commands PYTHON that is Python 3.11 to 3.13 makes it. An environment that works is kept; one whose installation
-# was interrupted, or whose Python is gone, is made again, since pip cannot tell which of its packages are complete.
+# Create a virtual environment and install into it: sh scripts/environment.sh FOLDER "PYTHON ..." PIP-ARGUMENTS...
+# The first of the commands PYTHON that is Python 3.11 to 3.13 creates it. A working environment is kept. It is created again if its
+# installation was interrupted or its Python does not exist any more, because pip cannot tell which of its packages are complete.
 set -eu
 
 folder=$1
@@ -25,16 +25,16 @@ make_environment() {
             return
         fi
     done
-    fail "Python 3.11 to 3.13 is required, and no command of this list is one: $pythons. Install it, or name it with PYTHON=/path/to/python"
+    fail "Python 3.11 to 3.13 is required, but no command of this list is one: $pythons. Install it, or name it with PYTHON=/path/to/python"
 }
 
 if test ! -e "$folder/pyvenv.cfg" && test -n "$(ls -A "$folder" 2>/dev/null)"; then
-    fail "$folder is not empty and is not a virtual environment: remove it, or name another folder"
+    fail "$folder is not empty and is not a virtual environment; remove it, or name another folder"
 fi
 if test -e "$unfinished" || ! "$python" -c '' 2>/dev/null; then
     make_environment
 fi
-is_supported "$python" || fail "$folder has $("$python" --version), and Python 3.11 to 3.13 is required: remove $folder"
+is_supported "$python" || fail "$folder has $("$python" --version), but Python 3.11 to 3.13 is required; remove $folder"
 "$python" -m pip --version >/dev/null 2>&1 || "$python" -m ensurepip
 
 touch "$unfinished"

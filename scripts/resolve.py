@@ -1,7 +1,7 @@
-"""Resolves the pins of constraints.txt for each supported Python and platform, and prints a table: `make resolve`.
+"""Resolve the pins of constraints.txt for each supported Python and platform, and print a table: `make resolve`.
 
-Needs the network and uv. uv evaluates the environment markers for the target; pip evaluates them for this machine. The
-exit code is 1 if a target does not resolve or needs a package that has no pin.
+The script requires the network and uv, which evaluates the environment markers for the target. (pip evaluates them for
+this machine.) The exit code is 1 if a target does not resolve or requires a package without a pin.
 """
 
 import os
@@ -17,23 +17,23 @@ PLATFORMS = {
     "Linux arm64": "aarch64-manylinux_2_28",
     "macOS 14 arm64": "aarch64-apple-darwin",
 }
-SOURCE_ONLY = "antlr4-python3-runtime"  # OmegaConf requires a version of it that has no wheel; it is pure Python
+SOURCE_ONLY = "antlr4-python3-runtime"  # the version that OmegaConf requires has no wheel; it is pure Python
 PINNED_BY_TORCH = re.compile(r"(nvidia|cuda)-|triton$")
 
 
 def supported_pythons() -> list[str]:
-    """Returns the minor versions that pyproject.toml names, such as 3.11."""
+    """Return the minor versions that pyproject.toml names, such as 3.11."""
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     return re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
 
 
 def names(lines: str) -> set[str]:
-    """Returns the normalized names of packages in lines of the form `name==version`."""
+    """Return the normalized names of packages in lines of the form `name==version`."""
     return {re.sub(r"[-_.]+", "-", name).lower() for name in re.findall(r"^([\w.-]+)==", lines, re.MULTILINE)}
 
 
 def resolve(python: str, platform: str) -> subprocess.CompletedProcess[str]:
-    """Resolves all extras for one target, with wheels alone; the packages are lines of its standard output."""
+    """Resolve all extras for one target, using only wheels. The packages are the lines of the standard output."""
     uv = str(Path(sys.executable).with_name("uv"))
     command = [uv, "--no-config", "pip", "compile", "--quiet", "--no-header", "--no-annotate"]
     command += ["pyproject.toml", "--all-extras", "--constraints", "constraints.txt"]
@@ -44,7 +44,7 @@ def resolve(python: str, platform: str) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> int:
-    """Prints a row for each target; returns the exit code."""
+    """Print a row for each target, and return the exit code."""
     pinned = names((ROOT / "constraints.txt").read_text())
     failed = False
     print(f"{'Python':8}{'platform':16}{'packages':>8}  result")

@@ -1,4 +1,4 @@
-"""A real browser for tests: the one that is installed, driven by Playwright, and what it asked of the network."""
+"""A real browser for tests: an installed browser, controlled by Playwright, with a record of its requests."""
 
 import shutil
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @dataclass
 class Opened:
-    """A page in the browser. requests: every address that it asked for; errors: what its scripts threw or logged."""
+    """A page in the browser. requests: all requested addresses; errors: errors that its scripts raised or logged."""
 
     page: Any
     requests: list[str] = field(default_factory=list)
@@ -22,13 +22,13 @@ class Opened:
 
     @property
     def foreign(self) -> list[str]:
-        """The requests that are for no file of this machine and for nothing within the page."""
+        """Return the requests to other machines, which are neither files nor parts of the page."""
         return [address for address in self.requests if not address.startswith(("file:", "data:", "blob:"))]
 
 
 @contextmanager
 def a_browser() -> Iterator[Any]:
-    """A headless browser. Skips the test, with the reason, where there is none."""
+    """Start a headless browser. Skip the test with a reason if there is none."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"no browser is installed: none of {', '.join(NAMES)}")
@@ -40,12 +40,12 @@ def a_browser() -> Iterator[Any]:
 
 
 def open_file(browser: Any, file: Path, width: int = 1200) -> Opened:
-    """A file of this machine in a new window of the browser."""
+    """Open a local file in a new window of the browser."""
     return open_address(browser, file.absolute().as_uri(), width)
 
 
 def open_address(browser: Any, address: str, width: int = 1200) -> Opened:
-    """A page in a new window of the browser."""
+    """Open a page in a new window of the browser."""
     opened = Opened(browser.new_page(viewport={"width": width, "height": 900}))
     opened.page.on("request", lambda request: opened.requests.append(request.url))
     opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))

@@ -1,9 +1,9 @@
-"""Lets Hydra read and merge the same files once for all command lines that name them.
+"""A cache of Hydra's compositions: files are read and merged once for all command lines that name them.
 
-The choices of a command line (`model=tiny`) name some forty files, and its other overrides are values that Hydra sets
-in what it has merged. Most runs of the tests differ in values alone. Here what the choices give is kept until a file
-or a registered schema has changed; each composition gets a copy. Mistakes are not kept. The workers of pytest-xdist and
-the processes that their fork server has forked share what was made.
+The choices of a command line (`model=tiny`) name about forty files. Hydra merges them, and then sets the other
+overrides, which are values. Most runs of the tests differ only in values. This module stores the merged files until a file or a
+registered schema changes, and returns a copy for each composition. It does not store errors. The workers of
+pytest-xdist and the processes of their fork server share the stored files.
 """
 
 import contextlib
@@ -38,16 +38,16 @@ GET_MODE = Hydra.get_mode
 
 
 class ComposedOnce:
-    """What was read and merged so far, by the state of everything that it was made of."""
+    """The stored compositions, by the state of all their files and schemas."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """folder: where several processes share it; only the tests write there."""
+        """Make a cache. folder: a folder that several processes share, and to which only the tests write."""
         self._folder = folder
         self._kept: dict[State, bytes] = {}  # pickled, which copies four times as fast as copy.deepcopy
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
-        """Let Hydra compose with what is kept here."""
+        """Let Hydra use this cache within the block."""
 
         def file(repo: ConfigRepository, config_path: str) -> ConfigResult | None:
             source = repo._find_object_source(config_path, ObjectType.CONFIG)
@@ -80,13 +80,13 @@ class ComposedOnce:
             yield
 
     def _copy(self, key: State, make: Callable[[], Any]) -> Any:
-        """A copy of what was made before under that key, or is made now."""
+        """Return a copy of the stored value of a key, or make and store it."""
         if key not in self._kept:
             self._kept[key] = self._shared(key, make)
         return pickle.loads(self._kept[key])  # noqa: S301  (made here)
 
     def _shared(self, key: State, make: Callable[[], Any]) -> bytes:
-        """What a process has made before, or this one makes now, pickled."""
+        """Return the pickled value of a key, which another process has made or this one makes."""
         path = self._folder and self._folder / hashlib.sha256(repr(key).encode()).hexdigest()
         if path and path.exists():
             return path.read_bytes()
@@ -100,9 +100,9 @@ class ComposedOnce:
 
 
 def mode(app: Hydra, config_name: str | None, overrides: list[str]) -> Any:
-    """Hydra.get_mode, which composes everything to find hydra.mode, without that where no file that sets it is named.
+    """Return hydra.mode like Hydra.get_mode, but without a composition if no override names a file that sets it.
 
-    test_house.py holds which files do.
+    test_house.py checks which files set it.
     """
     if any(word in override for override in overrides for word in SET_THE_MODE):
         return GET_MODE(app, config_name, overrides)
@@ -122,7 +122,7 @@ def replaced(
     get_mode: Any = GET_MODE,
     create_map: Any = CREATE_MAP,
 ) -> Iterator[None]:
-    """Let Hydra compose with these functions; without arguments, as it does by itself."""
+    """Let Hydra compose with these functions within the block. Without arguments, restore Hydra's own."""
     with (
         patch.object(ConfigRepository, "load_config", read),
         patch.object(ConfigRepository, "__deepcopy__", lambda repo, memo: copy.copy(repo), create=True),
@@ -135,7 +135,7 @@ def replaced(
 
 
 def state_of(repo: Any) -> State:
-    """Everything that Hydra can read: the files of each source as they are now, and what is registered."""
+    """Return the state of everything that Hydra can read: the files of each source, and the registered schemas."""
     sources = [source.full_path() for source in repo.get_sources()]
     files = (state_of_folder(Path(path.removeprefix(FILE))) for path in sources if path.startswith(FILE))
     return (*sources, *files, *registered(ConfigStore.instance().repo))
@@ -153,7 +153,7 @@ def state_of_file(path: Path) -> State:
 
 
 def registered(repo: dict[str, Any]) -> Iterator[Any]:
-    """The names in Hydra's store of schemas, with their classes and values."""
+    """Yield the names in Hydra's store of schemas, with their classes and values."""
     for name, entry in repo.items():
         if isinstance(entry, dict):
             yield name, *registered(entry)

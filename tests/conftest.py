@@ -1,4 +1,4 @@
-"""What tests share: a small review data set, and the entry scripts run as a user runs them.
+"""Fixtures that all tests share: a small review data set, and the entry scripts, run as a user runs them.
 
 Nothing here imports torch or Hydra until a worker collects tests: the process that only hands them out needs neither.
 """
@@ -56,7 +56,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the tests, which all workers of pytest-xdist share."""
+    """Return the folder of the tests, which all workers of pytest-xdist share."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
@@ -92,7 +92,7 @@ def packages_are_searched_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def made_once(root: Path) -> Callable[[str, Callable[[Path], object]], Path]:
-    """The folder of a name, which the first worker of pytest-xdist that asks for it fills and all workers only read."""
+    """Return a function for the folder of a name. The first worker fills it, and all workers only read it."""
 
     def folder_of(name: str, fill: Callable[[Path], object]) -> Path:
         folder, is_filled = root / f"once-{name}", root / f"once-{name}.filled"
@@ -109,7 +109,7 @@ def made_once(root: Path) -> Callable[[str, Callable[[Path], object]], Path]:
 
 @pytest.fixture(scope="session")
 def sample_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> str:
-    """An override that lets all runs on the generated sample generate and encode it once."""
+    """Return an override with which all runs on the generated sample share one cache."""
     return f"paths.cache_dir={made_once('sample', lambda folder: None)}"
 
 
@@ -146,7 +146,7 @@ def scripts(tmp_path: Path) -> Scripts:
 
 @pytest.fixture(scope="session")
 def reviews_folder(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
-    """A folder of 600, 100 and 100 generated reviews as JSONL files."""
+    """Return a folder with 600, 100 and 100 generated reviews as JSONL files."""
     return made_once("reviews", write_reviews)
 
 
@@ -172,7 +172,7 @@ def drawn_training(reviews_folder: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def tiny_training(drawn_training: list[str]) -> list[str]:
-    """The same without the figure of the confusion matrix, which takes half of the time of so short a training."""
+    """Return the same overrides without the confusion matrix, which takes half of the time of a short training."""
     return [*drawn_training[:-1], "++callbacks.confusion_matrix=null", drawn_training[-1]]
 
 
@@ -180,7 +180,7 @@ def tiny_training(drawn_training: list[str]) -> list[str]:
 def trained(
     made_once: Callable[[str, Callable[[Path], object]], Path], drawn_training: list[str]
 ) -> Callable[[str], Path]:
-    """The folder of a run of a task, trained once for all tests that only read it."""
+    """Return a function for the folder of a run of a task, which is trained once. Tests only read it."""
     runs: dict[str, Path] = {}
 
     def run_of(task: str) -> Path:

@@ -1,4 +1,4 @@
-"""The examples of docstrings, run as they are."""
+"""Functions that run the examples of docstrings."""
 
 import contextlib
 import doctest
@@ -27,7 +27,7 @@ def run_examples(of: Any, folder: Path, **names: Any) -> int:
 
 
 def without_an_example(of: type) -> list[str]:
-    """The public methods and properties of a class whose docstring has no example."""
+    """Return the public methods and properties of a class whose docstring has no example."""
     return [name for name, docstring in _docstrings(of) if ">>>" not in docstring]
 
 

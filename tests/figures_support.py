@@ -1,4 +1,4 @@
-"""What every figure must be: whole, labelled, and with no text on another."""
+"""Checks of figures: complete, labelled, and without overlapping texts."""
 
 import warnings
 from itertools import combinations
@@ -11,7 +11,7 @@ TOUCH = 1.0  # pixels that two texts may share
 
 
 def check_readable(figure: Figure) -> None:
-    """Render a figure, every warning being an error: it has a heading, no text is cut off, none lies on another."""
+    """Render a figure with warnings as errors. Fail if it has no heading, or if a text is cut off or overlaps."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.draw_without_rendering()
@@ -26,7 +26,7 @@ def check_readable(figure: Figure) -> None:
     for (one, first), (other, second) in combinations(boxes, 2):
         across = min(first.x1, second.x1) - max(first.x0, second.x0)
         up = min(first.y1, second.y1) - max(first.y0, second.y0)
-        assert across <= TOUCH or up <= TOUCH, f"{one!r} lies on {other!r}"
+        assert across <= TOUCH or up <= TOUCH, f"{one!r} overlaps {other!r}"
     assert figure.get_suptitle()
     assert not any(
         text.get_parse_math() and "$" in text.get_text() and "mathdefault" not in text.get_text() for text in texts
@@ -34,7 +34,7 @@ def check_readable(figure: Figure) -> None:
 
 
 def texts_of(figure: Figure) -> list[Text]:
-    """Every text that is drawn."""
+    """Return all texts that are drawn."""
     found: list[Text] = [figure._suptitle] if figure._suptitle is not None else []  # type: ignore[attr-defined]
     for legend in [*figure.legends, *(axes.get_legend() for axes in figure.axes)]:
         found += legend.get_texts() if legend is not None else []
@@ -46,7 +46,7 @@ def texts_of(figure: Figure) -> list[Text]:
 
 
 def tick_labels(axes: Axes) -> list[Text]:
-    """Of the ticks within the view."""
+    """Return the labels of the ticks within the view."""
     labels = []
     for axis in (axes.xaxis, axes.yaxis):
         low, high = sorted(axis.get_view_interval())
@@ -57,5 +57,5 @@ def tick_labels(axes: Axes) -> list[Text]:
 
 
 def data_axes(figure: Figure) -> list[Axes]:
-    """Those with an axis that is labelled by its own name, colour bars left out."""
+    """Return the axes with labelled data, without color bars."""
     return [axes for axes in figure.axes if axes.get_label() != "<colorbar>" and axes.axison]

@@ -1,4 +1,4 @@
-"""Run folders as a training leaves them, made in a moment."""
+"""Run folders as a training writes them, made without a training."""
 
 import csv
 import json
@@ -10,9 +10,9 @@ CLASSES = ("bad", "so-so", "good")
 
 
 def make_run(folder: Path, name: str, *overrides: str, **changes: Any) -> Path:
-    """A finished run below a folder: what metrics.json says, with changes; returns where it is.
+    """Make a finished run below a folder, and return its folder. changes: keys of metrics.json that differ.
 
-    lines: of the history; counts: of the confusion matrix; texts: what it wrote.
+    lines: the lines of the history; counts: of the confusion matrix; texts: the text samples.
     """
     lines, counts, texts = changes.pop("lines", None), changes.pop("counts", None), changes.pop("texts", None)
     path = folder / name
@@ -29,7 +29,7 @@ def make_run(folder: Path, name: str, *overrides: str, **changes: Any) -> Path:
 
 
 def make_baseline(folder: Path, name: str, **changes: Any) -> Path:
-    """A baseline's folder: no .hydra, and a record with less in it."""
+    """Make the folder of a baseline, which has no .hydra and a smaller record."""
     path = folder / name
     path.mkdir(parents=True)
     less = {"model": "tfidf", "dropout": None, "context_length": None, "run_key": None, "steps": None}
@@ -67,7 +67,7 @@ def a_record(*overrides: str, **changes: Any) -> dict[str, Any]:
 
 
 def a_history(count: int = 7, scale: float = 1.0) -> list[dict[str, Any]]:
-    """Lines of a history: the losses fall."""
+    """Return lines of a history with falling losses."""
     lines: list[dict[str, Any]] = []
     for index in range(count):
         moment = {"step": 5 * index + 4, "seconds": 0.5 * index + 0.25, "epoch": 0}
@@ -81,7 +81,7 @@ def write_history(run: Path, lines: Sequence[dict[str, Any]]) -> None:
 
 
 def write_confusion(run: Path, counts: Sequence[Sequence[int]], classes: Sequence[str] = CLASSES) -> Path:
-    """The table that callbacks/confusion_matrix.py writes."""
+    """Write the table that callbacks/confusion_matrix.py writes, and return its path."""
     path = run / "confusion_matrix" / "validation.csv"
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""What the tests compose once is what Hydra would compose each time."""
+"""The cached compositions of the tests equal those of Hydra."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def composed(*overrides: str) -> DictConfig:
 
 
 def description(overrides: list[str]) -> Any:
-    """Everything that a composition gives: values, classes and flags, or the mistake."""
+    """Return the full result of a composition: values, classes and flags, or the error."""
     try:
         config = composed(*overrides)
     except HydraException as error:
@@ -53,7 +53,7 @@ def test_a_composition_is_the_same_the_first_time_and_later(overrides: list[str]
     with ComposedOnce(tmp_path).active():
         assert [description(overrides), description(overrides)] == [true, true]
     kept = set(tmp_path.iterdir())
-    with ComposedOnce(tmp_path).active():  # as another process does
+    with ComposedOnce(tmp_path).active():  # as in another process
         assert description(overrides) == true
     assert set(tmp_path.iterdir()) == kept
 

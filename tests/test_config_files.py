@@ -1,4 +1,4 @@
-"""The user's own settings: ./conf and --config-dir extend and replace those of firstlight, for every command."""
+"""The user's settings: ./conf and --config-dir extend and replace those of firstlight, for every command."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 @pytest.fixture
 def own(scripts: Scripts) -> Scripts:
-    """A folder with a task, callbacks and rows of the user's own."""
+    """Return scripts in a folder with the user's own task, callbacks and rows."""
     rows = "text,label\n" + "".join(f"word{i % 7} word{i % 5},{'ab'[i % 2]}\n" for i in range(40))
     write(
         scripts.folder, {"conf/task/mine.yaml": OWN_TASK, "conf/callbacks/mine.yaml": OWN_CALLBACKS, "rows.csv": rows}
@@ -86,7 +86,7 @@ def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) ->
     assert "there is no unfinished run of this configuration" in done.stdout
 
 
-@pytest.mark.slow  # 1 s; so does test_other_commands_know_config_dir_too
+@pytest.mark.slow  # 1 s; test_other_commands_know_config_dir_too checks the same
 def test_a_baseline_measures_the_users_task(own: Scripts) -> None:
     done = own.run("baseline", "--task", "mine")
     assert done.returncode == 0, done.stderr

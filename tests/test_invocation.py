@@ -1,4 +1,4 @@
-"""Messages name a command as the user started this one."""
+"""Messages name other commands in the form in which the user started the current one."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The lessons of docs/lessons: their cells run, from the first to the last, on generated data."""
+"""All cells of the lessons in docs/lessons run in order on generated data."""
 
 import ast
 import importlib

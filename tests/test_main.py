@@ -1,4 +1,4 @@
-"""The command `firstlight`: its sub-commands are the scripts of src/, and it answers without what it does not need."""
+"""The command `firstlight`: its sub-commands are the scripts of src/, and it imports only what it needs."""
 
 import functools
 import importlib
@@ -21,7 +21,7 @@ OF_A_TRAINING = {"torch", "lightning", "torchmetrics", "datasets", "wandb", "mat
 
 
 def start(*arguments: str, options: tuple[str, ...] = (), cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
-    """`python -m firstlight` as a process of its own."""
+    """Run `python -m firstlight` as a separate process."""
     command = [sys.executable, *options, "-m", "firstlight", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=120)
 
@@ -34,7 +34,7 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., "subprocess
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
-    """The command inside this process."""
+    """Run the command inside this process."""
     monkeypatch.setattr(sys, "argv", ["firstlight", *arguments])
     with captured() as (out, err):
         try:

@@ -1,4 +1,4 @@
-"""Runs, a sweep and a search of version 0.2.0, which tests/fixtures/make_0_2_runs.py has made, are read and resumed."""
+"""Runs, a sweep and a search of version 0.2.0, made by tests/fixtures/make_0_2_runs.py, are read and resumed."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ COMMANDS, RUNS, ANSWERS, CONTINUED = (EXPECTED[part] for part in ("commands", "r
 CLASSIFIERS = ("interrupted", "finished", "evidence", "post_stars", "post_movies")
 EVALUATED = ("text", "translation")  # test_earlier_runs.py has one with evidence
 GENERATORS = ("text", "names", "post_names")
-NO_FIGURE = "++callbacks.confusion_matrix=null"  # which takes most of the time of so short a training
+NO_FIGURE = "++callbacks.confusion_matrix=null"  # the figure takes most of the time of a short training
 # What version 0.2.0 computed is computed anew on another processor, perhaps, so the last digits may differ. What a
 # resumed run computes differs by more if it takes one batch, one dropout mask or one learning rate for another.
 ROUNDING = 1e-4
@@ -27,7 +27,7 @@ ROUNDING = 1e-4
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as a user of version 0.2.0 left it: logs/, and the data beside it. Tests only read it."""
+    """Return a folder of a user of version 0.2.0, with logs/ and the data. Tests only read it."""
     folder = tmp_path_factory.mktemp("version_0_2")
     with tarfile.open(FIXTURES / "runs_0_2.tar.xz") as archive:
         archive.extractall(folder, filter="data")
@@ -36,7 +36,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def old(unpacked: Path, scripts: Scripts) -> Scripts:
-    """A copy of this folder, to resume in."""
+    """Return scripts in a copy of this folder, in which runs can be resumed."""
     shutil.copytree(unpacked, scripts.folder, dirs_exist_ok=True)
     return scripts
 
@@ -54,7 +54,7 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 
 
 def measured(run: Path) -> list[dict[str, Any]]:
-    """The lines of the history that hold a loss, without times."""
+    """Return the lines of the history that have a loss, without times."""
     lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     return [
         {key: value for key, value in line.items() if "second" not in key and not key.startswith("lr-")}

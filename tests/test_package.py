@@ -1,4 +1,4 @@
-"""The package as it is installed: what the wheel holds, and that all of it works in an empty folder."""
+"""The installed package: the content of the wheel, and its commands in an empty folder."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def files_of(wheel: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that `python -m build --wheel` makes."""
+    """Return the wheel that `python -m build --wheel` makes."""
     (path,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")), versions=["standard"])
     return Path(path)
 
@@ -107,14 +107,14 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment whose firstlight is the wheel; its libraries are those of this environment."""
+    """Return an environment with the wheel of firstlight and the libraries of this environment."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
     subprocess.run([*pip, "--target", str(folder), str(wheel)], check=True)
     return environment() | {"PYTHONPATH": str(folder), "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
 
 
-@pytest.mark.slow  # ten programs, each of which imports torch anew
+@pytest.mark.slow  # ten programs, each of which imports torch
 def test_an_installed_package_works_in_an_empty_folder(tmp_path: Path, installed: dict[str, str]) -> None:
     def command(*arguments: str, cwd: Path = tmp_path) -> str:
         done = subprocess.run(arguments, cwd=cwd, env=installed, capture_output=True, text=True, timeout=300)
@@ -147,7 +147,7 @@ def newest(folder: Path) -> Path:
 
 @pytest.fixture
 def birds(tmp_path: Path, installed: dict[str, str]) -> Path:
-    """The project that `firstlight new birds` lays in tmp_path, with a run in it."""
+    """Return the project that `firstlight new birds` makes in tmp_path, with a run."""
     for arguments, cwd in (
         (("new", "birds"), tmp_path),
         (("train", "task=birds", "threads=1", "trainer.max_epochs=2"), tmp_path / "birds"),
@@ -159,7 +159,7 @@ def birds(tmp_path: Path, installed: dict[str, str]) -> Path:
 
 @pytest.fixture
 def playground(birds: Path, installed: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
-    """`firstlight playground latest` in the folder of a project."""
+    """Start `firstlight playground latest` in the folder of a project."""
     with (birds.parent / "playground.txt").open("w") as output:
         process = subprocess.Popen(
             ["firstlight", "playground", "latest", "--port", "0"],
@@ -174,7 +174,7 @@ def playground(birds: Path, installed: dict[str, str]) -> Iterator["subprocess.P
         process.wait(timeout=30)
 
 
-@pytest.mark.slow  # it trains, sweeps in two workers, tests and serves, each in a program of its own
+@pytest.mark.slow  # it trains, sweeps with two workers, tests and serves, each in a separate program
 def test_a_new_project_trains_sweeps_passes_its_test_and_is_served(
     birds: Path, installed: dict[str, str], playground: "subprocess.Popen[str]"
 ) -> None:

@@ -1,4 +1,4 @@
-"""The pins, the ranges of pyproject.toml, and the script that makes an environment. No test needs a network."""
+"""The pins, the version ranges of pyproject.toml, and the script that creates an environment."""
 
 import re
 import subprocess
@@ -23,19 +23,19 @@ PLACE = re.compile(r"://|file:|localhost|(^|\s)[~.]?/|\w\.(com|org|net|io|dev|lo
 
 
 def not_public(constraints: str) -> list[str]:
-    """Returns the lines that are not a public version, or that name a place where packages are kept."""
+    """Return the lines that are not a public version, or that name a package index or a file."""
     lines = [line.strip() for line in constraints.splitlines() if line.strip()]
     return [line for line in lines if PLACE.search(line) or not (line.startswith("#") or PIN.fullmatch(line))]
 
 
 def direct_requirements() -> list[Requirement]:
-    """Returns the dependencies of the project and of each of its extras, other than the project itself."""
+    """Return the dependencies of the project and of each of its extras, other than the project itself."""
     texts = [*PROJECT["dependencies"], *(text for extra in EXTRAS.values() for text in extra)]
     return [parsed for text in texts if (parsed := Requirement(text)).name != PROJECT["name"]]
 
 
 def pins() -> dict[str, Version]:
-    """Returns the pinned version of each package by its normalized name."""
+    """Return the pinned version of each package by its normalized name."""
     pairs = [line.split("==") for line in CONSTRAINTS.splitlines() if not line.startswith("#")]
     return {canonicalize_name(name): Version(version) for name, version in pairs}
 
@@ -89,12 +89,12 @@ def test_every_package_that_an_installed_dependency_needs_is_pinned() -> None:
         if (name, extras) in seen:
             continue
         seen.add((name, extras))
-        if not re.match(r"(nvidia|cuda)-|triton$", name):  # constraints.txt says why these have no pin
+        if not re.match(r"(nvidia|cuda)-|triton$", name):  # constraints.txt explains why these have no pin
             assert name in pinned, f"constraints.txt has no pin of {name}"
         try:
             needed = [Requirement(text) for text in requires(name) or []]
         except PackageNotFoundError:
-            continue  # an extra that this environment does not have
+            continue  # this environment does not have the extra
         for need in needed:
             if need.marker is None or any(need.marker.evaluate({"extra": extra}) for extra in extras):
                 to_visit.append(need)
@@ -125,7 +125,7 @@ def test_every_place_names_the_same_versions_of_python() -> None:
 
 
 STAND_IN = """#!/bin/sh
-# Stands in for an interpreter: answers what scripts/environment.sh asks, and notes what it was made to do.
+# Replaces an interpreter: answers the calls of scripts/environment.sh, and logs them.
 case "$*" in
   "-c import sys"*) exit {unsupported} ;;
   "--version") echo "Python {version}" ;;
@@ -141,7 +141,7 @@ esac
 
 
 class Machine:
-    """A folder with interpreters that stand in for those of a machine, and the notes that they leave."""
+    """A folder with scripts in place of interpreters, and the log of their calls."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = folder / "environment"
@@ -217,5 +217,5 @@ def test_an_environment_of_another_python_is_left_as_it_is(machine: Machine) -> 
     (machine.environment / "bin" / "python").write_text(Path(other).read_text())
     done = machine.make(machine.interpreter("3.12"))
     assert done.returncode == 2
-    assert "has Python 3.14, and Python 3.11 to 3.13 is required: remove" in done.stderr
+    assert "has Python 3.14, but Python 3.11 to 3.13 is required; remove" in done.stderr
     assert machine.notes() == ["3.12 made", "installed -m"]

@@ -1,4 +1,4 @@
-"""A forked process behaves as one that is started from nothing; both run the same small programs here."""
+"""A forked process behaves like a newly started one. Both run the same small programs."""
 
 import functools
 import importlib
@@ -16,13 +16,13 @@ from fork_server import LIBRARIES
 from processes import CAN_FORK, SERVER, ForkedProcess, ForkServer
 from tests_support import TRUE_PROCESSES, Done, Scripts, children_of, environment, fork_server, wait_until
 
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes are for Linux alone")
+pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forked processes require Linux")
 Start = Callable[..., ForkedProcess]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Forks a process that runs a program, which is a text."""
+    """Return a function that forks a process and runs a program, given as a text."""
     started: list[ForkedProcess] = []
 
     def fork(program: str, *arguments: str, environ: dict[str, str] | None = None) -> ForkedProcess:
@@ -42,7 +42,7 @@ def written(folder: Path, program: str) -> Path:
 
 
 def in_both_ways(folder: Path, program: str, *arguments: str, **environ: str) -> tuple[Done, Done]:
-    """How a program ends as a forked process, and as one that is started from nothing."""
+    """Run a program as a forked and as a new process, and return how each ended."""
     command = [str(written(folder, program)), *arguments]
     process = ForkedProcess(fork_server(), command, folder, environment() | environ)
     out, err = process.communicate(timeout=60)
@@ -181,7 +181,7 @@ def test_commands_run_at_the_same_time_and_each_has_its_own_end(start: Start, tm
     )
     processes = {code: start(program, str(code)) for code in (5, 6, 7)}
     assert len({process.pid for process in processes.values()}) == 3
-    for code in (7, 5, 6):  # another order than that of the starts
+    for code in (7, 5, 6):  # a different order than that of the starts
         assert processes[code].poll() is None
         (tmp_path / str(code)).touch()
         assert processes[code].communicate(timeout=60) == (f"{code}\n", "")
@@ -197,7 +197,7 @@ def test_a_signal_ends_a_process_or_is_what_its_handler_makes_of_it(number: sign
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.wait(timeout=60) == (9 if program else -number)
-        process.send_signal(number)  # to nobody, and no error
+        process.send_signal(number)  # the process has ended; this is not an error
 
 
 def test_an_end_is_waited_for_no_longer_than_asked(start: Start, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_script_is_forked_unless_its_environment_differs_in_what_is_read_at_th
 
 
 def test_workers_share_a_server(tmp_path: Path) -> None:
-    """The server of the second worker is a fork of the first one's, and serves it when the first has no more tests."""
+    """The server of the second worker is a fork of the first server, and continues after the first worker ends."""
     (tmp_path / "parent.py").write_text("import os; print(os.getppid())")
     first, second = (ForkServer(environment(), libraries=["json"], shared=tmp_path) for _ in range(2))
 
@@ -282,7 +282,7 @@ def test_workers_share_a_server(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ForkServer]]:
-    """Starts a server of its own, which imports little, so that a test may break it."""
+    """Return a function that starts a separate server with few imports, which a test may break."""
     started: list[ForkServer] = []
 
     def begin(*libraries: str, **environ: str) -> ForkServer:

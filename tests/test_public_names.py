@@ -1,4 +1,4 @@
-"""What the packages export: names that can be imported, and explain themselves with an example that runs."""
+"""The public names of the packages can be imported and have docstrings with examples that run."""
 
 import csv
 import doctest
@@ -25,7 +25,7 @@ QUIET = {"ACCELERATOR": "cpu", "ENABLE_PROGRESS_BAR": "False", "ENABLE_MODEL_SUM
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the examples run: reviews.csv, novel.txt and pairs.csv."""
+    """Return the folder in which the examples run, with reviews.csv, novel.txt and pairs.csv."""
     folder = tmp_path_factory.mktemp("examples")
     with patch.object(pairs, "SPLITS", {"train": 60}):
         rows = {"reviews": list(reviews.generate(60, 1)), "pairs": pairs.splits()["train"]}
@@ -44,7 +44,7 @@ def public(package: str, name: str) -> Any:
 
 
 def private_bases(found: Any) -> list[type]:
-    """The classes of firstlight that a public class inherits methods from, and that are not public themselves."""
+    """Return the private classes of firstlight from which a public class inherits methods."""
     bases = inspect.getmro(found)[1:] if inspect.isclass(found) else ()
     known = {name for _, name in NAMES}
     return [base for base in bases if base.__module__.startswith("firstlight.") and base.__name__ not in known]
@@ -72,7 +72,7 @@ def test_a_package_lists_its_names_and_has_no_other(package: str) -> None:
 def test_a_public_name_has_a_docstring_with_a_first_line_and_an_example(package: str, name: str) -> None:
     found = public(package, name)
     docstring = vars(found).get("__doc__") if inspect.isclass(found) else found.__doc__  # a class's own
-    assert docstring, "it has no docstring of its own"
+    assert docstring, "it has no separate docstring"
     first, *rest = inspect.cleandoc(docstring).splitlines()
     assert first.endswith(".")
     assert rest[0] == ""

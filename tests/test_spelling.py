@@ -1,4 +1,4 @@
-"""Messages name an option as it is typed for the command that runs, or as it is given in Python."""
+"""Messages name an option as the user types it for the current command, or as a keyword in Python."""
 
 import contextvars
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ MESSAGES = [
 
 @pytest.fixture
 def in_python() -> Iterator[None]:
-    """Spell options as where no command has been started."""
+    """Spell options as in Python, where no command runs."""
     spelling.use(spelling.as_keyword)
     yield
     spelling.use(OVERRIDE)
@@ -54,7 +54,7 @@ def test_an_error_spells_options_as_the_user_types_them(
         spelling.use(spell)
         error = kind(written)
         assert str(error) == expected
-        assert str(kind(str(error))) == expected  # an error that is made of another
+        assert str(kind(str(error))) == expected  # an error that is made from another error
         assert error.args == (written,)
 
 

@@ -1,4 +1,4 @@
-"""Texts on a terminal: visible, whole, and without an effect on it."""
+"""Texts on a terminal are visible and complete, and control characters in them have no effect."""
 
 import io
 import logging

@@ -40,7 +40,7 @@ NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "
 
 @dataclass
 class Done:
-    """How a script ended."""
+    """The exit code and the output of a script."""
 
     returncode: int
     stdout: str
@@ -49,12 +49,12 @@ class Done:
 
 @dataclass
 class Scripts:
-    """Runs src/<name>.py in a folder of its own and without a network."""
+    """Runner of src/<name>.py in a separate folder and without a network."""
 
     folder: Path
 
     def run(self, name: str, *arguments: str) -> Done:
-        """Run a script inside this process, which has torch at hand already."""
+        """Run a script inside this process, which has already imported torch."""
         script = str(ROOT / "src" / f"{name}.py")
         with captured() as (out, err), contextlib.chdir(self.folder), patch.object(sys, "argv", [script, *arguments]):
             code, level = 0, logging.getLogger().level
@@ -103,7 +103,7 @@ class Scripts:
     def run_alone(
         self, name: str, *arguments: str, fresh: bool = False, environ: Mapping[str, str] | None = None
     ) -> Done:
-        """Run a script as a process of its own, to the end."""
+        """Run a script as a separate process, and wait for its end."""
         process = self.start(name, *arguments, fresh=fresh, environ=environ)
         out, err = process.communicate(timeout=300)
         return Done(process.returncode, out, err)
@@ -140,7 +140,7 @@ class Scripts:
         return Done(process.wait(timeout=300), shown.decode(), "")
 
     def train(self, *arguments: str) -> Path:
-        """Train to the end; returns the run's folder."""
+        """Train to the end, and return the run folder."""
         done = self.run("train", *arguments)
         assert done.returncode == 0, done.stderr
         return self.newest_run()
@@ -169,12 +169,12 @@ def screens(shown: str, columns: int, step: int, rows: int = 24) -> Iterator[lis
 
 
 def records(folder: Path) -> dict[str, dict[str, Any]]:
-    """metrics.json of every run in a folder, such as a sweep's, by the run's name."""
+    """Return metrics.json of every run in a folder, such as a sweep, by the name of the run."""
     return {file.parent.name: json.loads(file.read_text()) for file in sorted(folder.glob("*/metrics.json"))}
 
 
 def some_text(length: int) -> str:
-    """The beginning of the generated plays, without generating all of them."""
+    """Return the beginning of the generated plays, without generating all of them."""
     from firstlight.data.samples import plays
 
     with patch.object(plays, "NUM_PLAYS", 1):
@@ -184,12 +184,12 @@ def some_text(length: int) -> str:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What every file below a folder holds, to see that nothing was written."""
+    """Return the content of every file below a folder, for comparisons."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 def environment() -> dict[str, str]:
-    """The environment without what would let a test depend on this machine."""
+    """Return the environment without variables that would make a test depend on this machine."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "FIRSTLIGHT_"))}
     return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
@@ -202,7 +202,7 @@ SHARED_BY_WORKERS: list[Path] = []  # the folder of the tests, which conftest.py
 
 @functools.cache
 def fork_server() -> ForkServer:
-    """The server that forks this process's scripts, started when it is first needed."""
+    """Return the server that forks this process's scripts. It is started at the first call."""
     return ForkServer(AT_START, shared=next(iter(SHARED_BY_WORKERS), None))
 
 
@@ -215,14 +215,14 @@ def end_fork_server() -> None:
 
 @contextlib.contextmanager
 def captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
-    """What is printed meanwhile."""
+    """Capture the output of the block."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         yield out, err
 
 
 def wait_until(condition: Callable[[], bool], process: Process, seconds: float = 120) -> None:
-    """Wait for something that a running process does."""
+    """Wait until a condition holds that a running process fulfills."""
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()[1]
@@ -231,6 +231,6 @@ def wait_until(condition: Callable[[], bool], process: Process, seconds: float =
 
 
 def children_of(process_id: int) -> list[int]:
-    """The processes that a process has started; [] where there is no /proc."""
+    """Return the ids of the child processes of a process, or [] if there is no /proc."""
     tasks = Path(f"/proc/{process_id}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split()]

@@ -1,4 +1,4 @@
-"""What W&B was told of a run, read back from the file that an offline run leaves."""
+"""The data that W&B received from a run, read from the file of an offline run."""
 
 import json
 import os
@@ -20,7 +20,7 @@ OF_EVERY_TASK = pytest.mark.parametrize(
 
 @dataclass
 class Run:
-    """What W&B was told of a run, read back from its file."""
+    """The data that W&B received from a run."""
 
     folder: Path
     files: Path
@@ -39,12 +39,12 @@ class Run:
         return {key: value for summary in self.all("summary") for key, value in summary.get("update", {}).items()}
 
     def history(self, key: str) -> list[tuple[int, Any]]:
-        """(step, value) of every line that has the key."""
+        """Return (step, value) of every line that has the key."""
         items = [line["item"] for line in self.all("history")]
         return [(item["trainer/global_step"], item[key]) for item in items if key in item]
 
     def table(self, key: str) -> dict[str, Any]:
-        """The last table of that name: columns and data."""
+        """Return the columns and the data of the last table with that name."""
         (path,) = {value for _, value in self.history(f"{key}.path")[-1:]}
         return json.loads((self.files / path).read_text(encoding="utf-8"))
 
@@ -69,13 +69,13 @@ def read_run(file: Path) -> Run:
 
 
 def runs_below(folder: Path) -> list[Run]:
-    """Every run of the folder and those below it, in the order of their folders."""
+    """Return all runs below a folder, in the order of their folders."""
     files = folder.rglob("wandb/offline-run-*/run-*.wandb")
     return sorted(map(read_run, files), key=lambda run: str(run.folder))
 
 
 def no_key(folder: Path) -> dict[str, str]:
-    """The environment of a machine where nobody has logged in; W&B keeps what it keeps in the folder.
+    """Return the environment of a machine without a W&B login. W&B stores its files in the folder.
 
     It does not list the installed packages, which takes half a second for each run.
     """

@@ -1,4 +1,4 @@
-"""What the fault tests share: counted trials, the table at the end, and small data of every kind of task."""
+"""Fixtures of the fault tests: counted trials, the table at the end, and small data for every kind of task."""
 
 import json
 import os
@@ -18,14 +18,14 @@ from firstlight.data.text_sources import sample_text
 from tests_support import Scripts
 
 PROPERTY = "trials"
-ROWS = {"train": 600, "validation": 100, "test": 100}  # of reviews and of pairs
+ROWS = {"train": 600, "validation": 100, "test": 100}  # number of reviews and of pairs
 REAL = os.environ.get("FIRSTLIGHT_DATA")
 TASKS = ("sentiment", "names", "translation")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Function) -> Iterator[None]:
-    """Report what a test has tried, to the process that prints the table too; fail with the trials that failed."""
+    """Report the trials of a test, also to the process that prints the table. Fail if a trial failed."""
     trials = item.funcargs.get("trials")
     try:
         yield
@@ -40,7 +40,7 @@ def pytest_runtest_call(item: pytest.Function) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print a table: kind, tried, passed."""
+    """Print a table of the trials: kind, tried, passed."""
     tried, passed, skipped = Counter[str](), Counter[str](), dict[str, str]()
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
         for name, value in getattr(report, "user_properties", ()):
@@ -63,15 +63,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture
 def trials(request: pytest.FixtureRequest) -> Trials:
-    """Counts what the test tries; its kind is the argument of the mark `faults`."""
+    """Return a counter of the test's trials. The argument of the mark `faults` is their kind."""
     mark = request.node.get_closest_marker("faults")
-    assert mark is not None, "mark the test by pytest.mark.faults(kind)"
+    assert mark is not None, "mark the test with pytest.mark.faults(kind)"
     return Trials(*mark.args)
 
 
 @pytest.fixture(scope="session")
 def small_data(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
-    """A folder with a little of every data set: of the real ones below $FIRSTLIGHT_DATA, else generated."""
+    """Return a folder with the first rows of every data set below $FIRSTLIGHT_DATA, or of generated data."""
     return made_once("small-data", write_real_data if REAL else write_generated_data)
 
 
@@ -109,7 +109,7 @@ def write_lines(path: Path, rows: Any) -> None:
 
 @pytest.fixture(scope="session")
 def training(small_data: Path) -> Callable[[str], list[str]]:
-    """The overrides of a small training of a task: some 50 steps, dropout on, two validations."""
+    """Return a function for the overrides of a small training of a task: 50 steps, dropout, two validations."""
     common = [
         *("model=tiny", "dropout=0.2", "trainer.max_steps=50", "trainer.val_check_interval=25"),
         *("trainer.log_every_n_steps=5", "callbacks.checkpoint.every_n_train_steps=4", "threads=1"),
@@ -138,7 +138,7 @@ def training(small_data: Path) -> Callable[[str], list[str]]:
 def finished(
     made_once: Callable[[str, Callable[[Path], None]], Path], training: Callable[[str], list[str]]
 ) -> Callable[[str], Path]:
-    """The folder of a finished run of a task, which all tests only read; its caches are in ../cache."""
+    """Return a function for the folder of a finished run of a task. Tests only read it. Its cache is ../cache."""
 
     def run_of(task: str) -> Path:
         def fill(folder: Path) -> None:
@@ -153,7 +153,7 @@ def finished(
 
 @pytest.fixture
 def copied(finished: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of the finished run of a task, in the test's own folder."""
+    """Return a function that copies the finished run of a task to the test's folder."""
 
     def copy_of(task: str) -> Path:
         return Path(shutil.copytree(finished(task), tmp_path / f"copy-{task}"))

@@ -1,4 +1,4 @@
-"""What can happen to a file: flipped bits, missing ends, other formats, hostile values in JSON and YAML."""
+"""Kinds of damage to a file: flipped bits, missing ends, other formats, hostile values in JSON and YAML."""
 
 import contextlib
 import copy
@@ -46,7 +46,7 @@ OTHER_FORMATS = {
     "interpolations": b"${oc.env:HOME}\n",
     "CSV": b"text,label\nGood.,1\n",
 }
-VALUES: list[Any] = [  # that no program expects
+VALUES: list[Any] = [  # values that no program expects
     *(None, True, 0, -1, 1e308, float("inf"), float("-inf"), float("nan"), 2**63, 10**400, 10**30, -0.5),
     *("", " ", "text", "x" * 100_000, "\ud800", "\u0000", "\x1b[2J\x1b]0;t\x07", "[/b][red]", "../../../x"),
     *("${oc.env:HOME}", "${a", "http://127.0.0.1:9/x", "1e999", "\r\n", "<script>alert(1)</script>", "=1+1"),
@@ -56,7 +56,7 @@ VALUES: list[Any] = [  # that no program expects
 
 @dataclass(frozen=True)
 class Damage:
-    """A change of some bytes. where: from 0, the beginning, to 1, the end; size: how many bytes; content: new ones."""
+    """A change of some bytes. where: from 0 (the start) to 1 (the end); size: number of bytes; content: new bytes."""
 
     kind: str
     where: float
@@ -65,7 +65,7 @@ class Damage:
     value: int
 
     def apply(self, before: bytes) -> bytes:
-        """The bytes after the damage."""
+        """Return the bytes after the damage."""
         at = min(int(self.where * (len(before) + 1)), len(before))
         rest = before[at + self.size :]
         match self.kind:
@@ -106,7 +106,7 @@ BYTES = ("flip", "truncate", "insert", "overwrite", "zero", "delete", "double", 
 
 
 def damages(*more: str) -> st.SearchStrategy[Damage]:
-    """Damages of the bytes, and of these kinds too: `value`."""
+    """Return a strategy for damages of bytes, and of the given additional kinds, such as "value"."""
     return st.builds(
         Damage,
         kind=st.sampled_from([*BYTES, *more, *more, *more]),
@@ -118,7 +118,7 @@ def damages(*more: str) -> st.SearchStrategy[Damage]:
 
 
 def with_value(before: bytes, where: float, value: Any) -> bytes:
-    """Put a value in the place of another one of some JSON, of a line of JSON, or after a colon of some YAML."""
+    """Return content with one value replaced: in JSON, in a line of JSON, or after a colon of YAML."""
     text = before.decode("utf-8", "replace")
     try:
         return json.dumps(replaced(json.loads(text), where, value)).encode()
@@ -137,7 +137,7 @@ def with_value(before: bytes, where: float, value: Any) -> bytes:
 
 
 def replaced(tree: Any, where: float, value: Any) -> Any:
-    """A copy of nested lists and dicts in which one node, chosen by where, is another value; or is gone, for nan."""
+    """Return a copy of nested lists and dicts with one node, chosen by `where`, replaced or, for nan, removed."""
     paths = list(nodes(tree))
     path = paths[min(int(where * len(paths)), len(paths) - 1)]
     if not path:
@@ -154,7 +154,7 @@ def replaced(tree: Any, where: float, value: Any) -> Any:
 
 
 def nodes(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every node; of a long list the first ones only."""
+    """Yield the path of every node. For a long list, yield only the first nodes."""
     yield path
     children = tree.items() if isinstance(tree, dict) else enumerate(tree[:20]) if isinstance(tree, list) else ()
     for key, child in children:
@@ -163,7 +163,7 @@ def nodes(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @contextmanager
 def damaged(path: Path, damage: Damage) -> Iterator[None]:
-    """Damage a file for a while. It is replaced, as a mapping of the whole one may live on."""
+    """Damage a file temporarily. It is replaced by a new file, since a memory map of the old file may still exist."""
     before = path.read_bytes()
     try:
         replace_file(path, damage.apply(before))
@@ -173,13 +173,13 @@ def damaged(path: Path, damage: Damage) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file anew, as another inode."""
+    """Write a file as a new inode."""
     path.unlink(missing_ok=True)
     path.write_bytes(content)
 
 
 def answered(call: Callable[[], Any]) -> Any:
-    """What a call returns, or None where it refuses with one line as the commands do. Raises for all other ends."""
+    """Return the result of a call, or None if it raises a one-line error as the commands do. Raise other errors."""
     result = None
     with captured() as (_, err), quiet():
         try:
@@ -193,7 +193,7 @@ def answered(call: Callable[[], Any]) -> Any:
 
 
 def assert_refused(code: Any, err: str) -> None:
-    """Fail unless a command ended with exit code 2 and one clean line that begins with `error: `."""
+    """Fail unless a command ended with exit code 2 and one clean line that starts with `error: `."""
     assert code == 2, f"exit code {code}: {err}"
     assert "Traceback" not in err, err
     lines = [line for line in err.splitlines() if line.startswith("error: ")]
@@ -204,7 +204,7 @@ def assert_refused(code: Any, err: str) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let nothing be logged, and let warnings pass."""
+    """Suppress logging, and do not turn warnings into errors."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,4 +1,4 @@
-"""A damaged cache gives the encoding that a whole one gives, or one line; never another encoding."""
+"""A damaged cache gives the correct encoding or a one-line error, but not a different encoding."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,7 @@ from firstlight.data.sources import find_source
 from firstlight.data.text_sources import find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
-DAMAGES = 60  # of each file
+DAMAGES = 60  # trials for each file
 
 
 def reviews(data: Path, cache: Path) -> Callable[[], Any]:
@@ -58,7 +58,7 @@ def test_a_damaged_cache_changes_no_encoding(
         with damaged(file, damage):
             result = answered(encoded)
             assert result is not None, "a cache can be made again"
-            assert plain(result) == whole, "another encoding, without a word"
+            assert plain(result) == whole, "a different encoding without an error"
             del result
 
     def remove(file: Path) -> None:
@@ -76,14 +76,14 @@ def test_a_damaged_cache_changes_no_encoding(
 
 
 def plain(encoded: Any) -> dict[str, Any]:
-    """All that an encoding holds, in plain types."""
+    """Return the content of an encoding in plain types."""
     return {name: in_plain_types(value) for name, value in vars(encoded).items()}
 
 
 def in_plain_types(value: Any) -> Any:
     if hasattr(value, "offsets"):
         return value.ids.tolist(), value.offsets.tolist()
-    if isinstance(value, tuple):  # of tokenizers
+    if isinstance(value, tuple):  # a tuple of tokenizers
         return [each.to_json() for each in value]
     if hasattr(value, "tolist"):
         return value.tolist()

@@ -1,4 +1,4 @@
-"""A checkpoint with damaged bytes, or with a card and weights that do not belong together, is refused in one line."""
+"""A checkpoint with damaged bytes, or with a card that does not fit the weights, gives a one-line error."""
 
 import math
 import shutil
@@ -18,11 +18,11 @@ from firstlight.kinds.load import load
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from tests_support import Scripts
 
-BYTES = 250  # trials of damaged bytes, for each kind of network
-CARDS = 250  # of other values in the card
-TOKENIZERS = 100  # of another tokenizer in the card
-WEIGHTS = 120  # of other tensors
-RESUMED = 8  # of trainings that go on from a damaged last.ckpt, of each kind
+BYTES = 250  # trials of damaged bytes for each kind of network
+CARDS = 250  # trials of other values in the card
+TOKENIZERS = 100  # trials of another tokenizer in the card
+WEIGHTS = 120  # trials of other tensors
+RESUMED = 8  # trainings of each kind that are resumed from a damaged last.ckpt
 
 TENSORS: dict[str, Callable[[torch.Tensor], Any]] = {
     "none": lambda weight: None,
@@ -105,7 +105,7 @@ def test_weights_of_another_shape_or_type_are_refused(task: str, trials: Trials,
     trials.examples(changes, check, WEIGHTS, f"weights of {task}")
 
 
-@pytest.mark.faults("damaged bytes: last.ckpt of a run that goes on")
+@pytest.mark.faults("damaged bytes: last.ckpt of a resumed run")
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(
     task: str, trials: Trials, copied: Callable[[str], Path], tmp_path: Path
@@ -122,7 +122,7 @@ def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(
             assert_refused(done.returncode, done.stderr)
         else:
             steps = [line for line in (again / "history.jsonl").read_text().splitlines() if '"step": 4,' in line]
-            assert len(steps) <= len(set(steps)), "steps of the history are there twice"
+            assert len(steps) <= len(set(steps)), "the history has steps twice"
 
     trials.examples(damages(), check, RESUMED, f"last.ckpt of {task}")
 
@@ -133,7 +133,7 @@ def copied_again(run: Path, target: Path) -> Path:
 
 
 def use(run: Path) -> None:
-    """Load a run and let it answer. What it answers has no NaN."""
+    """Load a run, and check that its answers have no NaN."""
     loaded = answered(lambda: load(run))
     if loaded is None:
         return
@@ -149,7 +149,7 @@ def use(run: Path) -> None:
 
 
 def assert_same(first: Any, second: Any) -> None:
-    """Fail unless two checkpoints hold the same."""
+    """Fail unless two checkpoints have the same content."""
     if isinstance(first, torch.Tensor):
         assert torch.equal(first, second)
     elif isinstance(first, dict):

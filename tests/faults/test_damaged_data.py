@@ -1,4 +1,4 @@
-"""Files of data, words and vectors with damaged bytes are read, or refused in one line that names the file."""
+"""Damaged files of data, words and vectors are read, or give a one-line error that names the file."""
 
 import csv
 import json
@@ -24,8 +24,8 @@ from firstlight.files.rows import read_rows, read_text, write_rows
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
 
-DAMAGES = 200  # of each format
-ENCODED = 60  # of each task, read and encoded
+DAMAGES = 200  # trials for each format
+ENCODED = 60  # trials for each task, which are read and encoded
 ENDINGS = ("csv", "tsv", "jsonl", "parquet", "txt", "json")
 
 
@@ -88,7 +88,7 @@ def test_damaged_data_is_encoded_or_refused(kind: str, trials: Trials, small_dat
 
 
 def first_bytes(source: Path, size: int, target: Path) -> None:
-    """The first lines of a file, of at most so many bytes."""
+    """Copy the first lines of a file, at most `size` bytes."""
     content = source.read_bytes()
     target.write_bytes(content if len(content) <= size else content[:size].rpartition(b"\n")[0] + b"\n")
 
@@ -109,7 +109,7 @@ def test_a_damaged_word_list_is_read_or_refused(trials: Trials, tmp_path: Path) 
 
 
 def letters(word: str) -> str:
-    """The word with letters for its digits."""
+    """Return the word with letters in place of its digits."""
     return word.translate(str.maketrans("0123456789", "abcdefghij"))
 
 

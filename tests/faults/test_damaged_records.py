@@ -1,4 +1,4 @@
-"""What a run's folder says of it may be damaged in any way: readers answer, or say in one line what is wrong."""
+"""Readers of damaged records of a run either answer or give a one-line error."""
 
 import shutil
 from collections.abc import Callable
@@ -20,9 +20,9 @@ from firstlight.runs.named import find_run
 from run_folders import CLASSES, make_run, write_confusion
 from tests_support import Scripts, contents
 
-RECORDS = 120  # of each reader
-REPORTS = 60  # whose page takes a tenth of a second
-RESUMES = 4  # of each file, way to resume and task
+RECORDS = 120  # trials for each reader
+REPORTS = 60  # trials of reports, each of which takes 0.1 s
+RESUMES = 4  # trials for each file, way to resume and task
 READ_BY_A_REPORT = (
     *("metrics.json", "history.jsonl", "config.yaml", ".hydra/hydra.yaml", "confusion_matrix/validation.csv"),
     "samples/00000010.txt",
@@ -62,7 +62,7 @@ def test_a_damaged_history_is_read_or_refused(trials: Trials, copied: Callable[[
             before = (run / "history.jsonl").read_bytes()
             seconds = answered(lambda: HistoryLogger(run / "history.jsonl").start(10))
             if seconds is None:
-                assert (run / "history.jsonl").read_bytes() == before, "a history that is refused is left alone"
+                assert (run / "history.jsonl").read_bytes() == before, "a history with an error must not be changed"
 
     trials.examples(damages("value"), check, RECORDS, "history.jsonl")
 
@@ -93,7 +93,7 @@ def test_a_report_names_what_is_damaged_and_shows_the_rest(name: str, trials: Tr
     def check(damage: Damage) -> None:
         with damaged(run / name, damage):
             page = answered(lambda: report(ReportOptions(logs)))
-            assert page is not None, "one damaged run ends no report"
+            assert page is not None, "a damaged run must not end the report"
             text = (logs / "report.md").read_text()
             assert "| damaged |" in text
             assert "| whole |" in text
@@ -124,7 +124,7 @@ def test_a_run_with_damaged_settings_is_resumed_or_refused(
         done = scripts.run("train", *words, "dry_run=true")
         if done.returncode:
             assert_refused(done.returncode, done.stderr)
-        assert contents(again) == before, "dry_run=true, and what is refused, writes nothing"
+        assert contents(again) == before, "dry_run=true and errors must not write files"
 
     for name in READ_BY_A_RESUMED_RUN:
         for wish in ("auto", "folder"):

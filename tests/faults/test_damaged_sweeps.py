@@ -1,4 +1,4 @@
-"""What a sweep or a search has written may be damaged: the same command goes on, or says in one line what is wrong."""
+"""A sweep or a search with damaged files is continued by the same command, or gives a one-line error."""
 
 import json
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from faults.damage import Damage, assert_refused, damages, replace_file
 from faults.trials import Trials
 from tests_support import Scripts
 
-DAMAGES = 12  # of each file
+DAMAGES = 12  # trials for each file
 
 
 def commands(training: list[str]) -> dict[str, list[str]]:
-    """A sweep of two jobs and a search of two trials, of two steps each."""
+    """Return the commands of a sweep of two jobs and a search of two trials, with two steps each."""
     short = [*training, "trainer.max_steps=2", "trainer.limit_val_batches=1"]
     search = ["hparams_search=optuna", "hydra.sweeper.n_trials=2", "optimizer.lr=interval(0.001,0.1)"]
     return {

@@ -1,4 +1,4 @@
-"""A disk that is full ends what runs in one line; nothing is lost, and it goes on once there is room."""
+"""A full disk ends a command with a one-line error. No data is lost, and the command continues with more space."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from faults.test_kills import assert_same_run
 from faults.trials import Trials, drawn, number_of
 from tests_support import Done, Scripts
 
-TRAININGS = 6  # of each task, on disks of as many sizes
+TRAININGS = 6  # trainings of each task, each on a disk of a different size
 ROOM = "size=256m"
 
 
@@ -28,7 +28,7 @@ class Disks:
         self.mounted: list[Path] = []
 
     def new(self) -> Path:
-        """A disk with room enough, in place of the last one."""
+        """Replace the last disk by a new one with enough space, and return its folder."""
         self.close()
         where = self.folder / f"disk{len(list(self.folder.iterdir()))}"
         where.mkdir()
@@ -37,7 +37,7 @@ class Disks:
         return where
 
     def resize(self, size: int) -> None:
-        """Let the disk hold so many bytes, in pages of 4096."""
+        """Set the size of the disk in bytes, which is rounded to pages of 4096."""
         mount("-o", f"remount,size={max(4, size // 1024)}k", str(self.mounted[-1]))
 
     def enlarge(self) -> None:
@@ -54,7 +54,7 @@ def mount(*arguments: str) -> None:
 
 @pytest.fixture
 def disks(tmp_path: Path) -> Iterator[Disks]:
-    """Disks in memory, where this machine can have any."""
+    """Return disks in memory. Skip the test if this machine cannot have any."""
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("only root on Linux can mount a tmpfs")
     folder = tmp_path / "disks"
@@ -71,13 +71,13 @@ def disks(tmp_path: Path) -> Iterator[Disks]:
 
 
 def used(folder: Path) -> int:
-    """The bytes that a folder takes on a disk."""
+    """Return the number of bytes that a folder takes on a disk."""
     pages = (-(-path.stat().st_size // 4096) * 4096 for path in folder.rglob("*") if path.is_file())
     return sum(pages)
 
 
 def assert_full(done: Done) -> None:
-    """Fail unless a command ended with one line that says that the disk is full."""
+    """Fail unless a command ended with one line that reports a full disk."""
     lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert done.returncode in (1, 2), f"exit code {done.returncode}: {done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""Folders, files, columns, classes and tags with hostile names: what people may type works, or is one line."""
+"""Folders, files, columns, classes and tags with hostile names work or give a one-line error."""
 
 import contextlib
 import csv
@@ -26,21 +26,21 @@ NAMES = (
     *("-a", "--help", "-m", "null", "true", "1e5", "0x1f", "latest", "best", "best:val/loss", "http:a", "a.ckpt"),
     *(".a", "...", "a.csv", "x" * 150, "task=stars", "<script>alert(1)</script>", "=1+1", "| a |", "*a*", "a\u2028b"),
 )
-TRIED = {"run folder": 18, "data file": 18, "column": 18, "class": 18, "tag": 18}  # names of each kind
-TYPED = 40  # texts for each command
-SECONDS = 120  # for a command
+TRIED = {"run folder": 18, "data file": 18, "column": 18, "class": 18, "tag": 18}  # the number of names of each kind
+TYPED = 40  # the number of texts for each command
+SECONDS = 120  # the limit for a command
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def names_for(place: str, count: int) -> list[str]:
-    """So many of the names, others for each place and each FAULTS_SEED."""
+    """Return `count` of the names, which differ for each place and each FAULTS_SEED."""
     return drawn(NAMES, f"names for {place}", count)
 
 
 def assert_clean(done: Done, *, may_fail: bool = True, writes_results: bool = False) -> bool:
-    """Fail for a traceback, a crash or a control character; whether the command was done.
+    """Fail for a traceback, a crash or a control character. Return whether the command succeeded.
 
-    writes_results: whether standard output is a result, which is written into a pipe as it is.
+    writes_results: whether standard output is a result, which is written to a pipe unchanged.
     """
     assert "Traceback" not in done.stdout + done.stderr, (done.stdout + done.stderr)[-2000:]
     shown = done.stderr if writes_results else done.stdout + done.stderr
@@ -87,7 +87,7 @@ def test_a_training_with_any_name_is_done_or_refused(
     short += ["task=reviews", "trainer.max_steps=2", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1"]
     short += ["trainer.accelerator=cpu"]
     for name in names_for(place, TRIED[place]):
-        folder = tmp_path / "work" / name  # the working folder has the name too
+        folder = tmp_path / "work" / name  # the working folder also has the name
         shutil.rmtree(tmp_path / "work", ignore_errors=True)
         folder.mkdir(parents=True)
         scripts = Scripts(folder)

@@ -1,4 +1,4 @@
-"""The playground answers every request in words, whatever comes, and lives on; its log stays short."""
+"""The playground answers every hostile request with a message and continues to run. Its log stays short."""
 
 import contextlib
 import json
@@ -21,12 +21,12 @@ from faults.damage import OTHER_FORMATS, VALUES, Damage, damages
 from faults.trials import Trials, shortened
 from tests_support import Process, Scripts
 
-BODIES = 150  # for each kind of run
-REQUESTS = 100  # whose bytes are not even HTTP
-CONNECTIONS = 1100  # that say nothing, to a server that may have 1024 files open
+BODIES = 150  # trials for each kind of run
+REQUESTS = 100  # trials of bytes that are not HTTP
+CONNECTIONS = 1100  # silent connections to a server that may have 1024 open files
 FILES = 1024
-SECONDS = 30  # in which a request is answered
-LONGEST_LOG = 20_000  # bytes, after all that
+SECONDS = 30  # the limit for the answer to a request
+LONGEST_LOG = 20_000  # bytes
 FIELDS = (
     *("text", "tokens", "temperature", "top_k", "top_p", "seed", "label", "map", "head", "quick", "beam_size"),
     *("greedy", "window", "", "nothing like it"),
@@ -36,14 +36,14 @@ PATHS = {"sentiment": "/runs/0/answer", "names": "/runs/1/write", "translation":
 
 @dataclass
 class Server:
-    """A playground in a process of its own."""
+    """A playground in a separate process."""
 
     process: Process
     port: int
     log: list[str]
 
     def ask(self, path: str, body: bytes | None, **headers: str) -> tuple[int, bytes]:
-        """The status and the body of an answer."""
+        """Return the status and the body of an answer."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
             given = {"Content-Type": "application/json"} | headers
@@ -54,7 +54,7 @@ class Server:
             connection.close()
 
     def send(self, content: bytes) -> bytes:
-        """What comes back for some bytes, after which nothing more is sent."""
+        """Send some bytes, close the sending side, and return the answer."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS) as connection:
             answer = b""
             try:
@@ -64,12 +64,12 @@ class Server:
                     answer += part
             except TimeoutError:
                 raise
-            except OSError:  # it has closed the connection
+            except OSError:  # the server has closed the connection
                 return answer
             return answer
 
     def check(self) -> None:
-        """Fail unless it still answers."""
+        """Fail unless the server still answers."""
         assert self.process.poll() is None, f"it has ended: {''.join(self.log)[-2000:]}"
         status, page = self.ask("/", None)
         assert status == 200
@@ -78,7 +78,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(finished: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A playground of three runs that may have 1024 files open."""
+    """Start a playground with three runs and a limit of 1024 open files."""
     scripts = Scripts(tmp_path_factory.mktemp("playground"))
     process = scripts.start("playground", *(str(finished(task)) for task in PATHS), "--port", "0")
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (FILES, FILES))  # while it is still loading
@@ -106,7 +106,7 @@ def server(finished: Callable[[str], Path], tmp_path_factory: pytest.TempPathFac
 
 @contextlib.contextmanager
 def short_log(server: Server, trials: Trials, what: str) -> Iterator[None]:
-    """One more trial: that what is done in here leaves no traceback and no long text in the server's log."""
+    """Add a trial: the block must leave no traceback and no long text in the server's log."""
     server.log.clear()
     yield
     with trials.one(f"the log after {what}"):
@@ -145,7 +145,9 @@ def test_every_body_is_answered(task: str, trials: Trials, server: Server) -> No
     bodies["many words"] = json.dumps({"text": " ".join(f"w{i}" for i in range(100_000)), "tokens": 5}).encode()
     for name, body in bodies.items():
         with short_log(server, trials, name), trials.one(f"body for {task}: {name}", seconds=60):
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it need not read all of it
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # the server need not read the complete body
                 check(body)
             server.check()
 
@@ -214,7 +216,7 @@ def test_connections_that_say_nothing_are_no_end(trials: Trials, server: Server)
                     for _ in range(CONNECTIONS):
                         connection = socket.socket()
                         connection.settimeout(5)
-                        with contextlib.suppress(OSError):  # full: what was opened stays open
+                        with contextlib.suppress(OSError):  # at the limit, the open connections stay open
                             connection.connect(("127.0.0.1", server.port))
                             connection.sendall(beginning)
                             opened.append(connection)

@@ -1,4 +1,4 @@
-"""A stranger's checkpoints, run folders and sweeps run no code, reach no network and write nowhere else."""
+"""Untrusted checkpoints, run folders and sweeps cannot run code, use the network or write to other folders."""
 
 import builtins
 import codecs
@@ -48,7 +48,7 @@ PLACES = (
 
 
 class Reduced:
-    """A pickle of it calls a function when it is read."""
+    """An object whose pickle calls a function when it is loaded."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.reduced = function, arguments
@@ -58,7 +58,7 @@ class Reduced:
 
 
 def payloads(canary: Path, elsewhere: Path) -> dict[str, Any]:
-    """Objects whose pickles leave the canary, or write elsewhere, when something that runs them reads them."""
+    """Return objects whose pickles create the canary or write elsewhere when they are loaded."""
     touch = f"touch '{canary}'"
     code = f"open({str(canary)!r}, 'w').close()"
     script = elsewhere / "script.py"
@@ -125,7 +125,7 @@ def test_a_hostile_checkpoint_is_refused(
 
 
 def write_hostile(whole: dict[str, Any], place: str, payload: Any, path: Path, protocol: int) -> None:
-    """A checkpoint with a payload in it; unpicklable parts of the pickle module are left to torch.save."""
+    """Write a checkpoint that contains a payload."""
     content = dict(whole)
     if place == "the whole file":
         path.write_bytes(pickle.dumps(payload if not isinstance(payload, io.BytesIO) else None, protocol=protocol))
@@ -195,7 +195,7 @@ def tar_of(parts: dict[str, bytes]) -> bytes:
 
 
 def hostile_overrides(canary: Path, elsewhere: Path) -> Iterable[list[str]]:
-    """Lines of .hydra/overrides.yaml that run code, read or write where they should not."""
+    """Yield lines of .hydra/overrides.yaml that run code, or read or write outside of the run."""
     there, touch = str(elsewhere), f"touch {canary}"
     (elsewhere / "hubconf.py").write_text(f"def x():\n    open({str(canary)!r}, 'w').close()\n")
     torch.save(Reduced(os.system, touch), elsewhere / "evil.pt")
@@ -282,7 +282,7 @@ def test_a_hostile_run_folder_runs_no_code(
 
 
 def yaml_text(text: str) -> str:
-    """A text as YAML in single quotes."""
+    """Return a text as YAML in single quotes."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -351,7 +351,7 @@ def test_a_card_chooses_no_path_no_address_and_no_code(
 def test_a_hostile_sweep_folder_runs_no_code(
     trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
 ) -> None:
-    """The record of a job is read again by the same command; nothing in it is run."""
+    """The same command reads the record of a job again, but does not run anything in it."""
     inside, elsewhere, canary = tmp_path / "inside", tmp_path / "elsewhere", tmp_path / "canary"
     for folder in (elsewhere, inside):
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""A training that is killed or interrupted at any moment ends as one that was not, bit for bit."""
+"""A training that is killed or interrupted at any moment, and resumed, ends bit for bit like an uninterrupted one."""
 
 import csv
 import hashlib
@@ -22,16 +22,16 @@ from faults.conftest import TASKS
 from faults.trials import Trials, drawn, number_of
 from tests_support import Process, Scripts, wait_until
 
-KILLS = 21  # of each task
-SECONDS = 240  # for a trial, of which a quiet machine needs 3 to 8
-SECONDS_OF_A_LOCK = 60  # in which the workers of a killed process must have ended
+KILLS = 21  # trials for each task
+SECONDS = 240  # the limit for a trial, which takes 3 to 8 s on an idle machine
+SECONDS_OF_A_LOCK = 60  # the limit for the workers of a killed process to end
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
-SECONDS_OF_TRAINING = 1.5  # of a quiet machine, from the first record to the end
+SECONDS_OF_TRAINING = 1.5  # on an idle machine, from the first record to the end
 
 
 @dataclass(frozen=True)
 class Kill:
-    """How a run is ended. moment: any, a save or a validation; after: which save; share: of the training's time."""
+    """A way to end a run. moment: any, a save or a validation; after: number of the save; share: of the time."""
 
     number: signal.Signals
     to_group: bool
@@ -44,7 +44,7 @@ class Kill:
 
 
 def kills(task: str) -> list[Kill]:
-    """Kills that together have every signal, number of workers and moment, the rest at random."""
+    """Return kills that together cover every signal, number of workers and moment. The rest is random."""
     chosen = random.Random(number_of(f"kills of {task}"))
     numbers, moments = [*CODES], ["any", "save", "validation"]
     made = []
@@ -68,7 +68,7 @@ def kills(task: str) -> list[Kill]:
 def reference(
     made_once: Callable[[str, Callable[[Path], None]], Path], training: Callable[[str], list[str]]
 ) -> Callable[[str, int], Path]:
-    """The folder of a run that nobody interrupted, of a task and a number of accumulated batches."""
+    """Return a function for the folder of an uninterrupted run, by task and number of accumulated batches."""
 
     def run_of(task: str, accumulate: int) -> Path:
         def fill(folder: Path) -> None:
@@ -81,7 +81,7 @@ def reference(
 
 
 def command(training: list[str], accumulate: int) -> list[str]:
-    """The overrides of a training that accumulates the gradients of so many batches."""
+    """Return the overrides of a training that accumulates the gradients of `accumulate` batches."""
     return [
         *training,
         f"trainer.accumulate_grad_batches={accumulate}",
@@ -117,14 +117,14 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(
 
 
 class Trial:
-    """One kill and what follows, in a folder of its own."""
+    """A kill and the following commands, in a separate folder."""
 
     def __init__(self, scripts: Scripts, kill: Kill, overrides: list[str]) -> None:
         self.scripts, self.kill = scripts, kill
-        # What stands in the command of a run that resumes itself is in the first command too, as people repeat it.
+        # A run with resume=auto has this override in its first command too, because users repeat the command.
         again = ["resume=auto"] if kill.resume == "auto" else []
         self.command = [*overrides, f"data.num_workers={kill.workers}", *again]
-        self.temporary = Path(tempfile.mkdtemp(prefix="kill-"))  # short, as workers have sockets in it
+        self.temporary = Path(tempfile.mkdtemp(prefix="kill-"))  # a short path, because workers put sockets into it
         self.started: list[Process] = []
 
     @property
@@ -133,7 +133,7 @@ class Trial:
 
     @property
     def run(self) -> Path:
-        """The folder of the run. There is one only: a run that goes on does not start anew."""
+        """Return the folder of the run. A resumed run must not start a second one."""
         found = self.runs
         assert len(found) == 1, f"there are {len(found)} runs: {[path.name for path in found]}"
         return found[0]
@@ -148,7 +148,7 @@ class Trial:
         return process
 
     def interrupt(self) -> None:
-        """Start the training, end it at its moment, check how it ended."""
+        """Start the training, end it at the moment of the kill, and check its exit code."""
         process = self.start(*self.command)
         wait_until(lambda: any((run / "metrics.json").exists() for run in self.runs), process)
         self.wait_for_the_moment(process)
@@ -165,7 +165,7 @@ class Trial:
         assert expected or came_too_late, f"exit code {code}, status {status}: {process.communicate(timeout=60)}"
 
     def wait_for_the_moment(self, process: Process) -> None:
-        """Wait until the signal is to be sent, or until the process has ended."""
+        """Wait until the moment of the signal, or until the process has ended."""
         checkpoints = self.run / "checkpoints"
         if self.kill.moment == "any":
             end = time.monotonic() + self.kill.share * SECONDS_OF_TRAINING
@@ -180,7 +180,7 @@ class Trial:
             self.wait_for_a_save(process, checkpoints)
 
     def wait_for_a_save(self, process: Process, checkpoints: Path) -> None:
-        """Wait until a checkpoint is half written: stop the process, and look again whether it is."""
+        """Wait until a checkpoint is partly written. The process is stopped to check this."""
         seen = set[str]()
         while process.poll() is None:
             names = unfinished(checkpoints)
@@ -194,11 +194,11 @@ class Trial:
                 os.kill(process.pid, signal.SIGCONT)
 
     def resume(self) -> None:
-        """Repeat the command, or resume the folder, until the run has ended; a run that still has a lock is refused."""
+        """Repeat the command, or resume the folder, until the run has ended. A locked run gives an error."""
         name = self.run.name
         again = self.command if self.kill.resume == "auto" else [f"resume={self.run}"]
         if self.record()["status"] == "finished" and self.kill.resume == "auto":
-            return  # the same command would start another run
+            return  # the same command would start a new run
         end = time.monotonic() + SECONDS_OF_A_LOCK
         while True:
             process = self.start(*again)
@@ -213,7 +213,7 @@ class Trial:
         assert self.record()["status"] == "finished"
 
     def refuse_leftovers(self) -> None:
-        """Fail for a temporary file, or a process of the group that goes on."""
+        """Fail for a temporary file, or for a process of the group that still runs."""
         hidden = [path.name for path in self.run.rglob(".*") if path.name not in (".hydra", ".lock")]
         assert not hidden, f"left in the run: {hidden}"
         cache = [str(path) for path in (self.scripts.folder / "logs").rglob(".writing-*")]
@@ -224,7 +224,7 @@ class Trial:
             time.sleep(0.05)
 
     def end(self) -> None:
-        """Kill what is left of the trial."""
+        """Kill the remaining processes of the trial."""
         for process in self.started:
             if has_group(process.pid):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -240,7 +240,7 @@ def has_group(number: int) -> bool:
 
 
 def unfinished(checkpoints: Path) -> set[str]:
-    """The names of the checkpoints that are being written."""
+    """Return the names of the checkpoints that are being written."""
     try:
         return {name for name in os.listdir(checkpoints) if name.startswith(".")}
     except FileNotFoundError:
@@ -248,7 +248,7 @@ def unfinished(checkpoints: Path) -> set[str]:
 
 
 def count_changes(path: Path) -> Iterator[int]:
-    """How often a file was seen to be another one, at each call."""
+    """Yield, at each call, the number of times that a file was replaced so far."""
     seen = set[int]()
     for _ in count():
         if path.exists():
@@ -266,7 +266,7 @@ def assert_same_run(whole: Path, other: Path) -> None:
 
 
 def digest(run: Path, name: str) -> str:
-    """The hash of all weights of a checkpoint."""
+    """Return the hash of all weights of a checkpoint."""
     weights = torch.load(run / "checkpoints" / f"{name}.ckpt", weights_only=True)["state_dict"]
     found = hashlib.sha256()
     for key, value in sorted(weights.items()):
@@ -275,14 +275,14 @@ def digest(run: Path, name: str) -> str:
 
 
 def curve(run: Path) -> list[dict[str, Any]]:
-    """The history without seconds, and without the learning rate, of which Lightning's monitor may skip a line."""
+    """Return the history without seconds and without the learning rate, which Lightning's monitor may skip."""
     lines = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
     kept = [{key: value for key, value in line.items() if is_compared(key)} for line in lines]
     return [line for line in kept if line.keys() > {"step", "epoch"}]
 
 
 def table(run: Path) -> list[dict[str, str]]:
-    """Likewise the rows of csv/metrics.csv, without the cells that are empty."""
+    """Return the rows of csv/metrics.csv in the same way, without empty cells."""
     (path,) = (run / "csv").rglob("metrics.csv")
     with path.open(newline="") as file:
         rows = [

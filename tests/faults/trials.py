@@ -1,4 +1,4 @@
-"""Trials: many small attempts in one test, each counted, each bounded, each described so that it can be repeated."""
+"""Trials: many small attempts in one test. Each is counted, limited, and described so that it can be repeated."""
 
 import hashlib
 import os
@@ -17,27 +17,27 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 SEED = int(os.environ.get("FAULTS_SEED", "1"))
-SHARE = float(os.environ.get("FAULTS_SHARE", "1"))  # of the trials of each test, to try fewer of them
-SECONDS = 30  # for one trial inside the tests' process; those with processes of their own have their own limits
-MEMORY = 4 * 2**30  # bytes that a trial may allocate beyond what the process has
+SHARE = float(os.environ.get("FAULTS_SHARE", "1"))  # the share of each test's trials that are run
+SECONDS = 30  # the limit for a trial in the tests' process; trials with separate processes have their own limits
+MEMORY = 4 * 2**30  # bytes that a trial may allocate in addition to those of the process
 LONGEST_REASON = 1500  # characters
-EXAMPLES_SHOWN = 4  # of the trials that failed at one place
+EXAMPLES_SHOWN = 4  # the number of shown trials that failed at the same place
 
 Example = TypeVar("Example")
 Item = TypeVar("Item")
 
 
 class TooSlowError(Exception):
-    """A trial has not ended in its time."""
+    """Error if a trial takes longer than its limit."""
 
 
 @dataclass
 class Trials:
-    """Counts the trials of one test. A trial that fails is noted, and the others are tried all the same."""
+    """Counter of the trials of a test. A failed trial is recorded, and the next trials are still run."""
 
     kind: str
     tried: int = 0
-    failures: list[tuple[str, str]] = field(default_factory=list)  # what was tried, and what came of it
+    failures: list[tuple[str, str]] = field(default_factory=list)  # the description of a trial, and its error
 
     @property
     def passed(self) -> int:
@@ -45,9 +45,9 @@ class Trials:
 
     @contextmanager
     def one(self, what: str, seconds: float = SECONDS, memory: int | None = MEMORY) -> Iterator[None]:
-        """Count one trial. What it raises is noted beside `what`, which says how to repeat it.
+        """Count one trial. An error is recorded with `what`, the description that allows to repeat the trial.
 
-        It may take so many seconds and, unless memory is None, allocate so many bytes.
+        seconds, memory: the limits of the trial in seconds and bytes; None: no limit.
         """
         self.tried += 1
         try:
@@ -59,7 +59,7 @@ class Trials:
             self.failures.append((what, f"{reason}\n    at {where.filename}:{where.lineno}"))
 
     def report(self) -> str:
-        """The failures, those at the same place together, with some examples of each."""
+        """Return a text with the failures, grouped by place, with some examples of each."""
         places: dict[str, list[tuple[str, str]]] = {}
         for what, reason in self.failures:
             places.setdefault(reason.rpartition("\n")[2], []).append((what, reason))
@@ -72,7 +72,7 @@ class Trials:
     def examples(
         self, strategy: SearchStrategy[Example], check: Callable[[Example], None], count: int, what: str
     ) -> None:
-        """Try `check` with so many examples of a strategy, drawn by a seed that depends on FAULTS_SEED and `what`."""
+        """Run `check` with `count` examples of a strategy. Their seed depends on FAULTS_SEED and `what`."""
 
         @seed(number_of(what))
         @settings(
@@ -91,30 +91,30 @@ class Trials:
 
 
 def scaled(count: int) -> int:
-    """The number of trials for FAULTS_SHARE."""
+    """Return the number of trials, multiplied by FAULTS_SHARE."""
     return max(1, round(count * SHARE))
 
 
 def drawn(items: Sequence[Item], what: str, count: int | None = None) -> list[Item]:
-    """So many of the items, by default all, in their order; fewer for FAULTS_SHARE."""
+    """Return `count` of the items, by default all, in their order. FAULTS_SHARE reduces the number."""
     size = min(len(items), scaled(len(items) if count is None else count))
     chosen = random.Random(number_of(what)).sample(range(len(items)), size)
     return [items[index] for index in sorted(chosen)]
 
 
 def number_of(what: str) -> int:
-    """A seed for what is tried, which FAULTS_SEED changes."""
+    """Return a seed that depends on a description and FAULTS_SEED."""
     return int.from_bytes(hashlib.sha256(f"{SEED} {what}".encode()).digest()[:8])
 
 
 def shortened(text: str, most: int = 400) -> str:
-    """The beginning and the end of a text that is longer than that."""
+    """Return a text, or only its beginning and end if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]} ({len(text)} characters)"
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TooSlowError in the main thread after so many seconds; the test's own limit goes on after that."""
+    """Raise TooSlowError in the main thread after `seconds`. The test's own limit continues after the block."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooSlowError(f"it took longer than {seconds:g} s")
@@ -132,7 +132,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def memory_limit(size: int | None) -> Iterator[None]:
-    """Let this process allocate so many bytes more; beyond that an allocation fails, on Linux."""
+    """Limit the memory that the block may allocate to `size` bytes. None: no limit. It works only on Linux."""
     status = "/proc/self/statm"
     if size is None or not os.path.exists(status):
         yield

@@ -1,4 +1,4 @@
-"""Watches what this process does while it opens a stranger's files: programs, connections, writing elsewhere."""
+"""A check of this process while it opens untrusted files: started programs, connections and written files."""
 
 import os
 import sys
@@ -11,10 +11,10 @@ STARTS_A_PROGRAM = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "subpr
 CONNECTS = ("socket.connect", "socket.getaddrinfo", "socket.sendto", "webbrowser.open", "urllib.Request")
 CHANGES_FILES = ("os.remove", "os.rename", "os.truncate", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
-HARMLESS = ("git", "ldconfig", "uname")  # programs that tell a run what it runs on
+HARMLESS = ("git", "ldconfig", "uname")  # programs that describe the machine
 
-_seen: list[str] | None = None  # what was done, while somebody watches
-_inside: tuple[str, ...] = ()  # the folders in which everything may be written
+_seen: list[str] | None = None  # the recorded actions; None outside of `watched`
+_inside: tuple[str, ...] = ()  # the folders in which files may be written
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -48,7 +48,7 @@ sys.addaudithook(_audit)
 
 @contextmanager
 def watched(*folders: Path) -> Iterator[None]:
-    """Fail if anything in here starts a program, connects to anything or writes outside the folders."""
+    """Fail if the block starts a program, opens a connection or writes outside the folders."""
     global _seen, _inside
     _inside = tuple(f"{folder.resolve()}{os.sep}" for folder in folders)
     _seen = seen = []
@@ -56,4 +56,4 @@ def watched(*folders: Path) -> Iterator[None]:
         yield
     finally:
         _seen = None
-    assert not seen, f"a stranger's files made this process do: {'; '.join(dict.fromkeys(seen))}"
+    assert not seen, f"untrusted files made this process do: {'; '.join(dict.fromkeys(seen))}"
