@@ -1,8 +1,8 @@
 """A cache of Hydra's compositions: files are read and merged once for all command lines that name them.
 
 The choices of a command line (`model=tiny`) name about forty files. Hydra merges them, and then sets the other
-overrides, which are values. Most runs of the tests differ only in values. This module stores the merged files until a file or a
-registered schema changes, and returns a copy for each composition. It does not store errors. The workers of
+overrides, which are values. Most runs of the tests differ only in values. This module stores the merged files until a
+file or a registered schema changes, and returns a copy for each composition. It does not store errors. The workers of
 pytest-xdist and the processes of their fork server share the stored files.
 """
 

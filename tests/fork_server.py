@@ -179,7 +179,7 @@ def fork() -> int:
 
 
 def open_standard_streams() -> None:
-    """Open input, output and errors anew. Those of the server remember whether its own can seek, as a file can."""
+    """Open standard input, output and error again. The server's objects have stored whether its own files can seek."""
     for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         old = getattr(sys, name)
         buffering = 0 if isinstance(old.buffer, io.RawIOBase) else -1

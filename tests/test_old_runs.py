@@ -20,7 +20,7 @@ CLASSIFIERS = ("interrupted", "finished", "evidence", "post_stars", "post_movies
 EVALUATED = ("text", "translation")  # test_earlier_runs.py has one with evidence
 GENERATORS = ("text", "names", "post_names")
 NO_FIGURE = "++callbacks.confusion_matrix=null"  # the figure takes most of the time of a short training
-# What version 0.2.0 computed is computed anew on another processor, perhaps, so the last digits may differ. What a
+# The last digits of recomputed results may differ from those of version 0.2.0 on another processor. What a
 # resumed run computes differs by more if it takes one batch, one dropout mask or one learning rate for another.
 ROUNDING = 1e-4
 

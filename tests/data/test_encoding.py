@@ -109,11 +109,11 @@ def test_an_empty_text_is_encoded_as_nothing(write, folder):
     [
         (
             {"text": "tea", "stars": 4},
-            "there is no column 'label'; the columns are text, stars; set data.label_column=stars",
+            "the column 'label' does not exist; the columns are text, stars; set data.label_column=stars",
         ),
         (
             {"text": "tea", "x": 4},
-            "there is no column 'label'; the columns are text, x; set data.label_column to one of them",
+            "the column 'label' does not exist; the columns are text, x; set data.label_column to one of them",
         ),
         ({"id": 1, "Body": "tea", "label": 4}, "; the columns are id, Body, label; set data.text_column=Body"),
     ],
@@ -389,7 +389,7 @@ def test_a_killed_process_leaves_nothing_that_is_taken_for_complete(write, folde
         ({"text": 7, "label": 1}, "column text holds 7, not a text"),
         ({"text": None, "label": 1}, "column text holds None, not a text"),
         ({"text": ["tea"], "label": 1}, r"column text holds \['tea'\], not a text"),
-        ({"text": "tea"}, "there is no column 'label'; the columns are text"),
+        ({"text": "tea"}, "the column 'label' does not exist; the columns are text"),
     ],
 )
 @pytest.mark.parametrize("split", ["train", "validation"])

@@ -169,7 +169,7 @@ def test_a_bad_file_is_refused_with_its_line_and_a_remedy(make, name, content, m
     ],
 )
 def test_a_missing_column_is_named_with_those_there_are(make, name, content, line):
-    message = f"{name}:{line}: there is no column 'lable'; the columns are id, text, label; did you mean 'label'"
+    message = f"{name}:{line}: the column 'lable' does not exist; the columns are id, text, label; did you mean 'label'"
     with pytest.raises(UserError, match=message):
         values(make(name, content), "lable")
 
@@ -183,7 +183,7 @@ def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line
     with pytest.raises(UserError) as error:
         values(path, "body")
     assert str(error.value) == (
-        f"{path}:1: there is no column 'body'; the columns are text, {some} and 99,984 more; check the name"
+        f"{path}:1: the column 'body' does not exist; the columns are text, {some} and 99,984 more; check the name"
     )
     path.write_text(f"text,{','.join(names)},c1009\n")
     with pytest.raises(UserError, match=r"wide.csv:1: two columns are named 'c1009'; rename one of them"):
@@ -193,12 +193,14 @@ def test_a_hundred_thousand_columns_are_read_and_a_missing_one_is_one_short_line
 def test_a_missing_column_of_parquet_is_named(tmp_path):
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.Table.from_pylist(REVIEWS), path)
-    with pytest.raises(UserError, match="there is no column 'body'; the columns are id, text, label; check the name"):
+    with pytest.raises(
+        UserError, match="the column 'body' does not exist; the columns are id, text, label; check the name"
+    ):
         values(path, "body")
 
 
 def test_plain_text_has_one_column(make):
-    with pytest.raises(UserError, match=r"novel.txt:1: there is no column 'body'; the columns are text"):
+    with pytest.raises(UserError, match=r"novel.txt:1: the column 'body' does not exist; the columns are text"):
         values(make("novel.txt", "one\n"), "body")
 
 

@@ -99,7 +99,9 @@ def test_the_columns_may_have_other_names():
     WRITERS["jsonl"](Path("mine.jsonl"), [{"question": "Who?", "answer": "You!"}])
     source = find("mine.jsonl", source_column="question", target_column="answer")
     assert texts(source, "train", "answer", "question") == [(1, "You!", "Who?")]
-    with pytest.raises(UserError, match=r"^mine.jsonl:1: there is no column 'en'; the columns are question, answer"):
+    with pytest.raises(
+        UserError, match=r"^mine.jsonl:1: the column 'en' does not exist; the columns are question, answer"
+    ):
         texts(find("mine.jsonl"), "train")
 
 

@@ -33,12 +33,14 @@ def test_each_end_has_its_exit_code(
 
 def test_a_very_long_message_keeps_its_beginning_and_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     def main() -> None:
-        raise UserError(f"data.csv:1: there is no column 'text'; the columns are {'x' * 100_000}; check the name")
+        raise UserError(
+            f"data.csv:1: the column 'text' does not exist; the columns are {'x' * 100_000}; check the name"
+        )
 
     with pytest.raises(SystemExit):
         run(main)
     line = capsys.readouterr().err
-    assert line.startswith("error: data.csv:1: there is no column 'text'; the columns are x")
+    assert line.startswith("error: data.csv:1: the column 'text' does not exist; the columns are x")
     assert line.endswith("x; check the name\n")
     assert len(line) < 2100
 

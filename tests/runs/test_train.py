@@ -183,7 +183,7 @@ def test_a_network_of_another_shape_cannot_be_resumed(scripts: Scripts, trained:
 
 BAD_FILES = {
     "empty": (b"", "the file is empty"),
-    "no_such_column": (b"body,label\ngood,4\n", "there is no column 'text'; the columns are body, label"),
+    "no_such_column": (b"body,label\ngood,4\n", "the column 'text' does not exist; the columns are body, label"),
     "label_out_of_range": (b"text,label\ngood,4\nbad,9\n", ":3: label 9 is outside 0 to 4"),
     "label_missing": (b"text,label\ngood,4\nbad,\n", ":3: the label in column label is missing"),
     "broken_utf8": (b"text,label\ngood,4\nb\xff\xfed,0\n", ":3: byte 0xff is not UTF-8"),

@@ -140,7 +140,7 @@ def _best_beginnings(
     """Choose the next hypotheses, and add those that end with this token to the sentences' finished translations.
 
     log_probabilities: (batch * beam, vocab_size); scores: (batch, beam). Returns, for each new hypothesis, the row that
-    it extends, its new token and its score: (batch, beam) each. The score is -inf if there is no such hypothesis.
+    it extends, its new token and its score: (batch, beam) each. The score is -inf for a missing hypothesis.
     """
     num_sentences, beam = scores.shape
     vocab_size = log_probabilities.shape[1]

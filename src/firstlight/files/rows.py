@@ -112,7 +112,7 @@ def _check_columns(wanted: Sequence[str], present: Collection[str], place: str) 
     """Raise MissingColumnError if a required column is missing."""
     for column in wanted:
         if column not in present:
-            problem = f"{place}: there is no column {column!r}; the columns are {listed(present)}"
+            problem = f"{place}: the column {column!r} does not exist; the columns are {listed(present)}"
             raise MissingColumnError(problem + _did_you_mean(column, present), problem, column, list(present))
 
 
@@ -278,7 +278,7 @@ READERS: dict[str, _Reader] = {
 def dataset_files(folder: Path) -> dict[str, Path]:
     """Return the files of a folder by split (train, validation, test), such as train.jsonl, dev.csv, test.parquet.
 
-    Raises UserError if there is no such file, or if there are two for one split.
+    Raises UserError if the folder has none of these files, or two for one split.
     """
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; name a folder with files such as train.jsonl")

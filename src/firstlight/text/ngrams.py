@@ -86,7 +86,7 @@ class Contexts:
         return int(max(self.training.max(initial=0), self.validation.max(initial=0))) + 1
 
     def _pairs(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return one number for each context and the token after it, or -1 if there is no context."""
+        """Return one number for each context and the token after it, or -1 without a context."""
         return np.where(contexts >= 0, contexts * self._stride + tokens, -1)
 
     def _preceded(self, contexts: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -71,6 +71,6 @@ class RaggedIds:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> NDArray[np.integer]:
-        """Return the ids of one text as a view, (length,). Raises IndexError if there is no such text."""
+        """Return the ids of one text as a view, (length,). Raises IndexError if the text does not exist."""
         index = range(len(self))[index]  # -1 is the last text
         return self.ids[self.offsets[index] : self.offsets[index + 1]]

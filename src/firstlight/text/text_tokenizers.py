@@ -72,7 +72,7 @@ class CharacterTokenizer:
     Attributes:
         words: the characters, in the order of their ids.
         vocab_size: number of token ids.
-        unknown_id: 0, or None if there is no unknown symbol.
+        unknown_id: 0, or None without an unknown symbol.
 
     Example:
         >>> from firstlight.text import CharacterTokenizer, decode
@@ -113,7 +113,7 @@ class CharacterTokenizer:
     def encode(self, text: str) -> NDArray[np.int32]:
         """Return the id of each character: (characters,) int32.
 
-        Raises UserError for a character outside the vocabulary if there is no unknown symbol.
+        Raises UserError for a character outside the vocabulary if the tokenizer has no unknown symbol.
         """
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         ids = self._id_of_code[np.minimum(codes, len(self._id_of_code) - 1)]
