@@ -1,4 +1,4 @@
-"""What stands in the HTML page; what a browser makes of it is tested in tests/runs/test_report.py."""
+"""Tests of the content of the HTML page. tests/runs/test_report.py tests it in a browser."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Groups of runs: mean and deviation over seeds, ranked by validation, a task at a time."""
+"""Tests of groups of runs: mean and deviation over seeds, and the ranking by validation within each task."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""The report as Markdown and CSV."""
+"""Tests of reports as Markdown and CSV."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What tests of loggers share: a sweep over a task of every kind, told to every logger."""
+"""Fixtures for tests of loggers: a sweep over a task of each kind, with all loggers."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ SCENE I. A street.
 *** END OF THE PROJECT GUTENBERG EBOOK 0 ***
 """
 OWN_LOGGER = '''
-"""A logger that somebody has written: a line for each thing that it is told."""
+"""A user's logger, which writes a line for each call."""
 
 import json
 from pathlib import Path
@@ -88,7 +88,7 @@ def drawn(pixels_wide: int, lay_out: Callable[[ConstrainedLayoutEngine, Figure],
 
 @pytest.fixture(scope="session")
 def data_folder(made_once: Callable[[str, Callable[[Path], None]], Path], reviews_folder: Path) -> Path:
-    """A folder for $FIRSTLIGHT_DATA with a little of every data set."""
+    """Return a folder for $FIRSTLIGHT_DATA with a small part of each data set."""
     return made_once("data", lambda folder: write_data(folder, reviews_folder))
 
 
@@ -109,9 +109,9 @@ def write_data(folder: Path, reviews: Path) -> None:
 
 @pytest.fixture(scope="session")
 def logged(made_once: Callable[[str, Callable[[Path], None]], Path], data_folder: Path) -> Callable[[str], Run]:
-    """The run of a task, of a sweep over tasks that was told to every logger there is, and to one of somebody's.
+    """Return a function that returns the run of a task. The runs are from a sweep with all loggers and a user's logger.
 
-    The tasks that only slow tests ask for have a sweep of their own.
+    The tasks that only slow tests use have a separate sweep.
     """
     runs: dict[str, Run] = {}
 

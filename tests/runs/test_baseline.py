@@ -1,4 +1,4 @@
-"""Baselines that count: measured on the data of a training, recorded as a training is."""
+"""Tests of the baselines: their metrics on the data of a training, and their records."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ from tests_support import ROOT, Scripts
 
 
 def measured(scripts: Scripts, *arguments: str) -> tuple[Path, dict]:
-    """The folder and the record of a baseline."""
+    """Return the folder and the record of a baseline."""
     done = scripts.run("baseline", *arguments)
     assert done.returncode == 0, done.stderr
     files = (scripts.folder / "logs").glob("*/baseline/*/metrics.json")
@@ -43,7 +43,7 @@ def reviews(folder: Path, split: str) -> tuple[list[str], list[int]]:
 
 @pytest.fixture(scope="module")
 def stars(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> tuple[Path, dict]:
-    """The baseline of five stars, measured once for all tests that only read it."""
+    """Return the baseline of five stars, which is fitted once for all tests that only read it."""
     scripts = Scripts(tmp_path_factory.mktemp("baseline"))
     return measured(scripts, "--task", "stars", "--data.path", str(reviews_folder))
 
@@ -104,7 +104,7 @@ def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[
         assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
 
 
-@pytest.mark.slow  # 1.3 s; test_the_test_split_is_read_after_the_choice keeps it
+@pytest.mark.slow  # 1.3 s; test_the_test_split_is_read_after_the_choice tests the same
 def test_the_test_split_decides_nothing(stars: tuple[Path, dict], reviews_folder: Path, scripts: Scripts) -> None:
     other = scripts.folder / "other"
     shutil.copytree(reviews_folder, other)
@@ -129,7 +129,7 @@ def test_the_test_split_is_read_after_the_choice(scripts: Scripts, reviews_folde
 
 
 def test_options_of_the_data_mean_what_they_mean_in_training(scripts: Scripts) -> None:
-    """Columns, stars from 1, fewer training rows, splits taken from one file: all as a training would have them."""
+    """Use columns, stars from 1, fewer training rows and splits of one file, as in a training."""
     lines = ["body,score"] + [
         f"{word} thing number {number},{1 + number % 5}"
         for number, word in zip(range(100), ["awful", "bad", "so so", "good", "great"] * 20, strict=True)
@@ -167,7 +167,7 @@ def test_a_class_without_training_rows_has_a_finite_loss(scripts: Scripts) -> No
 
 
 def test_ngrams_of_a_text_that_is_counted_by_hand(scripts: Scripts) -> None:
-    """95 times ab is for training; of the ababababab for validation, the first letter is given: 5 b and 4 a remain."""
+    """Train on 95 times ab. In the validation split ababababab, 5 b and 4 a follow the first letter."""
     (scripts.folder / "ab.txt").write_text("ab" * 100)
     _, record = measured(scripts, "--task", "text", "--data.path", "ab.txt")
     size = record["data"]["vocab_size"]
@@ -187,7 +187,7 @@ def test_ngrams_of_a_text_that_is_counted_by_hand(scripts: Scripts) -> None:
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The baseline of generated names, and what was printed."""
+    """Return the baseline of generated names, and its output."""
     scripts = Scripts(tmp_path_factory.mktemp("names"))
     done = scripts.run("baseline", "--task", "names", "--data.source", "sample")
     assert done.returncode == 0, done.stderr
@@ -205,13 +205,13 @@ def test_the_order_is_chosen_on_validation_and_measured_on_test(names: tuple[Pat
     data = data_of(folder)
     training, test = (data.ids(data.stream(split)) for split in ("train", "test"))
     *_, whole = ngrams.losses(training, test, data.tokenizer.vocab_size, chosen)
-    [first] = ngrams.losses(training, test[:1], data.tokenizer.vocab_size, 1)  # the first token is given
+    [first] = ngrams.losses(training, test[:1], data.tokenizer.vocab_size, 1)  # the first token is not predicted
     expected = (whole * len(test) - first) / (len(test) - 1)
     assert record["metrics"]["test/loss"] == pytest.approx(expected)
 
 
 def data_of(folder: Path) -> CharacterData:
-    """The data of a baseline, from what its config.yaml says."""
+    """Return the data of a baseline according to its config.yaml."""
     from omegaconf import OmegaConf
 
     saved = OmegaConf.load(folder / "config.yaml")["data"]

@@ -1,4 +1,4 @@
-"""Evaluating a stranger's checkpoint: its card chooses no address, no cache, no place and no interpolation."""
+"""Tests of evaluating a foreign checkpoint: its card cannot choose an address, cache, path or interpolation."""
 
 import copy
 from pathlib import Path
@@ -31,7 +31,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def content(text: Path) -> dict[str, Any]:
-    """A checkpoint of an untrained generator, whose card the tests change."""
+    """Return the content of a checkpoint of an untrained generator. The tests change its card."""
     data = CharacterData(path=str(text), context_length=5, cache_dir=str(text.parent))
     module = Generation.for_data(data, dim=6, num_heads=2)
     return {CARD: {"format": FORMAT, **(module.card or {})}, "state_dict": dict(module.state_dict())}
@@ -39,7 +39,7 @@ def content(text: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """The addresses that were asked for; none of them answers."""
+    """Return a list of the requested addresses. No address answers."""
     asked: list[str] = []
 
     def fetch(url: str) -> bytes:

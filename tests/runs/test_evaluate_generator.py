@@ -1,4 +1,4 @@
-"""Measuring a trained generator on its splits, or on another text."""
+"""Tests of evaluating a trained generator on its splits, or on another text."""
 
 import json
 import math
@@ -32,13 +32,13 @@ SYLLABLES = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
 
 @dataclass
 class Home:
-    """Where some runs were trained, with the texts that they were trained on."""
+    """Folder with trained runs and their texts."""
 
     scripts: Scripts
     runs: dict[str, Path]
 
     def evaluate(self, kind: str, *arguments: str) -> tuple[dict[str, Any], Done]:
-        """What an evaluation writes into its metrics.json; it must end well."""
+        """Evaluate a run successfully, and return its metrics.json and the finished process."""
         shutil.rmtree(self.runs[kind] / "evaluate", ignore_errors=True)
         done = self.scripts.run("evaluate", str(self.runs[kind]), *arguments)
         assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ def made_up_words(count: int) -> list[str]:
 
 @torch.inference_mode()
 def losses_of(run: Path, text: str) -> torch.Tensor:
-    """The loss of each character of a text but the first, a window at a time: (characters - 1,)."""
+    """Return the loss of each character of a text except the first, computed in windows: (characters - 1,)."""
     generator = firstlight.load(run)
     ids = torch.from_numpy(generator.tokenizer.encode_batch([text])[0]).long()
     losses = []
@@ -170,7 +170,7 @@ def test_two_characters_are_enough_and_have_no_last_position(home: Home) -> None
 
 
 def test_a_text_in_which_no_second_character_begins_is_no_crash(home: Home) -> None:
-    """The three bytes of one sign: nothing is left to share the bits among."""
+    """Evaluate the three bytes of one character. The targets contain no complete character for the bits."""
     done = home.scripts.run("evaluate", str(home.runs["pairs"]), "--data.path", home.write("sign.txt", "…"))
     assert "Traceback" not in done.stderr
     assert done.returncode in (0, 2)

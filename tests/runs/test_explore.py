@@ -1,4 +1,4 @@
-"""Exploring a run from the command line: figures, the page, and mistakes."""
+"""Tests of `explore` from the command line: figures, the page, and errors."""
 
 import base64
 import html
@@ -26,7 +26,7 @@ OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_head", *INSIDE]
 
 @pytest.fixture(scope="module")
 def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a generator of characters."""
+    """Return the run of a character-level generator."""
     scripts = Scripts(tmp_path_factory.mktemp("generator"))
     (scripts.folder / "text.txt").write_text(LINES, encoding="utf-8")
     data = f"data.path={scripts.folder / 'text.txt'}"
@@ -39,7 +39,7 @@ def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own(trained: Trained, tmp_path: Path) -> Path:
-    """A copy of the run of sentiment, to be changed."""
+    """Return a copy of the sentiment run, which a test can change."""
     return Path(shutil.copytree(trained("sentiment"), tmp_path / "run"))
 
 
@@ -48,14 +48,14 @@ def drawn(run: Path) -> list[str]:
 
 
 def explored(scripts: Scripts, *arguments: str) -> str:
-    """What a run of the script says on standard error; it must end well."""
+    """Run the script successfully, and return its standard error."""
     done = scripts.run("explore", *arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
 def refused(scripts: Scripts, *arguments: str) -> str:
-    """The one line that the script answers with."""
+    """Return the one line of the script's error."""
     done = scripts.run("explore", *arguments)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("error: ")
@@ -63,7 +63,7 @@ def refused(scripts: Scripts, *arguments: str) -> str:
     return done.stderr
 
 
-# Those that no other test of this file draws; which figures a run has, test_traits_say_what_fits says.
+# Figures that no other test of this file draws. test_traits_say_what_fits checks which figures a run has.
 DRAWN_HERE = ["confusion_matrix", "probability_per_star", "predicted_per_class", "mistakes", "attention"]
 DRAWN_HERE += ["position_similarity", "position_waves"]
 
@@ -109,7 +109,7 @@ OF_TEXT += ["attention", "attention_head", "attention_recent", *INSIDE]
 
 
 def drawn_without_svg(generator: Path, scripts: Scripts, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
-    """What is drawn of a generator, without the SVGs, which the test of a classifier reads."""
+    """Return the names of the figures of a generator, without writing SVGs. The test of a classifier reads those."""
     save = style.save
     monkeypatch.setattr(style, "save", lambda figure, path: path if path.suffix == ".svg" else save(figure, path))
     explored(scripts, str(generator), *options)
@@ -121,14 +121,14 @@ def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, script
     assert drawn_without_svg(generator, scripts, monkeypatch, "--figures", *own_figures) == own_figures
 
 
-# The figures that a classifier has too are drawn by the tests of one, the others by the test before; which ones a run
-# has, test_traits_say_what_fits says.
+# The tests of a classifier draw the figures that classifiers also have, and the test above draws the others.
+# test_traits_say_what_fits checks which figures a run has.
 @pytest.mark.slow
 def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
     assert drawn_without_svg(generator, scripts, monkeypatch) == sorted(OF_TEXT)
 
 
-@pytest.mark.slow  # which figures fit it, test_traits_say_what_fits says; the other runs of this file draw each of them
+@pytest.mark.slow  # test_traits_say_what_fits checks which figures fit; the other runs of this file draw each of them
 def test_a_generator_of_the_words_of_reviews_has_the_figures_of_both(scripts: Scripts, reviews_folder: Path) -> None:
     sizes = ["model=tiny", "context_length=13", "trainer.max_steps=5", "trainer.accelerator=cpu"]
     run = scripts.train("task=review_text", f"data.path={reviews_folder}", *sizes)
@@ -198,7 +198,7 @@ def test_a_run_of_the_sample_says_so_everywhere(own: Path, scripts: Scripts) -> 
 
 
 def lose_data(run: Path, reviews: Path) -> None:
-    """Let a run believe that its data lay elsewhere."""
+    """Change the config of a run so that its data is missing."""
     import torch
 
     for path in (run / "checkpoints").glob("*.ckpt"):
@@ -260,7 +260,7 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
     assert "GENERATED SAMPLE" not in done.stdout
 
 
-@pytest.mark.slow  # 1 s; the test above draws data without a run, and a run of the sample says so above
+@pytest.mark.slow  # 1 s; the tests above draw data without a run, and mark figures of the sample
 def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
     done = scripts.run("explore", "--task", "names", "--data.source", "sample")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Letting a trained run write, from the command line and from Python."""
+"""Tests of generating text with a trained run, from the command line and from Python."""
 
 import random
 import shutil
@@ -33,11 +33,11 @@ SYLLABLES = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
 
 @dataclass
 class Runs:
-    """Trained runs by what they read. Nothing but their folders is left: no text, no cache."""
+    """Folders of trained runs by their data. The texts and the cache no longer exist."""
 
     folder: Path
-    text: Path  # a text, character by character
-    pairs: Path  # the same in byte pairs
+    text: Path  # a text of characters
+    pairs: Path  # the same text in byte pairs
     names: Path  # short documents
 
 
@@ -66,7 +66,7 @@ def made_up_words(count: int) -> list[str]:
 
 @pytest.fixture
 def write(runs: Runs, scripts: Scripts) -> Callable[..., str]:
-    """What the script writes; it must end well."""
+    """Return a function that runs the script successfully and returns its output."""
 
     def written(kind: str, *arguments: str) -> str:
         done = scripts.run("generate", str(getattr(runs, kind)), *arguments)
@@ -77,7 +77,7 @@ def write(runs: Runs, scripts: Scripts) -> Callable[..., str]:
 
 
 def with_card(run: Path, target: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of a run whose checkpoint says something else of it."""
+    """Return a copy of a run with a changed card in its checkpoint."""
     shutil.copytree(run, target)
     path = target / "checkpoints" / "best.ckpt"
     content = torch.load(path, weights_only=True)
@@ -141,7 +141,7 @@ def test_the_window_matters_beyond_the_context_and_not_before(write: Callable[..
 
 
 def test_what_stands_before_the_view_changes_nothing(write: Callable[..., str]) -> None:
-    """The prompt is longer than what is seen of it."""
+    """Use prompts that are longer than the context."""
     arguments = ["--seed", "3", "--tokens", "53", "--context-length", "5"]
     first = write("text", "--prompt", "ka lo mi né ru", *arguments)
     other = write("text", "--prompt", "va va ré mi né ru", *arguments)
@@ -149,7 +149,7 @@ def test_what_stands_before_the_view_changes_nothing(write: Callable[..., str]) 
 
 
 def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
-    """Each piece is text of its own, and together they are what all ids decode to."""
+    """Check that each piece is text, and that all pieces together are the decoded ids."""
     generator = firstlight.load(runs.pairs)
     prompt = generator.read("né", Writing())
     pieces = [piece for (piece,) in generator.stream(prompt, 1, Writing(tokens=211, seed=3, top_k=11))]
@@ -205,7 +205,7 @@ def test_more_texts_than_are_written_at_once_all_differ(write: Callable[..., str
 def test_long_texts_are_written_fewer_at_a_time_and_all_of_them(
     runs: Runs, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generate, "TOKENS_AT_ONCE", 50)  # two of 23 tokens
+    monkeypatch.setattr(generate, "TOKENS_AT_ONCE", 50)  # two samples of 23 tokens
     found = write("text", "--prompt", "ka", "--num-samples", "5", "--tokens", "23", "--seed", "3")
     many = firstlight.load(runs.text).generate_many
     texts = [text for seed, count in ((3, 2), (4, 2), (5, 1)) for text in many("ka", count, tokens=23, seed=seed)]
@@ -353,7 +353,7 @@ def test_an_odd_prompt_is_continued_all_the_same(prompt: str, kind: str, runs: R
 
 @pytest.mark.parametrize("kind", ["text", "pairs"])
 def test_a_prompt_that_is_no_text_is_no_crash(kind: str, runs: Runs, scripts: Scripts) -> None:
-    """What a terminal hands over for a byte that is not UTF-8; most terminals would not show it either."""
+    """Use the character that Python substitutes for a byte that is not UTF-8."""
     done = scripts.run("generate", str(getattr(runs, kind)), "--prompt", "ka \udcff", "--tokens", "7")
     assert done.returncode in (0, 2)
     assert "Traceback" not in done.stderr
@@ -380,7 +380,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("arguments", MISTAKES)
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, runs: Runs, scripts: Scripts) -> None:
-    """Nothing is written before it is found, and no note stands above it."""
+    """Check that the error is the only output."""
     for run, prompt in ((runs.text, "ka"), (runs.names, "")):
         done = scripts.run("generate", str(run), "--prompt", prompt, *arguments.split())
         assert done.returncode == 2

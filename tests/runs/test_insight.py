@@ -1,4 +1,4 @@
-"""What a run makes of one text: attributions, next tokens, surprise, attention."""
+"""Tests of the insights of a run into one text: attributions, next tokens, surprise and attention."""
 
 import math
 from collections.abc import Callable
@@ -28,7 +28,7 @@ QUICK = ["trainer.max_steps=20", "data.batch_size=8", f"context_length={CONTEXT}
 
 @pytest.fixture(scope="module")
 def generators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A generator of characters and one of names, trained for a moment."""
+    """Return a character-level generator and one of names, trained for a few steps."""
     scripts = Scripts(tmp_path_factory.mktemp("generators"))
     (scripts.folder / "text.txt").write_text(LINES, encoding="utf-8")
     (scripts.folder / "names.txt").write_text("\n".join(f"{a}{b}na" for a in "abcdehk" for b in "aeiou") * 9)
@@ -75,7 +75,7 @@ def test_every_word_has_a_score_and_an_unknown_one_says_nothing(method: str, tra
 
 
 def test_gradient_times_input_is_the_slope_at_the_text(trained: Trained) -> None:
-    """Checked by differences: how the log-odds change on the first bit of the way from the text to unknown words."""
+    """Compare with finite differences of the log-odds on the path from the text to unknown words."""
     run: Any = firstlight.load(trained("sentiment"))
     found = attributions(run, "great", "positive", method=GRADIENT_TIMES_INPUT)
     (word,) = run.tokenizer.encode("great")
@@ -97,7 +97,7 @@ def test_without_captum_the_gradient_is_taken_and_said(trained: Trained, monkeyp
 
 
 def test_a_long_review_is_cut_as_in_training_and_that_is_said(trained: Trained) -> None:
-    run: Any = firstlight.load(trained("sentiment"))  # the context is 23, its first and last half
+    run: Any = firstlight.load(trained("sentiment"))  # the context of 23 tokens has a first and a last half
     words = [f"{a}{b}" for a in ("good", "bad", "fine", "poor", "nice") for b in ("", "ly", "er", "est", "ing", "ed")]
     found = attributions(run, " ".join(words))
     assert found.words == [*words[:12], *words[-11:]]
@@ -120,14 +120,14 @@ def test_an_unknown_class_is_an_error(trained: Trained) -> None:
         attributions(firstlight.load(trained("sentiment")), REVIEW, "great")  # type: ignore[arg-type]
 
 
-# "logistic" is the one whose attributions are known exactly.
+# Only the attributions of "logistic" are known exactly.
 @pytest.mark.parametrize("model", [pytest.param("bag_of_words", marks=pytest.mark.slow), "logistic"])
 def test_baselines_have_attributions_and_no_attention(model: str, scripts: Scripts, reviews_folder: Path) -> None:
     data = [f"data.path={reviews_folder}", "trainer.max_steps=9", "trainer.accelerator=cpu"]
     run: Any = firstlight.load(scripts.train(f"model={model}", *data))
     for method in (INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT):
         scores = attributions(run, REVIEW, "positive", method=method).scores
-        if model == "logistic":  # exactly what its words weigh more than an unknown one
+        if model == "logistic":  # the difference of the weights of the words and of the unknown word
             weights = run.network.weights.weight.detach()[:, 0].numpy()
             expected = weights[run.tokenizer.encode(REVIEW)] - weights[UNKNOWN_ID]
             np.testing.assert_allclose(scores, expected, atol=1e-5)
@@ -167,7 +167,7 @@ def test_surprise_is_what_each_token_costs_given_a_context_before_it(generators:
     text = "the old dog sat on the x.\nthe"
     found = surprise(run, text)
     assert "".join(found.pieces) == text
-    ids = [*run.tokenizer.encode("\n"), *run.tokenizer.encode(text)]  # the first follows a new line
+    ids = [*run.tokenizer.encode("\n"), *run.tokenizer.encode(text)]  # the first token follows a line break
     for i in range(1, len(ids)):
         with torch.no_grad():
             seen = torch.tensor([[int(token) for token in ids[max(0, i - CONTEXT) : i]]])

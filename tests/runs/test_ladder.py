@@ -1,4 +1,4 @@
-"""The ladder of names, from a multirun to a table and a picture."""
+"""Tests of the ablation of names, from the multirun to the table and the figure."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ QUICK = ["data.source=sample", "trainer.max_epochs=1", "trainer.limit_train_batc
 
 @pytest.fixture(scope="module")
 def climbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
-    """What a ladder of three rungs showed, and the folder of its sweep."""
+    """Return the output of an ablation with three rungs, and the folder of its sweep."""
     scripts = Scripts(tmp_path_factory.mktemp("ladder"))
     done = scripts.run("train", "experiment=post/names_ladder", "ladder=one_head,heads,pre_norm", *QUICK)
     return done, scripts.folder / "logs" / "sweeps" / "names_ladder"

@@ -1,4 +1,4 @@
-"""What every loaded run says of itself: its repr, metrics, history and record; the examples of its docstrings."""
+"""Tests of the attributes of all loaded runs: repr, metrics, history, record, and the examples of the docstrings."""
 
 import fcntl
 import json
@@ -22,7 +22,7 @@ Trained = Callable[[str], Path]
 
 @pytest.fixture
 def copied(trained: Trained, tmp_path: Path) -> Path:
-    """A run of its own, to be damaged."""
+    """Return a copy of a run, which a test can damage."""
     return Path(shutil.copytree(trained("sentiment"), tmp_path / "run"))
 
 
@@ -36,7 +36,7 @@ def write_history(run: Path, *lines: str) -> None:
 
 
 def facts_of(run: Any) -> dict[str, str]:
-    """The lines of a repr below its title."""
+    """Return the lines of a repr below its title, by name."""
     return {line.split()[0]: line.split(maxsplit=1)[1] for line in repr(run).splitlines()[1:]}
 
 
@@ -216,7 +216,7 @@ def test_every_example_of_a_classifier_runs(trained: Trained) -> None:
 
 
 def a_run_of(folder: Path, **changes: Any) -> LoadedClassifier:
-    """A loaded classifier without a network, for what is read from its folder."""
+    """Return a loaded classifier without a network, for attributes that are read from its folder."""
     from firstlight.runs.folder import RunFolder
 
     nothing: Any = None

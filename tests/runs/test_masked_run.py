@@ -1,4 +1,4 @@
-"""A run that fills in masked words, from its training to every command that reads it."""
+"""Tests of a run that fills in masked words: its training, and all commands that read it."""
 
 import csv
 import json
@@ -128,12 +128,12 @@ def test_counting_neighbors_is_its_baseline(scripts: Scripts, reviews_folder: Pa
     assert record["metrics"]["test/accuracy"] > 0.1
 
 
-@pytest.mark.slow  # 2 s; tests/lit/test_masked.py shows it with a trainer
+@pytest.mark.slow  # 2 s; tests/lit/test_masked.py tests the same with a trainer
 def test_a_run_that_goes_on_ends_with_the_weights_of_one_that_was_not_interrupted(
     scripts: Scripts, tiny_training: list[str]
 ) -> None:
     of_masked = ["task=masked_reviews", *tiny_training, "trainer.max_epochs=-1", "schedule=constant", "dropout=0.1"]
-    whole = scripts.train(*of_masked, "trainer.max_steps=18")  # an epoch has 15
+    whole = scripts.train(*of_masked, "trainer.max_steps=18")  # an epoch has 15 steps
     part = scripts.train(*of_masked, "trainer.max_steps=7")
     assert scripts.run("train", f"resume={part}", "trainer.max_steps=18").returncode == 0
     weights, others = (read_checkpoint(run / "checkpoints/last.ckpt")["state_dict"] for run in (whole, part))

@@ -1,4 +1,4 @@
-"""What a run says in the playground: as HTML, as events, over HTTP; and the command line."""
+"""Tests of the playground: HTML, events, HTTP, and the command line."""
 
 import base64
 import contextlib
@@ -46,13 +46,13 @@ from tests_support import Done, Scripts
 REVIEW = "It is <b>GREAT</b>, and it broke <script>alert('x')</script> after two days & 17 hours."
 SENTENCE = "There is a lamp in the garden."
 SCRIPT = "<script>alert('x')</script>"
-# Its panel is that of every generator; what differs is the tokenizer, which tests/text/test_text_tokenizers.py tests.
+# All generators have the same panel. tests/text/test_text_tokenizers.py tests their tokenizers.
 OF_WORDS = pytest.param("review_text", marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
 def panel(logged: Callable[[str], Any], trained: Callable[[str], Path]) -> Callable[[str], Any]:
-    """The panel of a task's run."""
+    """Return a function that returns the panel of a task's run."""
     panels: dict[str, Any] = {}
 
     def of(task: str) -> Any:
@@ -64,12 +64,12 @@ def panel(logged: Callable[[str], Any], trained: Callable[[str], Path]) -> Calla
 
 
 def text_of(html: str) -> str:
-    """What a browser shows of some HTML."""
+    """Return the text of some HTML."""
     return unescape(re.sub(r"<[^>]*>", " ", html))
 
 
 def weights_in(html: str) -> np.ndarray:
-    """The attention that page.js finds, (rows, columns)."""
+    """Return the attention weights in some HTML, (rows, columns)."""
     (found,) = re.findall(r'data-weights="([^"]*)" data-columns="(\d+)"', html)
     return np.frombuffer(base64.b64decode(found[0]), np.uint8).reshape(-1, int(found[1])) / 255
 
@@ -78,7 +78,7 @@ def words_in(html: str) -> list[str]:
     return [unescape(word) for word in re.findall(r'<span class="word[^>]*>([^<]*)</span>', html)]
 
 
-# --- what is asked ---
+# --- requests ---
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_unknown_words_are_marked(panel) -> None:
 
 
 def written(panel: GeneratorPanel, prompt: str, **asked: Any) -> tuple[list[dict], list[dict]]:
-    """The events, and the tokens of all of them."""
+    """Return the events and all their tokens."""
     events = list(panel.events(prompt, panel.writing(Inputs(asked))))
     return events, [token for event in events for token in event.get("tokens", [])]
 
@@ -320,7 +320,7 @@ def test_candidates_say_with_what_probability_they_were_drawn(panel) -> None:
         _, model, drawn, is_drawn = map(np.array, zip(*token["candidates"], strict=True))
         assert (drawn > 0).sum() == 3
         assert drawn.sum() == pytest.approx(1, abs=1e-4)
-        sharper = model[:3] ** 2  # temperature one half
+        sharper = model[:3] ** 2  # temperature 0.5
         assert drawn[:3] == pytest.approx(sharper / sharper.sum(), abs=1e-2)
         assert is_drawn.sum() == 1
         assert drawn[is_drawn][0] > 0
@@ -345,7 +345,7 @@ def test_the_text_comes_in_parts_of_some_time(panel, monkeypatch, seconds: float
 
 
 def test_every_part_takes_the_same_time(panel, monkeypatch) -> None:
-    monkeypatch.setattr(generator, "time", SimpleNamespace(monotonic=count().__next__))  # a second at each look
+    monkeypatch.setattr(generator, "time", SimpleNamespace(monotonic=count().__next__))  # each call adds a second
     monkeypatch.setattr(generator, "CHUNK_SECONDS", 3.5)
     events, _ = written(panel("shakespeare"), "The", tokens=31)
     assert [len(event["tokens"]) for event in events if "tokens" in event] == [*[4] * 7, 3]
@@ -399,7 +399,7 @@ def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
     ("task", "example"),
     [
         *(("names", "Ma"), ("shakespeare", "ROMEO."), ("stars", None)),
-        pytest.param("review_text", "do not", marks=pytest.mark.slow),  # it needs a training that no other test needs
+        pytest.param("review_text", "do not", marks=pytest.mark.slow),  # its training is only for this test
     ],
 )
 def test_examples_suit_the_run(panel, task: str, example: str | None) -> None:
@@ -516,7 +516,7 @@ def test_the_page_names_no_other_machine() -> None:
 
 @contextlib.contextmanager
 def served(app: Playground) -> Iterator[str]:
-    """The address of an application that runs meanwhile."""
+    """Run an application and yield its address."""
     server, listening = playground.server_of(app), playground.listen(0)
     thread = threading.Thread(target=playground.serve, args=(server, listening), daemon=True)
     thread.start()
@@ -531,20 +531,20 @@ def served(app: Playground) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def address(panel) -> Iterator[str]:
-    """Of a playground of four runs: stars, sentiment, shakespeare, translation."""
+    """Yield the address of a playground of four runs: stars, sentiment, shakespeare, translation."""
     with served(Playground([panel(task) for task in ("stars", "sentiment", "shakespeare", "translation")])) as found:
         yield found
 
 
 def sent(address: str, path: str, data: bytes | None = None, **headers: str) -> HTTPResponse:
-    """A response whose body is still to be read; with data, that of posting it."""
+    """Send a GET request, or POST some data, and return the response with an unread body."""
     connection = HTTPConnection(address, timeout=60)
     connection.request("GET" if data is None else "POST", path, data, {"Content-Type": "application/json"} | headers)
     return connection.getresponse()
 
 
 def ask(address: str, path: str, values: Any, **headers: str) -> tuple[int, str]:
-    """Post some JSON, or bytes as they are; returns the status and the body."""
+    """Post values as JSON, or bytes unchanged, and return the status and the body."""
     response = sent(address, path, values if isinstance(values, bytes) else json.dumps(values).encode(), **headers)
     return response.status, response.read().decode()
 
@@ -617,7 +617,7 @@ def test_the_browser_is_told_to_ask_nobody_else(address: str) -> None:
 
 
 class Watched(GeneratorPanel):
-    """A generator's panel whose events are what a test makes."""
+    """Panel of a generator with events from the test."""
 
     def __init__(self, run: Any, events: Callable[[], Iterator[dict]]) -> None:
         super().__init__(run)
@@ -711,13 +711,13 @@ def test_every_panel_can_be_warmed_up(panel, task: str) -> None:
     panel(task).warm_up()
 
 
-# --- connections that ask nothing ---
+# --- connections without a request ---
 
 HALF_A_REQUEST = b"POST /runs/0/write HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 def silent(address: str, count: int, sends: bytes = b"") -> list[socket.socket]:
-    """So many connections that ask nothing whole."""
+    """Return open connections without a complete request."""
     host, port = address.split(":")
     opened = []
     for _ in range(count):
@@ -727,7 +727,7 @@ def silent(address: str, count: int, sends: bytes = b"") -> list[socket.socket]:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the other end closes a connection within its timeout."""
+    """Return whether the server closes a connection within its timeout."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:
@@ -736,7 +736,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 @pytest.fixture
 def names_address(panel) -> Iterator[str]:
-    """Of a playground of one run that writes nothing."""
+    """Yield the address of a playground of one run that writes no text."""
     with served(Playground([Watched(panel("names").run, lambda: iter([{"end": {}}]))])) as found:
         yield found
 

@@ -1,4 +1,4 @@
-"""The playground as its user has it: a process that listens on this machine alone, and a page in a real browser."""
+"""Tests of the playground as a process that listens only on this machine, with its page in a real browser."""
 
 import re
 import signal
@@ -12,7 +12,7 @@ import pytest
 from browser import Opened, a_browser, open_address
 from tests_support import Scripts
 
-# What Python runs first: it notes every address that the process connects to, looks up or listens on.
+# Python runs this code first. It logs all addresses that the process connects to, looks up or listens on.
 NOTES_ADDRESSES = """
 import os, sys
 
@@ -27,7 +27,7 @@ WAIT = 30_000  # milliseconds, on a busy machine
 
 
 class Started:
-    """A playground of a classifier, a generator and a translator, in a process of its own."""
+    """Playground of a classifier, a generator and a translator, in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str], noted: Path) -> None:
         assert process.stdout is not None
@@ -36,7 +36,7 @@ class Started:
         self.address = self.first_line.partition(" ")[0]
 
     def end(self) -> tuple[int, str]:
-        """Press Ctrl-C; returns the exit code and what was printed besides."""
+        """Send Ctrl-C, and return the exit code and the remaining output."""
         self.process.send_signal(signal.SIGINT)
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out + err
@@ -44,7 +44,7 @@ class Started:
 
 @pytest.fixture
 def start(logged: Callable[[str], Any], tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Started]]:
-    """Start a playground of some tasks."""
+    """Yield a function that starts a playground of some tasks."""
     (tmp_path / "sitecustomize.py").write_text(NOTES_ADDRESSES, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("NOTED", str(tmp_path / "noted.txt"))
@@ -72,8 +72,8 @@ def shares(page: Any) -> list[float]:
 
 
 def type_a_review(page: Any) -> None:
-    """The probabilities change as one types."""
-    page.wait_for_selector(".bar", timeout=WAIT)  # of the example
+    """Type a review, and check that the probabilities change."""
+    page.wait_for_selector(".bar", timeout=WAIT)  # the answer to the example
     before, box = shares(page), page.locator("form.typed textarea").first
     assert len(before) == 5
     assert 99 < sum(before) < 101
@@ -99,7 +99,7 @@ def ask_for_another_class(page: Any) -> None:
 
 
 def hover(page: Any, word: str, others: str, verb: str) -> None:
-    """The others are coloured by attention, which is named, and lose it when the mouse leaves."""
+    """Hover a word, and check that the others are coloured by attention until the mouse leaves."""
     page.hover(word)
     answer = page.locator(".looking")
     assert answer.count() == 1
@@ -140,7 +140,7 @@ def look_at_what_was_considered(page: Any) -> None:
 
 
 def stop(page: Any) -> None:
-    """A long text can be broken off, and what was written of it stays."""
+    """Stop a long text, and check that its beginning remains."""
     form = page.locator("form.written")
     form.locator("[name=tokens]").fill("2000")
     form.get_by_role("button", name="Write").click()

@@ -1,4 +1,4 @@
-"""`python src/report.py`: what it writes and prints, what it refuses, and the page in a real browser."""
+"""Tests of `python src/report.py`: its files, its output, its errors, and the page in a real browser."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
 
 
 def fill(folder: Path) -> Path:
-    """Two tasks, one on generated data; eight runs of stars in four groups; a failed job, a damaged run, a baseline."""
+    """Write runs of two tasks, one of them on generated data, with a failed job, a damaged run and a baseline."""
     value = {("tiny", 0): 0.31, ("tiny", 0.2): 0.37, ("small", 0): 0.53, ("small", 0.2): 0.47}
     for (model, dropout), mean in value.items():
         for seed in (1, 2):
@@ -52,7 +52,7 @@ def fill(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of fill, with its report."""
+    """Return the folder of `fill` with its report."""
     home = tmp_path_factory.mktemp("home")
     fill(home / "logs")
     done = Scripts(home).run("report", "logs")
@@ -68,7 +68,7 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 
 def data_of(folder: Path) -> dict[str, Any]:
-    """The JSON within the page."""
+    """Return the JSON in the page."""
     html = (folder / "report.html").read_text(encoding="utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, flags=re.DOTALL)
     assert found is not None
@@ -271,7 +271,7 @@ def opened(browser: Any, logs: Path) -> Opened:
 
 @pytest.fixture
 def stars(opened: Opened) -> Any:
-    """The page, with the task of eleven runs in view and nothing filtered."""
+    """Return the page with the tab of stars open and without filters."""
     opened.page.locator("#tabs button", has_text="names").click()
     opened.page.locator("#tabs button", has_text="stars").click()
     return opened.page
@@ -282,7 +282,7 @@ def texts(page: Any, selector: str) -> list[str]:
 
 
 def column(page: Any, table: str, header: str) -> list[str]:
-    """The cells below a heading of a table, as they stand."""
+    """Return the cells of a column of a table, in the displayed order."""
     headers = page.eval_on_selector_all(
         f"#{table}_wrapper .dt-scroll-head thead tr:first-child > *", "all => all.map(each => each.innerText.trim())"
     )
@@ -290,12 +290,12 @@ def column(page: Any, table: str, header: str) -> list[str]:
 
 
 def traces(page: Any, plot: str) -> list[dict[str, Any]]:
-    """What a plot draws."""
+    """Return the traces of a plot."""
     return page.evaluate(f"document.getElementById('{plot}').data ?? []")
 
 
 def redrawn(page: Any, change: Any) -> None:
-    """Do what redraws the plots, and wait until they are."""
+    """Make a change that redraws the plots, and wait for the redraw."""
     before = page.evaluate("document.body.dataset.drawn")
     change()
     page.wait_for_function(f"document.body.dataset.drawn !== '{before}'")

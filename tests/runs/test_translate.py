@@ -1,4 +1,4 @@
-"""Training a translator, and all that can be done with it: from the command line, and as an object."""
+"""Tests of translators: training, all commands, and loaded runs in Python."""
 
 import csv
 import json
@@ -38,7 +38,7 @@ TOO_LONG = "the " + "old " * CONTEXT + "dog sees a cat ."
 
 
 def sentences(count: int, seed: int, longest: int = 4) -> Sentences:
-    """Pairs of 6 words and up to `longest` adjectives."""
+    """Return sentence pairs of 6 words and up to `longest` adjectives."""
     rng = np.random.default_rng(seed)
     pairs = []
     for _ in range(count):
@@ -55,7 +55,7 @@ VALIDATION = [source for source, _ in SPLITS["validation"]]
 
 
 def write_pairs(folder: Path, splits: dict[str, Sentences] = SPLITS) -> Path:
-    """A file for each split: JSONL."""
+    """Write a JSONL file for each split."""
     folder.mkdir()
     for split, pairs in splits.items():
         write_rows(folder / f"{split}.jsonl", [{"en": source, "de": target} for source, target in pairs])
@@ -91,7 +91,7 @@ WORDS = ["tokenizer=word", "tokenizer.min_document_frequency=1", "data.shared_vo
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run, its data, and the network as the training left it, with the weights of the best checkpoint."""
+    """Finished run with its data, and its network in memory with the weights of the best checkpoint."""
 
     run: Path
     data: Path
@@ -108,7 +108,7 @@ class Trained:
 
 @contextmanager
 def kept_parts() -> Iterator[list[Parts]]:
-    """What the trainings in this process build."""
+    """Yield a list of the parts that the trainings in this process build."""
     parts: list[Parts] = []
 
     def keep(*arguments: Any) -> Parts:
@@ -127,14 +127,14 @@ def train(folder: Path, data: Path, *options: str) -> Trained:
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """One vocabulary of pieces for both languages."""
+    """Return a translator with one subword vocabulary for both languages."""
     folder = tmp_path_factory.mktemp("translation")
     return train(folder, write_pairs(folder / "pairs"), *PIECES)
 
 
 @pytest.fixture(scope="module")
 def word_translator(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A vocabulary of words for each language."""
+    """Return a translator with a word vocabulary for each language."""
     folder = tmp_path_factory.mktemp("words")
     return train(folder, write_pairs(folder / "pairs"), *WORDS, "callbacks.translations.beam_size=null")
 
@@ -148,7 +148,7 @@ EITHER = pytest.mark.parametrize("any_translator", ["translator", "word_translat
 
 
 def logits_of(network: nn.Module) -> Tensor:
-    """Of some ids, with padding: (2, 4, vocab_size)."""
+    """Return the logits for some ids with padding: (2, 4, vocab_size)."""
     source_ids, token_ids = torch.tensor([[5, 9, 7], [8, 6, 0]]), torch.tensor([[2, 9, 4, 6], [2, 11, 0, 0]])
     with torch.inference_mode():
         return network(source_ids, token_ids, source_ids != 0, token_ids != 0)
@@ -250,7 +250,7 @@ def test_no_translation_contains_a_mark(word_translator: Trained) -> None:
 
 def test_many_sentences_are_translated_as_each_alone_and_in_their_order(translator: Trained) -> None:
     loaded = translator.load()
-    texts = [source for source, _ in sentences(67, seed=5)]  # more than go through the network at once
+    texts = [source for source, _ in sentences(67, seed=5)]  # more than one batch
     texts[3] = texts[66] = ""
     texts[20] = " \n"
     together = list(loaded.translate_many(iter(texts)))
@@ -348,7 +348,7 @@ def test_a_file_is_translated_row_by_row_and_keeps_its_columns(translator: Train
 
 
 def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: Scripts) -> None:
-    """Each choice changes some translations of this file, in the way it does in Python."""
+    """Compare with Python. Each setting changes some translations of this file."""
     write_rows(scripts.folder / "in.jsonl", [{"body": source} for source in VALIDATION])
     loaded, seen = translator.load(), []
     for options, arguments in [
@@ -525,7 +525,7 @@ def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Tra
     assert_one_line(done, "the run was trained on other data than")
 
 
-@pytest.mark.slow  # 0.8 s; test_explore.py and test_train.py show it of a classifier
+@pytest.mark.slow  # 0.8 s; test_explore.py and test_train.py test the same for a classifier
 def test_what_was_trained_on_the_sample_says_so_everywhere(scripts: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample, "SPLITS", {"train": 150, "validation": 13, "test": 11})
     short = ["context_length=64", "trainer.max_steps=3", "callbacks.translations.beam_size=null"]
@@ -561,7 +561,7 @@ OTHER_NOUNS = {"zebra": "Zebra", "apple": "Apfel", "dog": "Hund"}
 
 @pytest.fixture
 def other_pairs(tmp_path: Path) -> Path:
-    """Pairs with some words of the others and some of their own."""
+    """Return the path of pairs that share only some words with the others."""
     rng = np.random.default_rng(9)
     pairs = [
         (f"an old {noun} is here .", f"der alte {OTHER_NOUNS[noun]} da .") for noun in rng.choice([*OTHER_NOUNS], 80)
@@ -624,7 +624,7 @@ def write_lines(folder: Path, sources: Sequence[str], targets: Sequence[str], sp
 
 
 GOOD = (["a dog"] * 20, ["ein Hund"] * 20)
-ALSO_BELOW = pytest.mark.slow  # tests/data/ has the same message for either side, without the composition of a training
+ALSO_BELOW = pytest.mark.slow  # tests/data/ tests the same message for both sides, without composing a training
 
 
 @pytest.mark.parametrize(
@@ -653,7 +653,7 @@ def test_lines_that_are_no_pairs_are_named(
     ("split", "side"),
     [
         *(("train", 0), ("validation", 1)),
-        # tests/data/test_pairs.py has every side and split, without the composition of a training
+        # tests/data/test_pairs.py tests all sides and splits, without composing a training
         *(pytest.param(*which, marks=pytest.mark.slow) for which in (("train", 1), ("validation", 0))),
         *(pytest.param("test", side, marks=pytest.mark.slow) for side in (0, 1)),
     ],

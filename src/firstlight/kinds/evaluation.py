@@ -30,7 +30,7 @@ class EvaluateOptions:
     """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
     latest:names or best:val/loss:names."""
     split: Literal["train", "validation", "test"] | None = None
-    """The split to evaluate: test by default, or validation if there is no test split. A single file that is given by
+    """The split to evaluate: test by default, or validation without a test split. A single file that is given by
     --data.path is the test split; a generator reads all of it."""
     data: DataChanges = field(default_factory=DataChanges)
     context_length: int | None = None
@@ -66,7 +66,7 @@ def refuse_other_data(loaded: "LoadedRun", source: "AnySource", changes: DataCha
 
 
 def chosen_split(source: "AnySource", options: EvaluateOptions, *, has_test: bool) -> str:
-    """Return the split to evaluate: that of --split, by default test, or validation if there is no test split.
+    """Return the split to evaluate: that of --split, by default test, or validation without a test split.
 
     Raises UserError for another split if the data has only a test split.
     """

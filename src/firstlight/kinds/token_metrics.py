@@ -19,7 +19,7 @@ def measure_tokens(
     """Return the loss of all batches in nats per token, and the value of each metric, in double precision.
 
     logits_of: function that returns the logits of a batch, (…, vocab_size), for its targets, (…). metrics: metrics
-    without a value are omitted, such as the loss of the last position if there is no complete window.
+    without a value are omitted, such as the loss of the last position without a complete window.
     """
     loss, ratios = Ratio(torch.float64), {metric: Ratio(torch.float64) for metric in metrics}
     for each in batches:

@@ -72,7 +72,7 @@ def data_of(runs: Sequence[Run]) -> str:
 
 
 def spread_text(spread: Spread | None) -> str:
-    """Return a text such as `0.475 ± 0.003`, or only the mean if there is no deviation."""
+    """Return a text such as `0.475 ± 0.003`, or only the mean without a deviation."""
     if spread is None:
         return "–"
     if spread.deviation is None:
