@@ -66,6 +66,11 @@ class Prompt(NamedTuple):
     notes: list[str]
 
 
+def cut_note(num_tokens: int, length: int) -> str:
+    """Return the note on a prompt of which the network sees only the last `length` tokens."""
+    return f"the prompt has {num_tokens} tokens, but the network sees only the last {length}"
+
+
 @dataclass(frozen=True)
 class Writer:
     """A generator with its tokenizer.
@@ -109,7 +114,7 @@ class Writer:
         if self.separator_id is not None or not ids:
             ids = [first_id(self.tokenizer, self.separator_id), *ids]
         if len(ids) > length:
-            notes.append(f"the prompt has {len(ids)} tokens, but the network sees only the last {length}")
+            notes.append(cut_note(len(ids), length))
         return Prompt(torch.tensor([ids]), text, notes)
 
     def stream(

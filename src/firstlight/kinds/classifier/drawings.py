@@ -15,7 +15,7 @@ DRAWINGS: tuple[Drawing, ...] = (
         "probability_per_star",
         FIGURES,
         "classifier stars",
-        "Histograms of the predicted probability of “positive” (x axis) for each true number of stars, on the "
+        "Histograms of the predicted probability of a positive review (x axis) for each true number of stars, on the "
         "validation split. A binary model is not trained on reviews with 3 stars, and their probabilities should be "
         "between those of the other reviews.",
     ),

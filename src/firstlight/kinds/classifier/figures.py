@@ -51,7 +51,7 @@ def calibration(subject: Subject) -> Drawn:
     judged = judged_of(subject)
     used = judged.targets != LEFT_OUT
     found = calibration_bins(judged.probabilities[used], judged.targets[used])
-    return Drawn(plot_calibration_curve(found, title=f"Calibration, {used.sum():,} {SPLIT} texts"))
+    return Drawn(plot_calibration_curve(found, title=f"Calibration, {SPLIT}"))
 
 
 def mistakes(subject: Subject) -> Drawn:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from firstlight.errors import UserError
 from firstlight.kinds.generator.loaded import LoadedGenerator
-from firstlight.lit.writing import Writing
+from firstlight.lit.writing import Writing, cut_note
 from firstlight.text.readable import readable
 from firstlight.text.text_tokenizers import first_id
 
@@ -66,7 +66,8 @@ def surprise(run: LoadedGenerator, text: str) -> Surprise:
     if not text.strip():
         raise UserError("the text is empty; pass a text with at least one word")
     read = run.read(text, Writing())
-    notes = [note for note in read.notes if "of which the network sees" not in note]  # windows read the whole text
+    cut = cut_note(read.token_ids.shape[1], run.network.context_length)  # does not apply: windows read the whole text
+    notes = [note for note in read.notes if note != cut]
     ids = read.token_ids[0]
     if run.separator_id is None:
         ids = torch.cat((torch.tensor([first_id(run.tokenizer, None)]), ids))
