@@ -484,7 +484,7 @@ def test_a_panel_says_what_run_it_shows(panel) -> None:
     for fact in (
         f"{record['parameters']:,} parameters",
         f"{metric} {record['metrics'][metric]:.4g}",
-        "reads 61 tokens",
+        "context length 61",
     ):
         assert fact in text
     assert str(run.folder.path) in text

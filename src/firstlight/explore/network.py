@@ -59,7 +59,7 @@ def attention_head(subject: Subject) -> Drawn:
         figure.axes[0].tick_params(axis="x", rotation=0)
     figure.axes[0].set_title("")  # the heading has the number of the head
     figure.axes[0].set_xlabel("key token")
-    figure.axes[0].set_ylabel("written token (query)" if "cross" in part.name else "query token")
+    figure.axes[0].set_ylabel("written token" if "cross" in part.name else "query token")
     return Drawn(figure, [*notes, *found.notes])
 
 

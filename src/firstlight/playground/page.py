@@ -55,7 +55,7 @@ def _section(kind: Kind, panels: Sequence[Panel]) -> str:
     mine = [(number, panel) for number, panel in enumerate(panels) if is_of(panel, kind)]
     examples = list(dict.fromkeys(example for _, panel in mine for example in panel.examples()))
     buttons = "".join(
-        f'<button type="button" class="example" value="{escape(text)}">{escape(text) or "(nothing)"}</button>'
+        f'<button type="button" class="example" value="{escape(text)}">{escape(text) or "(empty)"}</button>'
         for text in examples
     )
     form = Template(fragment(kind)).substitute(examples=f'<p class="examples">{buttons}</p>' if buttons else "")
@@ -94,4 +94,4 @@ def facts_of(run: LoadedRun) -> list[str]:
     facts = [f"{parameters:,} parameters"]
     if isinstance(value, int | float):
         facts.append(f"{metric} {value:.4g}")
-    return [*facts, f"reads {run.config['context_length']:,} tokens"]
+    return [*facts, f"context length {run.config['context_length']:,}"]

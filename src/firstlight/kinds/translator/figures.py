@@ -13,6 +13,6 @@ def cross_attention(subject: Subject) -> Drawn:
     title = part.name.capitalize()
     figure = plot_attention_heads(part.weights, part.queries, part.keys, title)
     for axes in figure.axes[: len(part.weights)]:
-        axes.set_xlabel("source token (key)")
-        axes.set_ylabel("written token (query)")
+        axes.set_xlabel("source token")
+        axes.set_ylabel("written token")
     return Drawn(figure, [*notes, *found.notes])
