@@ -83,7 +83,7 @@ def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) ->
     assert own.run("train", *quick).returncode == 0
     done = own.run("train", "resume=auto", *quick)
     assert done.returncode == 0, done.stderr
-    assert "there is no unfinished run of this configuration" in done.stdout
+    assert "resume=auto: no unfinished run has this configuration; a new run starts" in done.stdout
 
 
 @pytest.mark.slow  # 1 s; test_other_commands_know_config_dir_too checks the same

@@ -129,7 +129,7 @@ def test_an_installed_package_works_in_an_empty_folder(tmp_path: Path, installed
     command("firstlight", "train", "-m", "task=sentiment", "model=tiny", "seed=1,2", *QUICK)
     command("firstlight", "report", "logs")
     assert (tmp_path / "logs" / "report.html").stat().st_size > 100_000
-    assert "is finished already" in command("firstlight", "train", f"resume={newest(tmp_path)}")
+    assert "is already finished" in command("firstlight", "train", f"resume={newest(tmp_path)}")
     run = newest(tmp_path)
     command("firstlight", "train", f"resume={run}", "trainer.max_steps=8")
     assert json.loads((run / "metrics.json").read_text())["steps"] == 8

@@ -57,7 +57,8 @@ class Scripts:
         """Run a script inside this process, which has already imported torch."""
         script = str(ROOT / "src" / f"{name}.py")
         with captured() as (out, err), contextlib.chdir(self.folder), patch.object(sys, "argv", [script, *arguments]):
-            code, level = 0, logging.getLogger().level
+            code, log = 0, logging.getLogger()
+            level, handlers = log.level, list(log.handlers)
             with patch.dict(os.environ, environment(), clear=True):
                 try:
                     runpy.run_path(script, run_name="__main__")
@@ -67,7 +68,10 @@ class Scripts:
                     traceback.print_exc(file=err)
                     code = 1
                 finally:
-                    logging.getLogger().setLevel(level)  # the next test's log is as it would be without this one
+                    log.setLevel(level)  # the next test's log is as it would be without this one
+                    for handler in set(log.handlers) - set(handlers):
+                        log.removeHandler(handler)
+                        handler.close()
         return Done(code, out.getvalue(), err.getvalue())
 
     def start(

@@ -26,10 +26,10 @@ def test_a_classifier_takes_all_of_a_generator_but_its_head(
         *("optimizer.lr=0", *QUICK),
     )
     assert done.returncode == 0, done.stderr
-    (taken,) = [line for line in done.stdout.splitlines() if "weights taken" in line]
-    assert taken.endswith("started anew: network.head.outputs.weight, network.head.outputs.bias")
-    (words,) = [line for line in done.stdout.splitlines() if "are known to the other run" in line]
-    known, _, total = words.removeprefix("init_from: ").partition(" words")[0].partition(" of ")
+    (taken,) = [line for line in done.stdout.splitlines() if "weights copied" in line]
+    assert taken.endswith("not copied: network.head.outputs.weight, network.head.outputs.bias")
+    (words,) = [line for line in done.stdout.splitlines() if "init_from: the other run has" in line]
+    known, _, total = words.removeprefix("init_from: the other run has ").partition(" words")[0].partition(" of ")
     assert known == total  # the vocabulary is the same
     states = [
         torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]

@@ -82,7 +82,7 @@ def test_the_same_network_takes_every_weight(positions: Positions, tied: bool, s
         before, after = initialized(saved, generation(vocabulary, 1, **options), vocabulary)
     assert all(torch.equal(weight, given[name]) for name, weight in after.items())
     assert not torch.equal(before[EMBEDDING], after[EMBEDDING])
-    assert f"{len(after)} weights taken; started anew: none" in caplog.text
+    assert f"{len(after)} weights copied; not copied: none" in caplog.text
 
 
 def test_characters_that_both_know_keep_their_rows(saved: Saved, caplog) -> None:
@@ -98,7 +98,7 @@ def test_characters_that_both_know_keep_their_rows(saved: Saved, caplog) -> None
             expected = given[name][theirs.words.index(word)] if word in shared else before[name][row]
             assert torch.equal(after[name][row], expected), (name, word)
     assert torch.equal(after[QUERY.format(1)], given[QUERY.format(1)])
-    assert "init_from: 6 of 10 words are known to the other run" in caplog.text
+    assert "init_from: the other run has 6 of 10 words" in caplog.text
 
 
 def test_tied_embeddings_stay_tied_and_take_the_shared_rows(saved: Saved) -> None:
@@ -134,7 +134,7 @@ def test_learned_positions_are_stretched_between_their_ends(length: int, saved: 
         expected = (1 - share) * given[POSITIONS][low] + share * given[POSITIONS][low + 1]
         assert_close(after[POSITIONS][row], expected, atol=1e-5, rtol=0)
     assert (f"{POSITIONS} stretched from 7 to {length} rows" in caplog.text) is (length != 7)
-    assert f"{len(after)} weights taken; started anew: none" in caplog.text
+    assert f"{len(after)} weights copied; not copied: none" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_a_run_goes_on_with_a_longer_context_and_another_text(scripts: Scripts) 
     done = scripts.run("train", *SIZES, "data.path=other.txt", "context_length=13", f"init_from={first}")
     assert done.returncode == 0, done.stderr
     assert f"init_from: {POSITIONS} stretched from 7 to 13 rows" in done.stdout
-    assert "init_from: 7 of 9 words are known to the other run" in done.stdout
-    assert "weights taken; started anew: none" in done.stdout
+    assert "init_from: the other run has 7 of 9 words" in done.stdout
+    assert "weights copied; not copied: none" in done.stdout
     second = scripts.newest_run()
     assert second != first
     record = json.loads((second / "metrics.json").read_text())

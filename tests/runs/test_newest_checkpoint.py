@@ -72,7 +72,7 @@ def test_a_run_goes_on_from_the_newest_checkpoint_that_is_whole(
     harm(checkpoints / "last.ckpt")
     assert (find(interrupted).path.name, find(interrupted).step) == ("previous.ckpt", 28)
     previous = checkpoints / "previous.ckpt"
-    said = f"{interrupted}: last.ckpt is {what}; the run goes on from {previous}, which is of step 28"
+    said = f"{interrupted}: last.ckpt is {what}; the run resumes from {previous}, at step 28"
     assert caplog.messages == [said] * 2
     harm(previous)
     assert find(interrupted).path.name == "best.ckpt"
@@ -129,7 +129,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
     (interrupted / "checkpoints").mkdir()
     (interrupted / "checkpoints" / ".last.ckpt-abc").touch()  # killed while it wrote the first one
     assert find(interrupted) is None
-    said = f"{interrupted}: the run ended before its first checkpoint, so it starts again at step 0"
+    said = f"{interrupted}: the run ended before its first checkpoint; it starts again at step 0"
     assert caplog.messages == [said] * 3
     RunFolder(interrupted).remove_leftovers()
     assert not (interrupted / "checkpoints").exists()
@@ -153,7 +153,7 @@ def test_a_run_with_a_damaged_last_checkpoint_ends_as_one_without(
     (interrupted / "metrics.json").write_text(json.dumps(record | {"status": "running"}))
     done = scripts.run("train", f"resume={interrupted}")
     assert done.returncode == 0, done.stderr
-    assert "last.ckpt is damaged; the run goes on from" in done.stdout
+    assert "last.ckpt is damaged; the run resumes from" in done.stdout
     assert "resumed at step 28 " in done.stdout
     weights, expected = (read_checkpoint(run / "checkpoints" / "last.ckpt") for run in (interrupted, whole))
     assert all(torch.equal(weights["state_dict"][name], weight) for name, weight in expected["state_dict"].items())

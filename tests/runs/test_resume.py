@@ -329,7 +329,7 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
     quick = ["data.max_train_rows=40", "trainer.val_check_interval=1.0", "logger=none"]
     run = scripts.train(*training, *quick, "trainer.max_epochs=1")
     done = scripts.run("train", f"resume={run}")
-    assert (done.returncode, "is finished already" in done.stdout) == (0, True)
+    assert (done.returncode, "is already finished" in done.stdout) == (0, True)
     done = scripts.run("train", f"resume={run}", "trainer.max_epochs=2")
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "metrics.json").read_text())["steps"] == 8
@@ -365,7 +365,7 @@ def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path
 def test_resume_and_a_sweep_exclude_each_other(scripts: Scripts) -> None:
     done = scripts.run("train", "-m", "resume=auto", "seed=1,2")
     assert done.returncode == 2
-    assert "resume=auto goes on with one run, and -m starts several" in done.stderr
+    assert "resume=auto resumes one run, and -m starts several" in done.stderr
 
 
 def test_changed_data_is_refused(scripts: Scripts, begun: Path) -> None:

@@ -111,7 +111,7 @@ def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_trainin
     assert "python src/predict.py mine --text" in done.stdout
     again = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
     assert again.returncode == 2
-    assert "mine holds a run already; add resume=auto" in again.stderr
+    assert "mine already has a run; add resume=auto to resume it" in again.stderr
 
 
 def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts, small_sample: str) -> None:
@@ -131,7 +131,7 @@ def test_a_run_can_start_from_another_runs_weights(
         "train", *tiny_training, "task=sentiment", f"init_from={trained('stars')}", "trainer.max_steps=1"
     )
     assert done.returncode == 0, done.stderr
-    assert "weights taken; started anew: network.head.outputs.weight (5, 16) here (1, 16)" in done.stdout
+    assert "weights copied; not copied: network.head.outputs.weight (5, 16) here (1, 16)" in done.stdout
 
 
 def test_another_width_cannot_be_initialized_from(

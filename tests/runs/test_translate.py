@@ -592,7 +592,7 @@ def test_another_vocabulary_takes_the_vectors_of_the_words_that_both_know(
             assert torch.equal(weight[row], expected), (name, word)
     query = "encoder.0.self_attention.transformation.query.weight"
     assert torch.equal(module[f"network.{query}"], given.network.state_dict()[query])
-    assert "weights taken; started anew: none" in done.stdout
+    assert "weights copied; not copied: none" in done.stdout
 
 
 def test_one_vocabulary_for_both_takes_the_vectors_of_the_pieces_that_both_know(

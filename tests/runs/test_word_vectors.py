@@ -167,7 +167,7 @@ def test_a_log_line_says_how_many_words_and_tokens_have_a_vector(data: TableData
 def test_texts_of_single_words_have_no_counted_vectors(tmp_path: Path) -> None:
     data = text_data(ReviewData, tmp_path, ["one", "two", "three", "four"])
     with pytest.raises(
-        UserError, match=r"^vectors=cooccurrence: none of the \d+ words has a vector; take longer texts$"
+        UserError, match=r"^vectors=cooccurrence: none of the \d+ words has a vector; use longer texts$"
     ):
         set_vectors(VectorOptions(VectorsKind.cooccurrence), network_for(data), data)
 
@@ -208,14 +208,14 @@ def test_vectors_that_are_all_one_number_cannot_be_scaled(tmp_path: Path, data: 
     options = from_file(tmp_path / "v.txt", {"good": [2, 2, 2], "bad": [2, 2, 2]}, std=0.1)
     network = network_for(data)
     before = rows_of(network.embedding)
-    with pytest.raises(UserError, match=r"^vectors=file: all numbers of the vectors are equal; take another file, or"):
+    with pytest.raises(UserError, match=r"^vectors=file: all numbers of the vectors are equal; use another file, or"):
         set_vectors(options, network, data)
     assert torch.equal(rows_of(network.embedding), before)
 
 
 def test_a_file_that_knows_no_word_is_refused(tmp_path: Path, data: TableData) -> None:
     network = network_for(data)
-    with pytest.raises(UserError, match=r"^vectors=file: none of the \d+ words has a vector; take another file$"):
+    with pytest.raises(UserError, match=r"^vectors=file: none of the \d+ words has a vector; use another file$"):
         set_vectors(from_file(tmp_path / "v.txt", {"elsewhere": [7, 7, 7]}), network, data)
 
 
@@ -240,9 +240,7 @@ def test_glove_that_is_not_there_is_refused_with_what_to_do(
     if has_folder:
         (tmp_path / "data" / "glove").mkdir(parents=True)
         from_file(tmp_path / "data" / "glove" / "glove.6B.30d.txt", {"good": [1] * 30})
-    with pytest.raises(
-        UserError, match=r"^vectors=glove: there is no file such as glove\.6B\.3d\.txt in a folder glove"
-    ):
+    with pytest.raises(UserError, match=r"^vectors=glove: no file such as glove\.6B\.3d\.txt in the folder glove of "):
         set_vectors(VectorOptions(VectorsKind.glove), network_for(data), data)
 
 
@@ -267,7 +265,7 @@ def test_random_vectors_are_left_as_they_were_drawn(data: TableData) -> None:
 
 
 def test_a_task_of_no_words_has_no_vectors_of_words() -> None:
-    with pytest.raises(UserError, match=r"^vectors=cooccurrence are of words, and this task has none; leave it out$"):
+    with pytest.raises(UserError, match=r"^vectors=cooccurrence: this task has no words; leave the option out$"):
         set_vectors(VectorOptions(VectorsKind.cooccurrence), nn.Identity(), TableData())
 
 
@@ -450,7 +448,7 @@ ONE_LINE = {
     "vectors=cooccurrence vectors.std=0": "vectors.std=0.0 must be a finite number above 0, or null",
     "vectors=cooccurrence vectors.std=nan": "vectors.std=nan must be a finite number above 0, or null",
     "vectors=cooccurrence vectors.window=0": "vectors.window=0 must be at least 1, for the words next to each other",
-    "vectors=word2vec": "vectors=word2vec: no such choice; there are cooccurrence, file, glove, random",
+    "vectors=word2vec": "vectors=word2vec: no such choice; the choices are cooccurrence, file, glove, random",
     "vectors.kind=words": "vectors.kind=words: Invalid value 'words', expected one of [random, cooccurrence",
     "vectors.windows=2": "vectors.windows is not a key of the configuration; did you mean vectors.window",
     "model=logistic vectors=cooccurrence": "vectors=cooccurrence: model=logistic has a weight for each word",
@@ -483,9 +481,9 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
         ),
         ("good 1 2 3 4 5 6\nbad 1 2 x 4 5 6\n", "v.txt:2: "),
         ("xyzzy 1 2 3 4 5 6\n", "vectors=file: none of the "),
-        ("good 3 3 3 3 3 3\n", "vectors=file: all numbers of the vectors are equal; take another file, or vectors"),
+        ("good 3 3 3 3 3 3\n", "vectors=file: all numbers of the vectors are equal; use another file, or set vectors"),
         ("", "v.txt:1: the line has no word and vector; name a text file of GloVe or word2vec"),
-        (None, "vectors=glove: there is no file such as glove.6B.6d.txt in a folder glove below $FIRSTLIGHT_DATA or"),
+        (None, "vectors=glove: no file such as glove.6B.6d.txt in the folder glove of $FIRSTLIGHT_DATA or data/"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(

@@ -1,4 +1,4 @@
-"""A bar for those who watch, and a line for those who read the log later."""
+"""A progress bar for the terminal, and a line in the log after each validation."""
 
 import logging
 import sys

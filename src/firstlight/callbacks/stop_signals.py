@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a training at the end of a step, with a checkpoint to go on from."""
+"""A callback that stops a training on Ctrl-C or SIGTERM at the end of a step, with a checkpoint to resume from."""
 
 import logging
 import signal

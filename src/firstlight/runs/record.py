@@ -23,7 +23,7 @@ LIBRARIES = ("torch", "lightning", "hydra-core", "torchmetrics", "tokenizers", "
 
 
 def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
-    """metrics.json as it stands while the run goes on; a resumed run keeps the seconds it has had."""
+    """Return the content of metrics.json of a running run. A resumed run keeps the seconds of its earlier parts."""
     hydra = HydraConfig.get()
     before = folder.read() if folder.is_run() and config.resume else {}
     return {

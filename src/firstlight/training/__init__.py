@@ -1,1 +1,1 @@
-"""One training run: its parts, its fit, what resumes it and what it starts from."""
+"""A training run: its parts, its fit, its resumption and its initial weights."""

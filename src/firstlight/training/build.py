@@ -1,4 +1,4 @@
-"""The one place where the parts of a run are wired together."""
+"""Builds all parts of a run: data, network, loggers, callbacks and trainer."""
 
 import logging
 import warnings
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Parts:
-    """What a run is made of."""
+    """Parts of a run."""
 
     data: TableData
     module: LightningModule
@@ -51,10 +51,11 @@ class Parts:
 def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[str, Any] | None = None) -> Parts:
     """Prepare the data, then build everything that depends on it.
 
-    resumed_card: of the checkpoint from which a run goes on; None for a run that begins. Raises UserError if the data
-    has changed since then, before a logger writes anything.
+    It also sets the global options of torch: the number of threads, and on a GPU the precision of matrix products.
 
-    Also sets the global options of torch: the number of threads, and on a GPU the precision of matrix products.
+    resumed_card: The card of the checkpoint from which a run resumes; None for a new run.
+
+    Raises UserError if the data has changed since that checkpoint, before a logger writes anything.
     """
     quieten()
     if config.threads is not None:
@@ -68,7 +69,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[s
     network = build_network(OmegaConf.to_object(config.model), **data.network_sizes())
     vectors: Any = OmegaConf.to_object(config.vectors)
     set_vectors(vectors, network, data, is_resumed=resumed_card is not None)
-    if config.compile:  # in place: its weights keep their names
+    if config.compile:  # in place, so that the weights keep their names
         network.compile(dynamic=kind_of_config(config).has_any_length, mode=config.compile_mode)
     module = build_module(config, network, data)
     history = HistoryLogger(folder.history_file)
@@ -83,7 +84,7 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[s
 
 
 def refuse_other_data(data: TableData, trained_on: str) -> None:
-    """Raise UserError if the data is not that with the fingerprint trained_on."""
+    """Raise UserError if the fingerprint of the data differs from trained_on."""
     if trained_on != data.source.fingerprint:
         raise UserError(
             f"{data.source.where} is not the data that the run was trained on, or has changed since the run began "
@@ -92,7 +93,7 @@ def refuse_other_data(data: TableData, trained_on: str) -> None:
 
 
 def build_module(config: DictConfig, network: nn.Module, data: TableData) -> LightningModule:
-    """The LightningModule that config.module names, around the network."""
+    """Return the LightningModule that config.module names, with the network."""
     with arguments_of("module"):
         return instantiate(config.module)(
             network=network,
@@ -103,7 +104,10 @@ def build_module(config: DictConfig, network: nn.Module, data: TableData) -> Lig
 
 
 def optimizer_changes(config: DictConfig) -> dict[str, Any]:
-    """No fused steps where gradients are clipped in mixed precision: Lightning scales them back between the two."""
+    """Return the options of the optimizer that must change.
+
+    A fused step cannot clip gradients in mixed precision, since Lightning unscales them between the two.
+    """
     is_mixed = str(config.trainer.get("precision")).endswith("-mixed")
     if is_mixed and config.trainer.get("gradient_clip_val") and config.optimizer.get("fused"):
         log.info("optimizer.fused=false, since gradients are clipped in mixed precision")
@@ -112,7 +116,7 @@ def optimizer_changes(config: DictConfig) -> dict[str, Any]:
 
 
 def build_callbacks(config: DictConfig) -> list[Callback]:
-    """What every run needs, the metrics by which runs are compared among it, and what config.callbacks names."""
+    """Return the callbacks that config.callbacks names, those of every run, and the metrics that compare runs."""
     chosen: list[Callback] = [instantiate(node) for node in (config.callbacks or {}).values() if node]
     if config.quiet or not config.trainer.get("enable_progress_bar", True):
         chosen = [callback for callback in chosen if not isinstance(callback, ProgressBar)]
@@ -123,7 +127,7 @@ def build_callbacks(config: DictConfig) -> list[Callback]:
 
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:
-    """The loggers that config.logger names, told the whole resolved config and what it is composed of."""
+    """Return the loggers that config.logger names, after they have logged the resolved config and its choices."""
     loggers = []
     is_sample = data.source.kind is SourceKind.sample
     for name, node in (config.logger or {}).items():
@@ -133,19 +137,19 @@ def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger
             if is_wandb:
                 options |= weights_and_biases.identity(config, node)
             loggers.append(instantiate(node, **options, _convert_="all"))
-    told = hyperparameters(config, data, task)
+    logged = hyperparameters(config, data, task)
     for logger in loggers:
-        logger.log_hyperparams(told)
+        logger.log_hyperparams(logged)
     return loggers
 
 
 def hyperparameters(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
-    """The resolved config, and by name what it is composed of: the columns by which runs are compared."""
+    """Return the resolved config and the names of its choices, which are the columns that compare runs."""
     choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     return {
         **plain(config),
         "task": task,
-        "model_name": choices.get("model"),  # `model` itself is its sizes
+        "model_name": choices.get("model"),  # `model` has the sizes
         "experiment": choices.get("experiment"),
         "network": kind_of_config(config).name,
         "data_source": data.source.kind.value,
@@ -155,7 +159,7 @@ def hyperparameters(config: DictConfig, data: TableData, task: str) -> dict[str,
 def build_trainer(
     config: DictConfig, callbacks: list[Callback], loggers: list[Logger], run_card: dict[str, Any]
 ) -> Trainer:
-    """Lightning's Trainer, with checkpoints that are written whole."""
+    """Return Lightning's Trainer, which replaces a checkpoint only by a complete one."""
     unprofiled = {} if config.trainer.get("profiler") else {"profiler": NoProfiler()}
     return instantiate(
         config.trainer,
@@ -170,7 +174,7 @@ def build_trainer(
 
 
 class NoProfiler(PassThroughProfiler):
-    """Where nothing is profiled, nothing is entered or left either: Lightning asks a hundred times in each step."""
+    """A profiler without any work, since Lightning calls it a hundred times in each step."""
 
     _nothing = nullcontext()
 
@@ -179,12 +183,12 @@ class NoProfiler(PassThroughProfiler):
 
 
 def card(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
-    """What a checkpoint holds besides weights: plain types, enough to read the run without its data."""
+    """Return what a checkpoint has in addition to weights: plain types from which a run is loaded without its data."""
     return {**card_of(data, kind_of_config(config).name, plain(config)), "task": task}
 
 
 def quieten() -> None:
-    """Keep Lightning's advice about hardware and workers, which does not apply here, off the terminal."""
+    """Suppress Lightning's advice about hardware and workers, which does not apply here."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")

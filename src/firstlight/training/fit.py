@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 
 
 def train(config: DictConfig, started_at: float) -> float | None:
-    """Train, validate and test as the config says; returns the optimized metric of the best checkpoint.
+    """Train, validate and test as the config says, and return the optimized metric of the best checkpoint.
 
-    started_at: when the run began, by time.perf_counter.
+    started_at: The time.perf_counter of the run's start.
     """
     folder = RunFolder(Path(config.paths.output_dir))
     if not is_rank_zero():
@@ -60,14 +60,14 @@ def train(config: DictConfig, started_at: float) -> float | None:
             with terminal.preparing():
                 parts, start = prepare(config, folder)
             is_prepared = True
-            is_resumed = False  # all checks are passed: from here on the folder tells of this run
+            is_resumed = False  # all checks have passed: from here on, the folder records this run
             folder.remove_leftovers()
             if start is not None and start.path != folder.last_checkpoint:
-                folder.last_checkpoint.unlink(missing_ok=True)  # a damaged one must not become the previous one
+                folder.last_checkpoint.unlink(missing_ok=True)  # a damaged checkpoint must not become previous.ckpt
             terminal.save_config(config, folder)
             metric = _train(config, folder, record, parts, start, started_at)
         except BaseException as error:
-            if is_resumed:  # the run in the folder is as it was
+            if is_resumed:  # the run in the folder has not changed
                 weights_and_biases.finish(record | {"status": "failed"})
                 raise
             if number := signal_behind(error):
@@ -76,7 +76,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
                 raise Interrupted(number) from error
             finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
             if is_new and not is_prepared and isinstance(error, UserError):
-                folder.remove()  # a mistake leaves no run
+                folder.remove()  # a mistake leaves no folder
             raise
         finish(folder, record, "finished")
         terminal.report(config, folder, record)
@@ -84,9 +84,9 @@ def train(config: DictConfig, started_at: float) -> float | None:
 
 
 def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, Found | None]:
-    """Build everything. Returns also the checkpoint from which a run goes on, None for a run that begins.
+    """Build all parts. Return them and the checkpoint from which the run resumes, or None for a new run.
 
-    A run that goes on must have the network and data that it began with. Raises UserError.
+    Raises UserError if a resumed run has another network or other data than its checkpoint.
     """
     keeps_checkpoints = bool((config.callbacks or {}).get("checkpoint"))
     start = newest_checkpoint(folder, keeps_checkpoints=keeps_checkpoints) if config.resume else None
@@ -145,7 +145,7 @@ def _train(
 
 
 def write_lists(folder: RunFolder, data: TableData) -> None:
-    """The vocabulary for people, and for tokenizer.word_list; and what a generator may have learned by heart."""
+    """Write the vocabulary, which tokenizer.word_list can read, and the documents that a generator may memorize."""
     words = (word.replace("\n", "\\n") for word in data.tokenizer.words)
     write_atomically(folder.vocabulary_file, "\n".join(words) + "\n")
     if known := data.known_documents():
@@ -153,17 +153,17 @@ def write_lists(folder: RunFolder, data: TableData) -> None:
 
 
 def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> None:
-    """Measure the best checkpoint on validation, and where it is wanted once on test; into record."""
+    """Measure the best checkpoint on validation, and if config.test is set on test. Add the metrics to the record."""
     trainer = parts.trainer
     best = best_checkpoint(trainer)
     record["checkpoint"] = str(terminal.as_typed(best)) if best else None
     started_at = time.perf_counter()
-    with without_loggers(trainer):  # the loggers have this validation already, at its own step
+    with without_loggers(trainer):  # the loggers have this validation at its step
         trainer.validate(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
     record["metrics"] |= numbers(trainer)
     if config.test:
         if not parts.data.has_split("test"):
-            log.info("%s has no test split; nothing is reported on test", parts.data.source.where)
+            log.info("%s has no test split; there are no test metrics", parts.data.source.where)
         else:
             trainer.test(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
             record["metrics"] |= numbers(trainer)
@@ -171,12 +171,12 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
 
 
 def is_rank_zero() -> bool:
-    """Whether this process is the one that writes."""
+    """Return whether this process is the one that writes files."""
     return getattr(rank_zero_only, "rank", 0) == 0
 
 
 def best_checkpoint(trainer: Trainer) -> Path | None:
-    """best.ckpt, or last.ckpt of a run without validation, or None where nothing was saved."""
+    """Return best.ckpt, or last.ckpt of a run without validation, or None if there is no checkpoint."""
     for callback in trainer.checkpoint_callbacks:
         if isinstance(callback, BestAndLast):
             paths = (Path(callback.best_model_path), Path(callback.last_model_path))
@@ -185,12 +185,12 @@ def best_checkpoint(trainer: Trainer) -> Path | None:
 
 
 def numbers(trainer: Trainer) -> dict[str, float]:
-    """The metrics of the evaluation that just ended."""
+    """Return the metrics of the latest evaluation."""
     return {name: float(value) for name, value in trainer.callback_metrics.items()}
 
 
 def recover_counts(trainer: Trainer) -> int:
-    """The steps of a fit that forked or spawned processes have done, whose counts are in its last checkpoint alone."""
+    """Return the number of steps of a fit in other processes, whose counts are only in its last checkpoint."""
     last = next(
         (Path(each.last_model_path) for each in trainer.checkpoint_callbacks if isinstance(each, BestAndLast)), None
     )
@@ -202,14 +202,14 @@ def recover_counts(trainer: Trainer) -> int:
         throughput.load_state_dict(checkpoint["callbacks"][throughput.state_key])
     recover_columns(trainer)
     steps = int(checkpoint["global_step"])
-    set_steps_done(trainer, steps)  # at which the test is logged
+    set_steps_done(trainer, steps)  # the step at which the test is logged
     return steps
 
 
 def end_of_fit(trainer: Trainer, start: Found | None) -> None:
-    """Count the last step and the last epoch as done, also where a resumed run had no step left.
+    """Count the last step and the last epoch as completed if a resumed run had no step left.
 
-    Lightning skips the fit then and keeps the counts of the checkpoint, which was written within the step. The test is
+    Lightning skips such a fit and keeps the counts of the checkpoint, which was written within the step. The test is
     logged at these counts.
     """
     if start is not None and trainer.global_step == start.step:
@@ -219,7 +219,7 @@ def end_of_fit(trainer: Trainer, start: Found | None) -> None:
 
 
 def recover_columns(trainer: Trainer) -> None:
-    """Tell Lightning's CSV loggers the columns that those processes have written: it adds to none that it forgot."""
+    """Set the columns of Lightning's CSV loggers to those that other processes have written."""
     for logger in trainer.loggers:
         if isinstance(logger, CSVLogger) and is_rank_zero():
             file = Path(logger.experiment.metrics_file_path)
@@ -229,7 +229,7 @@ def recover_columns(trainer: Trainer) -> None:
 
 
 def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
-    """How much was trained on and how fast, where the throughput callback has counted it."""
+    """Return the numbers of tokens and operations and the speed; {} if no throughput callback has counted them."""
     throughput = throughput_of(parts.trainer)
     if throughput is None or not throughput.tokens_per_second:
         return {}
@@ -242,14 +242,14 @@ def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
 
 
 def throughput_of(trainer: Trainer) -> Throughput | None:
-    """The callback that counts what was done, where the trainer has one."""
+    """Return the throughput callback of a trainer, or None if it has none."""
     callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
     return next((callback for callback in callbacks if isinstance(callback, Throughput)), None)
 
 
 @contextmanager
 def without_loggers(trainer: Trainer) -> Iterator[None]:
-    """Let a trainer work without telling its loggers."""
+    """Remove the loggers of a trainer within the block."""
     loggers = trainer.loggers
     trainer.loggers = []
     try:

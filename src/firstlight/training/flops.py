@@ -1,4 +1,4 @@
-"""How much arithmetic a training is, counted without doing it."""
+"""The number of operations of a training, counted without computing them."""
 
 from typing import Any
 
@@ -9,11 +9,12 @@ from firstlight.lit.networks import build_network
 
 
 def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
-    """The floating-point operations of matrix products that training on num_tokens takes, forward and backward.
+    """Return the number of floating-point operations of all matrix products, forward and backward, for num_tokens.
 
-    config: a checked network's; sizes: as build_network wants them. Texts are taken to fill the context. Looking up
-    embeddings counts nothing, by which this is far below the usual 6 × parameters × tokens where most parameters are
-    embeddings (Kaplan et al., 2020, leave them out too).
+    Every text is assumed to fill the context. The lookup of embeddings is not counted. The result is therefore far
+    below the usual 6 × parameters × tokens if most parameters are embeddings (Kaplan et al., 2020, exclude them too).
+
+    config: The configuration of a network; sizes: the other arguments of build_network.
     """
     network = repr((config, sizes))
     if network not in _counted:
@@ -21,7 +22,7 @@ def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
     return round(_counted[network] / config.context_length * num_tokens)
 
 
-_counted: dict[str, int] = {}  # by network: the jobs of a sweep often train the same
+_counted: dict[str, int] = {}  # by network, since the jobs of a sweep often train the same one
 
 
 def _flops_of_a_text(config: Any, sizes: dict[str, int]) -> int:

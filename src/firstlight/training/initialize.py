@@ -1,4 +1,4 @@
-"""Starting from another run's weights."""
+"""Initial weights from another run."""
 
 import logging
 from pathlib import Path
@@ -19,16 +19,18 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 log = logging.getLogger(__name__)
 
 EMBEDDING = "network.embedding.weight"
-SOURCE_EMBEDDING = "network.source_embedding.weight"  # of a translator, whose other vectors are those of its target
+SOURCE_EMBEDDING = "network.source_embedding.weight"  # of a translator; EMBEDDING has the vectors of its target
+ONLY_IN_LOG = {"on_terminal": ""}
 BY_WORD = {EMBEDDING, "network.head.weight", "network.head.bias"}  # one row for each word of the vocabulary
 POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
 
 def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any) -> None:
-    """Copy every weight that has the same name and shape in the other run, and the vectors of the words both know.
+    """Copy each weight that has the same name and shape in the other run, and the vectors of the shared words.
 
-    Learned positions are stretched to a longer context (position interpolation). Says what matched and what did not.
-    Raises UserError if nothing did.
+    Learned positions are interpolated for a longer context. The log names the weights that were not copied.
+
+    Raises UserError if no weight was copied.
     """
     folder = find_run(run, log_dir)
     path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
@@ -54,7 +56,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
         elif source is not None and name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
             taken[name] = _fitted(source, len(weight), is_relative=name.endswith(POSITIONS[1]))
             verb = "stretched" if len(weight) > len(source) else "cut"
-            log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight))
+            log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight), extra=ONLY_IN_LOG)
         else:
             left.append(name if source is None else f"{name} {tuple(source.shape)} here {tuple(weight.shape)}")
     if SOURCE_EMBEDDING in taken and EMBEDDING in taken and is_one_embedding(module.network):
@@ -67,16 +69,17 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
             f"init_from={run}: no weight of {path} has the name and shape of one here; choose the same model"
         )
     module.load_state_dict({**own, **taken})
-    log.info("init_from %s: %d weights taken; started anew: %s", path, len(taken), ", ".join(left) or "none")
+    copied = f"init_from {path}: {len(taken)} weights copied"
+    log.info("%s; not copied: %s", copied, ", ".join(left) or "none", extra={"on_terminal": copied})
 
 
 def is_one_embedding(network: Any) -> bool:
-    """Whether source and target of a translator have the same vectors."""
+    """Return whether source and target of a translator share one embedding."""
     return network.source_embedding is network.embedding
 
 
 def _fitted(table: Tensor, length: int, *, is_relative: bool) -> Tensor:
-    """Positions for a longer context by interpolation, for a shorter one the first; of distances the middle ones."""
+    """Return a table of another length: interpolated if longer, else its first rows, or the middle ones if relative."""
     if length >= len(table):
         return stretch(table, length)
     first = (len(table) - length) // 2 if is_relative else 0
@@ -88,20 +91,20 @@ def _same_width(given: dict[str, Tensor], own: dict[str, Tensor]) -> bool:
 
 
 def _with_vectors(words: list[str], weights: dict[str, Tensor]) -> list[str]:
-    """The words that have a vector of their own: of a classifier's, perhaps the most frequent alone."""
+    """Return the words that have a vector. A classifier may have vectors of the most frequent words only."""
     return words[: len(weights[EMBEDDING])] if EMBEDDING in weights else words
 
 
 def _shared_words(words: list[str], other_words: list[str]) -> list[tuple[int, int]]:
-    """Where the words that both runs know stand: here and there."""
+    """Return the pairs of rows, in this run and in the other, of the words that both have."""
     row_of = {word: row for row, word in enumerate(other_words)}
     shared = [(row, row_of[word]) for row, word in enumerate(words) if word in row_of]
-    log.info("init_from: %d of %d words are known to the other run", len(shared), len(words))
+    log.info("init_from: the other run has %d of %d words", len(shared), len(words), extra=ONLY_IN_LOG)
     return shared
 
 
 def _rows_of(weight: Tensor, source: Tensor, shared: list[tuple[int, int]]) -> Tensor:
-    """The weight with the rows of the words that both runs know. (words, …)."""
+    """Return the weight, (words, …), with the rows of the shared words from source."""
     mine, theirs = torch.tensor(shared).T
     result = weight.clone()
     result[mine] = source[theirs].to(weight)

@@ -1,4 +1,4 @@
-"""Which checkpoint a run goes on from: the last one, or if that is damaged or gone, the newest that is whole."""
+"""The checkpoint from which a run resumes: the last one, or if it is damaged or missing, the newest complete one."""
 
 import logging
 from dataclasses import dataclass
@@ -17,33 +17,35 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Found:
-    """A checkpoint to go on from: its file and its content."""
+    """A checkpoint from which a run resumes: its file and its content."""
 
     path: Path
     content: dict[str, Any]
 
     @property
     def step(self) -> int:
-        """The number of steps that it has seen."""
+        """The number of steps before the checkpoint."""
         return int(self.content["global_step"])
 
     @property
     def epochs_begun(self) -> int:
-        """The number of epochs that have begun, the one that it was written in included."""
+        """The number of epochs that have begun, including the one in which the checkpoint was written."""
         return int(self.content["loops"]["fit_loop"]["epoch_progress"]["current"]["ready"])
 
     @property
     def card(self) -> dict[str, Any]:
-        """What it holds besides weights."""
+        """The checkpoint's card: what it has in addition to weights."""
         return self.content[CARD]
 
 
 def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | None:
-    """Return the checkpoint to go on from; None if the run ended before it wrote one. Says so if it is not the last.
+    """Return the checkpoint from which a run resumes, or None if the run ended before it wrote one.
 
-    keeps_checkpoints: whether the run has a callback that writes them.
+    It logs a warning if that is not the last checkpoint.
 
-    Raises UserError if no checkpoint is whole although the run had one, and for one that this version cannot read.
+    keeps_checkpoints: Whether the run has a callback that writes them.
+
+    Raises UserError if the run had checkpoints and none is complete, and for one that this version cannot read.
     """
     others: list[Found] = []
     problems: list[str] = []
@@ -66,7 +68,7 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
             problems.append(f"{path.name} does not say where in an epoch it was written")
     if others:
         newest = max(others, key=lambda each: each.step)
-        _say("%s: %s; the run goes on from %s, which is of step %d", folder.path, problems[0], newest.path, newest.step)
+        _say("%s: %s; the run resumes from %s, at step %d", folder.path, problems[0], newest.path, newest.step)
         return newest
     if folder.checkpoints() or (keeps_checkpoints and _had_checkpoints(folder)):
         raise UserError(
@@ -74,19 +76,19 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
             f"restore one of them from a copy, or start a new run without resume="
         )
     if folder.is_run():
-        _say("%s: the run ended before its first checkpoint, so it starts again at step 0", folder.path)
+        _say("%s: the run ended before its first checkpoint; it starts again at step 0", folder.path)
     return None
 
 
 def _ends_a_step(checkpoint: dict[str, Any]) -> bool:
-    """Whether no gradients wait for more batches: best.ckpt may be of a validation in the middle of a step."""
+    """Return whether no gradients are accumulated. best.ckpt may come from a validation in the middle of a step."""
     progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
     per_step = checkpoint[CARD]["config"]["trainer"]["accumulate_grad_batches"]
     return bool(progress["is_last_batch"]) or progress["current"]["ready"] % per_step == 0
 
 
 def _had_checkpoints(folder: RunFolder) -> bool:
-    """Whether the run had written a checkpoint. The first one comes at the first validation at the latest."""
+    """Return whether the run had written a checkpoint. The first one is written at the first validation or before."""
     if folder.last_checkpoint.parent.is_dir() and not folder.leftovers():
         return True
     history = read_history(folder.history_file)

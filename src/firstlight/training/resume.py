@@ -1,4 +1,4 @@
-"""Going on with a run in its own folder: Hydra is given the old command line, the new one, and the old folder."""
+"""Resuming a run in its folder: Hydra gets the old command line, the new one and the old folder."""
 
 import logging
 import os
@@ -24,26 +24,28 @@ log = logging.getLogger(__name__)
 UNFINISHED = ("running", "interrupted", "failed")
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
-SECONDS_TO_WAIT = 10  # for another process that ends, such as one that still writes its last checkpoint
+SECONDS_TO_WAIT = 10  # for the end of another process, such as one that writes its last checkpoint
 
 
 def rewrite_command_line(config_dir: Path, config_name: str) -> None:
-    """Where `resume=` is given, make sys.argv compose the old run again, in its folder; else leave it alone.
+    """If `resume=` is given, change sys.argv so that it composes the old run in its folder.
 
-    Raises UserError if there is nothing to resume. Ends the process, with a word, where the run is finished already.
+    The process ends with a message if the run is already finished.
+
+    Raises UserError if there is no run to resume.
     """
     options, typed = options_and_overrides(sys.argv[1:])
-    if is_further_process():  # it was given the command line of the first one
+    if is_further_process():  # its command line is the one that the first process has changed
         return
     wish = value_of("resume", typed)
     if wish is None or any(option in QUESTIONS for option in options):
         return
     if any(option in ("-m", "--multirun") for option in options):
-        raise UserError(f"resume={wish} goes on with one run, and -m starts several; leave one of them out")
+        raise UserError(f"resume={wish} resumes one run, and -m starts several; leave one of them out")
     if wish == "auto":
         folder = _unfinished_run(typed, config_dir, config_name)
         if folder is None:
-            say("resume=auto: there is no unfinished run of this configuration, so a new one starts")
+            say("resume=auto: no unfinished run has this configuration; a new run starts")
             return
     elif is_searched(wish):
         task = value_of("task", typed)
@@ -55,7 +57,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
         folder.read()
     wait_until_free(folder)
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
-        say(f"{folder.path} is finished already; to train it further, raise trainer.max_epochs")
+        say(f"{folder.path} is already finished; to train it further, raise trainer.max_epochs")
         sys.exit(0)
     refuse_links(folder.path)
     old = saved_overrides(folder, typed)
@@ -65,7 +67,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
 
 
 def wait_until_free(folder: RunFolder) -> None:
-    """Wait some seconds for another process that trains the run of a folder. Raises UserError if it does not end."""
+    """Wait some seconds for the end of another process that trains a run. Raises UserError if it does not end."""
     if not folder.is_locked():
         return
     say(f"{folder.path}: another process is training this run; waiting up to {SECONDS_TO_WAIT} s for its end")
@@ -77,14 +79,18 @@ def wait_until_free(folder: RunFolder) -> None:
 
 
 def is_further_process() -> bool:
-    """Whether another process of this run came first, started by Lightning, torchrun or Slurm."""
+    """Return whether Lightning, torchrun or Slurm has started this process after the first process of the run."""
     return any(os.environ.get(name, "0") != "0" for name in ("LOCAL_RANK", "SLURM_PROCID"))
 
 
 def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
-    """The command line that a run was started with, without what it may not choose: runs/foreign.py.
+    """Return the command line that started a run, without the settings that a folder may not choose.
 
-    typed: the command line of now. Raises UserError where Hydra's record is missing, or names code that is not allowed.
+    runs/foreign.py has the list of those settings.
+
+    typed: The current command line.
+
+    Raises UserError if Hydra's record is missing or names code that is not allowed.
     """
     try:
         return foreign.kept_overrides(folder.overrides_file, typed)
@@ -93,7 +99,10 @@ def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
 
 
 def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
-    """The folder that `resume=auto` means: hydra.run.dir where it is given, else the newest unfinished equal run."""
+    """Return the run that `resume=auto` means.
+
+    It is hydra.run.dir if that is given, else the newest unfinished run of the same configuration.
+    """
     if given := value_of("hydra.run.dir", typed):
         folder = RunFolder(Path(given))
         return folder if folder.is_run() else None
@@ -104,8 +113,8 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
         folder = RunFolder(metrics_file.parent)
         try:
             record = folder.read()
-        except UserError as error:  # a foreign or damaged folder is no reason not to train
-            log.warning("resume=auto passes over %s", error)
+        except UserError as error:  # a damaged folder does not prevent a training
+            log.warning("resume=auto ignores %s", error)
             continue
         if record.get("status") in UNFINISHED and is_of_run(record, config):
             return folder
@@ -132,16 +141,17 @@ def _folder_name(metrics_file: Path) -> str:
 
 
 def refuse_folder(config: DictConfig, path: Path) -> None:
-    """Raise UserError if another run lies where this one would write, or if the one to resume was made otherwise.
+    """Raise UserError if the folder has another run, or if the run to resume has another configuration.
 
-    Before Hydra writes there: what is refused is left as it was. The first process of several asks for all of them.
+    It is called before Hydra writes there, so that a refused folder does not change. The first of several processes
+    checks for all of them.
     """
     if is_further_process():
         return
     folder = RunFolder(path)
     if config.resume is None:
         if folder.checkpoints():
-            raise UserError(f"{path} holds a run already; add resume=auto to go on with it, or move it")
+            raise UserError(f"{path} already has a run; add resume=auto to resume it, or move it")
         return
     if folder.is_locked():
         raise UserError(f"{path}: another process is training this run; wait for it, or stop it")

@@ -1,4 +1,4 @@
-"""The signals that interrupt a run: SIGTERM during its set-up, and which signal is behind an error."""
+"""The signals that interrupt a run: SIGTERM while it is prepared, and the signal that caused an error."""
 
 import signal
 import threading
@@ -13,7 +13,7 @@ from firstlight.errors import Interrupted
 
 @contextmanager
 def sigterm_raises() -> Iterator[None]:
-    """Let SIGTERM end the set-up too with a record of it; the training has its own way (callbacks/stop_signals.py)."""
+    """Raise Interrupted at SIGTERM until the training begins, which handles signals by callbacks/stop_signals.py."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -29,7 +29,7 @@ def sigterm_raises() -> Iterator[None]:
 
 
 def signal_behind(error: BaseException) -> int | None:
-    """The signal that ended a run, whatever Lightning made of it; None if it was none."""
+    """Return the signal that ended a run, which Lightning may have turned into another exception; None for others."""
     match error:
         case Interrupted():
             return error.signal_number

@@ -1,4 +1,4 @@
-"""What a training run shows on the terminal: what it is first, its metrics last."""
+"""What a run prints: its description at the start, its metrics and the next commands at the end."""
 
 import logging
 import shlex

@@ -1,4 +1,4 @@
-"""The vectors of words that a training starts from."""
+"""Initial vectors of the words."""
 
 import logging
 from pathlib import Path
@@ -20,37 +20,40 @@ GLOVE = "glove"  # the folder below $FIRSTLIGHT_DATA or data/
 
 
 def set_vectors(options: VectorOptions, network: nn.Module, data: TableData, *, is_resumed: bool = False) -> None:
-    """Put the vectors that the options name into the network's embeddings; words without one keep a random one.
+    """Copy the vectors that the options name into the network's embeddings. Other words keep their random vectors.
 
-    A resumed run has its vectors in its checkpoint: all that is done is to keep them as they are, where that is wanted.
-    Raises UserError for a file that cannot be used, and where the task has no words.
+    A resumed run has its vectors in its checkpoint. For such a run, only options.trained is applied.
+
+    Raises UserError for a file that cannot be used, and for a task without words.
     """
     if options.kind is VectorsKind.random:
         return
     sides = data.training_words()
     if not sides:
-        raise UserError(f"vectors={options.kind.value} are of words, and this task has none; leave it out")
+        raise UserError(f"vectors={options.kind.value}: this task has no words; leave the option out")
     done: set[int] = set()
     for name, side in sides.items():
         embedding: nn.Embedding = getattr(network, name)
         embedding.weight.requires_grad_(options.trained)
-        if id(embedding) not in done and not is_resumed:  # one may serve both sides of a translator
+        if id(embedding) not in done and not is_resumed:  # a translator may share one between its sides
             fill(embedding, side, options, name)
             done.add(id(embedding))
 
 
 def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, name: str) -> None:
-    """Put the vectors into one embedding, scaled as one wants them, and say how many there are."""
-    side = side._replace(words=side.words[: embedding.num_embeddings])  # a classifier may have no more of its own
+    """Copy scaled vectors into an embedding, and log how many of its words have one."""
+    side = side._replace(words=side.words[: embedding.num_embeddings])  # a classifier may have vectors of fewer words
     found = vectors_of(side, options, embedding.embedding_dim)  # (words, dim), zeros where there is none
     known: NDArray[np.bool_] = np.asarray(found.any(axis=1))
     if not known.any():
         remedy = "longer texts" if options.kind is VectorsKind.cooccurrence else "another file"
-        raise UserError(f"vectors={options.kind.value}: none of the {len(known)} words has a vector; take {remedy}")
+        raise UserError(f"vectors={options.kind.value}: none of the {len(known)} words has a vector; use {remedy}")
     deviation = float(found[known].std())
     if options.std is not None and deviation == 0:
         kind = options.kind.value
-        raise UserError(f"vectors={kind}: all numbers of the vectors are equal; take another file, or vectors.std=null")
+        raise UserError(
+            f"vectors={kind}: all numbers of the vectors are equal; use another file, or set vectors.std=null"
+        )
     scale = 1.0 if options.std is None else options.std / deviation
     with torch.no_grad():
         embedding.weight[torch.from_numpy(known)] = torch.from_numpy(found[known] * scale).to(embedding.weight)
@@ -77,15 +80,15 @@ def vectors_of(side: TrainingWords, options: VectorOptions, dim: int) -> NDArray
 
 
 def glove_file(dim: int) -> Path:
-    """The file of GloVe vectors of this width. Raises UserError where there is none."""
+    """Return the file of GloVe vectors of this width. Raises UserError if it does not exist."""
     folder = local_folder(GLOVE)
     there = [] if folder is None else sorted(folder.glob("*.txt"))
     found = [file for file in there if f".{dim}d" in file.name]
     if not found:
         others = ", ".join(file.name for file in there) or "none"
         raise UserError(
-            f"vectors=glove: there is no file such as glove.6B.{dim}d.txt in a folder glove below ${DATA_VARIABLE} or "
-            f"data/ (there are: {others}); download one from nlp.stanford.edu/projects/glove, set vectors.path, or set "
+            f"vectors=glove: no file such as glove.6B.{dim}d.txt in the folder glove of ${DATA_VARIABLE} or data/ "
+            f"(found: {others}); download one from nlp.stanford.edu/projects/glove, set vectors.path, or set "
             "model.dim to another width"
         )
     return found[0]
