@@ -82,7 +82,7 @@ def test_a_command_leaves_no_trace(scripts: Scripts) -> None:
     done = scripts.run("evaluate", "latest")
     assert (done.returncode, done.stderr) == (
         2,
-        "error: latest: there is no trained run below logs; train one, or set --log-dir\n",
+        "error: latest: no trained run below logs; train one, or set --log-dir\n",
     )
     assert spelling.option("paths.log_dir") == "paths.log_dir"
     assert contextvars.copy_context().run(spelling.option, "paths.log_dir") == "paths.log_dir"
@@ -112,7 +112,7 @@ def weeks(label: int) -> str:
             lambda: ReviewData(path="weeks.csv", lowest_label=1).train_dataloader(),
             r'every training row is positive with labels="binary"; .* set labels="classes"$',
         ),
-        (lambda: firstlight.load("latest"), "there is no trained run below logs; train one, or set log_dir$"),
+        (lambda: firstlight.load("latest"), "no trained run below logs; train one, or set log_dir$"),
     ],
 )
 def test_in_python_options_are_keywords(

@@ -1,25 +1,11 @@
 """How the user started this program, so that every message names the commands in the same way."""
 
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
-
-from firstlight import spelling
 
 SOURCE = Path(__file__).resolve().parents[1]  # of a checkout: src/
 CHECKOUT = SOURCE.parent if (SOURCE / "train.py").is_file() else None  # None: an installed package
-
-Options = TypeVar("Options")
-
-
-def parse(options: Callable[..., Options], command: str) -> Options:
-    """Return the options that were typed for a command, a dataclass; messages spell options as this command does."""
-    import tyro
-
-    spelling.use(spelling.as_options_of(options))  # type: ignore[arg-type]
-    return tyro.cli(options, prog=invocation(command))
 
 
 def invocation(command: str) -> str:

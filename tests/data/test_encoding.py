@@ -115,6 +115,11 @@ def test_an_empty_text_is_encoded_as_nothing(write, folder):
             {"text": "tea", "x": 4},
             "the column 'label' does not exist; the columns are text, x; set data.label_column to one of them",
         ),
+        (
+            {"text": "tea", "stars, 1 to 5": 4},
+            "columns are text, stars, 1 to 5; set data.label_column to one of them, as in "
+            "\"data.label_column='stars, 1 to 5'\"",
+        ),
         ({"id": 1, "Body": "tea", "label": 4}, "; the columns are id, Body, label; set data.text_column=Body"),
     ],
 )

@@ -40,6 +40,7 @@ MISTAKES = {
     "data.path=/dev/zero": "/dev/zero is a device, not a regular file; write its content to a file",
     "task=text data.path=/dev/zero": "/dev/zero is a device, not a regular file; write its content to a file",
     "task=translation data.path=/dev/zero": "/dev/zero is a device, not a regular file; write its content to a file",
+    "task=reviews": "data.path is not set; set it to a file of labelled texts, as in data.path=my.csv, or choose",
     "task=text": "data.path is not set; set it to a text file, as in data.path=my_novel.txt",
     "task=names tokenizer=word": "tokenizer=word changes the text; use tokenizer=char or tokenizer=subword",
     "tokenizer=char": "tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews",

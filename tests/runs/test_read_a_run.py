@@ -1,6 +1,7 @@
 """Predicting with, evaluating and loading a trained run, which is all that is needed for it."""
 
 import csv
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import firstlight
-from firstlight.commands.predict import text_column_of
+from firstlight.commands.predict import lines_of, text_column_of
 from firstlight.data.samples.reviews import generate
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
@@ -83,6 +84,29 @@ def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scr
     assert {row["label"] for row in rows} <= {"negative", "positive"}
     assert all(float(row["probability_positive"]) + float(row["probability_negative"]) > 0.999 for row in rows)
     assert ending == "txt" or all(row["given_label"] == "3" for row in rows)
+
+
+def test_predict_reads_the_lines_of_standard_input(
+    trained: Trained, scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "It works, and it looks good.\r\nDer Geschmack ist süß.\n"
+    (scripts.folder / "lines.txt").write_text(lines, encoding="utf-8")
+    expected = scripts.run("predict", str(trained("sentiment")), "--input", "lines.txt").stdout
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode()), encoding="ascii"))
+    done = scripts.run("predict", str(trained("sentiment")), "--input", "-")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected
+    assert "süß" in done.stdout
+
+
+def test_standard_input_that_cannot_be_read_is_one_line() -> None:
+    assert [row.values for row in lines_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"))] == [
+        {"text": "one"},
+        {"text": ""},
+        {"text": "two"},
+    ]
+    with pytest.raises(UserError, match="standard input:2: the line is not UTF-8"):
+        list(lines_of(io.BytesIO(b"one\n\xff\n")))
 
 
 def test_a_broken_line_leaves_no_half_written_output(trained: Trained, scripts: Scripts) -> None:

@@ -406,8 +406,11 @@ def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: S
         (["--text", TEXT, " "], "--text: sentence 2 is empty; write a sentence or leave it out"),
         (["--text", TEXT, TEXT, "--attention", "a.png"], "--attention a.png draws one sentence"),
         (["--input", "in.csv", "--attention", "a.png"], "--attention a.png draws one sentence"),
-        (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: end the name in one of .png, .svg, .pdf"),
-        (["--text", TEXT, "--output", "out.csv"], "--output out.csv takes the predictions of --input"),
+        (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: the name must end in one of .png, .svg, .pdf"),
+        (
+            ["--text", TEXT, "--output", "out.csv"],
+            "--output out.csv requires --input; the predictions of --text are printed",
+        ),
         (["--input", "in.csv", "--text-column", "en"], "there is no column en; set --text-column to one of text"),
     ],
 )

@@ -12,11 +12,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight import config_files
+from firstlight.command_options import parse
 from firstlight.commands.frame import STARTED_AT, run_module
 from firstlight.config.schema import register_schemas
 from firstlight.config.tasks import compose_task
 from firstlight.errors import Interrupted, UserError
-from firstlight.invocation import parse
 from firstlight.kinds.baseline import Fitted
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.kind import get

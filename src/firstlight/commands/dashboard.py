@@ -7,9 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import RunError, UserError
-from firstlight.invocation import install_command, parse
+from firstlight.invocation import install_command
 from firstlight.kinds.kind import get
 from firstlight.kinds.registry import KINDS
 from firstlight.kinds.workspace import STEP, curve, section

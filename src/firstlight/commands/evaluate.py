@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.invocation import parse
 from firstlight.kinds.evaluation import OF_SOME_KINDS, EvaluateOptions
 from firstlight.kinds.found import located
 from firstlight.kinds.kind import get

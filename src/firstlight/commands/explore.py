@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight import browser, config_files
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.explore.catalog import NAMES, check_names, choose, traits_of
 from firstlight.files.plain_yaml import read_config
-from firstlight.invocation import invocation, parse
+from firstlight.invocation import invocation
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.found import run_for

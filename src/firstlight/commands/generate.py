@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.invocation import parse
 from firstlight.kinds.chunks import chunks
 from firstlight.kinds.found import located
 from firstlight.terminal_text import note, say, write_out

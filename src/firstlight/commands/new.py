@@ -17,6 +17,7 @@ import tyro
 
 import firstlight
 from firstlight import config_files
+from firstlight.command_options import parse
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
 from firstlight.terminal_text import say
@@ -37,7 +38,7 @@ class NewOptions:
 
 def main() -> None:
     """Parse the command line, create the project, print the next steps."""
-    name = tyro.cli(NewOptions, prog=invocation("new")).name
+    name = parse(NewOptions, "new").name
     check_name(name)
     folder = Path(name)
     if folder.exists() or folder.is_symlink():

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from firstlight import browser
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.invocation import install_command, parse
+from firstlight.invocation import install_command
 from firstlight.kinds.found import run_for
 from firstlight.terminal_text import say
 

@@ -1,4 +1,4 @@
-"""Predictions of a trained run for texts typed or in a file."""
+"""`predict`: predictions of a trained run for texts of the command line, of a file or of standard input."""
 
 import csv
 import sys
@@ -7,52 +7,56 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import tyro
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, listed, read_rows
-from firstlight.invocation import parse
 from firstlight.kinds.found import located
 from firstlight.kinds.kind import get
 from firstlight.kinds.predictor import Predictor
 from firstlight.kinds.registry import KINDS, kinds_with
 from firstlight.terminal_text import note, say, shown
 
-OF_SOME_KINDS = ("beam_size", "length_penalty", "attention")  # options; each kind says which apply to it
+OF_SOME_KINDS = ("beam_size", "length_penalty", "attention")  # options that only some kinds have
+STANDARD_INPUT = Path("-")
 FIGURES = (".png", ".svg", ".pdf")
 
 
 @dataclass
 class PredictOptions:
-    """Predict with a trained run: texts on the command line, or a file of them.
+    """Predict with a trained run, for texts on the command line or in a file.
 
-    A classifier predicts their class, a translator translates them, a masked language model fills in each [MASK].
+    A classifier predicts the class of each text. A translator translates it. A masked language model fills in each
+    [MASK].
     """
 
     run: Annotated[str, tyro.conf.Positional]
     """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
     latest:names or best:val/loss:names."""
     text: list[str] = field(default_factory=list)
-    """One text or several."""
+    """One or more texts."""
     input: Path | None = None
-    """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one a line."""
+    """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one text per line. - reads lines from standard
+    input."""
     output: Path | None = None
-    """Where to write the predictions: CSV, TSV, JSONL or Parquet. Default: as CSV to the terminal."""
+    """The file for the predictions: CSV, TSV, JSONL or Parquet. By default they are printed as CSV."""
     text_column: str | None = None
-    """The column of the texts: by default that of the training, or else text."""
+    """The column of the texts in --input: by default the column of the training, or text if there is no such column."""
     beam_size: int | None = None
-    """Of a translator: how many beginnings of a translation are kept side by side, 4 by default; 1 is greedy."""
+    """For a translator: the number of candidates that the beam search keeps, 4 by default; 1 is greedy search."""
     length_penalty: float | None = None
-    """Of a translator: 1 by default; 0 prefers short translations, more than 1 long ones."""
+    """For a translator: the length penalty of the beam search, 1 by default; 0 prefers short translations, values above
+    1 prefer long ones."""
     attention: Path | None = None
-    """Of a translator: a figure (.png, .svg or .pdf) of what it looked at while it wrote the translation of --text."""
+    """For a translator: the file (.png, .svg or .pdf) for a figure of the attention while it translates --text."""
     checkpoint: Literal["best", "last"] = "best"
-    """Which of the run's checkpoints."""
+    """The checkpoint of the run to use."""
     log_dir: Path = Path("logs")
     """The folder below which `latest` and `best` search runs."""
 
@@ -61,29 +65,40 @@ def main() -> None:
     """Parse the command line and predict."""
     options = parse(PredictOptions, "predict")
     if bool(options.text) == (options.input is not None):
-        raise UserError("give either --text or --input, a file of texts")
+        raise UserError("give either --text or --input, a file of texts (- for standard input)")
     if options.text and options.output is not None:
-        raise UserError(f"--output {options.output} takes the predictions of --input; those of --text are printed")
+        raise UserError(f"--output {options.output} requires --input; the predictions of --text are printed")
     if options.attention is not None and options.attention.suffix.lower() not in FIGURES:
-        raise UserError(f"--attention {options.attention}: end the name in one of {', '.join(FIGURES)}")
+        raise UserError(f"--attention {options.attention}: the name must end in one of {', '.join(FIGURES)}")
     if options.input is not None and options.output is not None and options.input.resolve() == options.output.resolve():
-        raise UserError(f"--output {options.output} is the --input too; name another file")
+        raise UserError(f"--output {options.output} is the same file as --input; name another file")
     if options.attention is not None and len(options.text) != 1:
-        raise UserError(f"--attention {options.attention} draws one sentence; give it by --text")
+        raise UserError(f"--attention {options.attention} draws one sentence; give one text by --text")
     if options.input is None:
         load_predictor(options).show(options.text)
         return
-    rows = read_rows(options.input)
-    first = next(rows)
+    rows = lines_of(sys.stdin.buffer) if options.input == STANDARD_INPUT else read_rows(options.input)
+    first = next(rows, None)
+    if first is None:
+        raise UserError("--input -: standard input is empty; write one text per line to it")
     if options.text_column is not None:
         check_column(options.text_column, first, options)
     if options.output is not None:
-        RowWriter(options.output, [])  # an ending that cannot be written is named before anything is computed
+        RowWriter(options.output, [])  # raises for a format that cannot be written, before anything is computed
     predictor = load_predictor(options)
     if options.text_column is None:
         options.text_column = text_column_of(predictor, first)
         check_column(options.text_column, first, options)
     predict_file(list(first.values), predictor, chain([first], rows), options)
+
+
+def lines_of(stream: BinaryIO) -> Iterator[Row]:
+    """Yield the lines of a stream like the rows of a plain text file. Raises UserError for a line that is not UTF-8."""
+    for number, line in enumerate(stream, start=1):
+        try:
+            yield Row(number, {TEXT_COLUMN: line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")})
+        except UnicodeDecodeError as error:
+            raise UserError(f"standard input:{number}: the line is not UTF-8 ({error.reason}); convert it") from error
 
 
 def check_column(column: str, row: Row, options: PredictOptions) -> None:

@@ -10,9 +10,9 @@ from typing import Annotated
 import tyro
 
 from firstlight import browser
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.invocation import parse
 from firstlight.reports import text
 from firstlight.reports.rows import Run
 from firstlight.reports.table import Board, boards, not_counted, short_name

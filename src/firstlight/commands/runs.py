@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 import tyro
 
+from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.invocation import parse
 from firstlight.reports.rows import Run, shown
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.gather import existing_run_folders, read_run

@@ -16,6 +16,7 @@ from firstlight.data.options import Labels, PairOptions, ReviewTextOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
+from firstlight.spelling import needs_quotes, quoted_option
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import Tokenizer, load_word_list, train_subword_tokenizer, train_word_tokenizer
@@ -135,7 +136,11 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
     except MissingColumnError as error:
         key = keys[columns.index(error.column)]
         likely = next((name for name in error.present if name.lower() in USUAL_COLUMNS.get(key, ())), None)
-        remedy = f"set data.{key}={likely}" if likely else f"set data.{key} to one of them"
+        if likely is None:  # a name that needs quotes shows how all of them are typed
+            likely = next((name for name in error.present if needs_quotes(name)), None)
+            example = f", as in {quoted_option(f'data.{key}', likely)}" if likely else ""
+            raise UserError(f"{error.problem}; set data.{key} to one of them{example}") from None
+        remedy = f"set {quoted_option(f'data.{key}', likely)}"
         raise UserError(f"{error.problem}; {remedy}") from None
 
 

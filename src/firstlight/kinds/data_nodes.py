@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, ReviewTextOptions
+from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, ReviewTextOptions, SourceKind
 from firstlight.data.parallel import check_pair_path
 from firstlight.data.sources import check_path
 from firstlight.data.text_sources import check_text_path
@@ -38,6 +38,23 @@ class ReviewDataNode(DataNode, ReviewOptions):
                 model.check_evidence()
             except ValueError as error:
                 raise UserError(str(error)) from error
+
+
+@dataclass
+class OwnReviewDataNode(ReviewDataNode):
+    """`data` of the task `reviews`, which has no data set of its own."""
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raise UserError if no data is given, and for data that cannot be found. config: the whole configuration."""
+        data = config.data
+        is_given = data.path is not None or data.source is SourceKind.sample
+        if not is_given and (data.name, data.hub) == (ReviewOptions.name, ReviewOptions.hub):
+            raise UserError(
+                "data.path is not set; set it to a file of labelled texts, as in data.path=my.csv, or choose a task "
+                "with a data set, such as task=sentiment"
+            )
+        ReviewDataNode.check(config)
 
 
 @dataclass

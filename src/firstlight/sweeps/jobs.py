@@ -12,10 +12,11 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Glob, Override
 from omegaconf import DictConfig
 
 from firstlight.config.checks import check
+from firstlight.config_files import choices as choices_of
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
@@ -136,7 +137,24 @@ def choices(override: Override) -> list[str]:
         raise UserError(
             f"{override.input_line}: a grid takes lists, such as {key}=1,2; an interval is for hparams_search=optuna"
         )
+    pattern: Any = override.value()
+    if isinstance(pattern, Glob):
+        return [f"{key}={choice}" for choice in _matching(pattern, key.partition("@")[0].lstrip("+"), override)]
     return [f"{key}={value}" for value in override.sweep_string_iterator()]
+
+
+def _matching(pattern: Glob, group: str, override: Override) -> list[str]:
+    """Return the choices of a group that a pattern such as `glob(post/*)` matches. Raises UserError if there are none.
+
+    Hydra matches only choices that are not in a folder of the group.
+    """
+    loader = override.config_loader
+    known = loader.get_group_options(group) if loader and group.startswith("hydra/") else choices_of(group)
+    if not known:
+        raise UserError(f"{override.input_line}: glob requires a group, such as task=glob(*), and {group} is a key")
+    if found := pattern.filter(known):
+        return found
+    raise UserError(f"{override.input_line}: no choice of {group} matches; the choices are {', '.join(known)}")
 
 
 def folder_name(varied: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from firstlight.data.options import Labels
 from firstlight.kinds.classifier.drawings import DRAWINGS
-from firstlight.kinds.data_nodes import ReviewDataNode
+from firstlight.kinds.data_nodes import OwnReviewDataNode, ReviewDataNode
 from firstlight.kinds.kind import Kind
 from firstlight.kinds.top_level import ModelNode
 from firstlight.networks.config import ClassifierConfig
@@ -27,7 +27,7 @@ KIND = Kind(
     name="classifier",
     noun="classifier",
     model=ClassifierNode,
-    schema={"reviews": ReviewDataNode},
+    schema={"reviews": ReviewDataNode, "own_reviews": OwnReviewDataNode},
     metrics=metrics,
     metric_callbacks=("firstlight.callbacks.accuracy:Accuracy",),
     has_any_length=True,

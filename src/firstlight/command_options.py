@@ -1,0 +1,147 @@
+"""The options of a command such as `predict`, from a dataclass: parsed, and explained by `--help`."""
+
+import shutil
+import sys
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import Field, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union
+
+from firstlight import spelling
+from firstlight.errors import UserError
+from firstlight.invocation import invocation
+
+EXAMPLES = {
+    "evaluate": ("latest", "latest:names --split validation", "best:val/accuracy:stars --data.path my.csv"),
+    "predict": (
+        'latest --text "It works." "It broke."',
+        "latest:sentiment --input my.csv --output predicted.csv",
+        "latest --input - < lines.txt",
+    ),
+    "generate": (
+        "latest:shakespeare --prompt ROMEO. --tokens 300",
+        "latest:names --num-samples 20",
+    ),
+    "baseline": ("--task sentiment", "--task reviews --data.path my.csv"),
+    "explore": ("latest", "latest:stars --figures attention", "--task names"),
+    "report": ("logs", "logs/sweeps/depths"),
+    "runs": ("", "--log-dir /data/logs"),
+    "playground": ("", "--port 8080"),
+    "dashboard": ("", "--push"),
+}
+METAVARS = {
+    "run": "RUN",
+    "runs": "RUN",
+    "name": "NAME",
+    "metric": "METRIC",
+    "task": "TASK",
+    "figures": "FIGURE",
+    "path": "PATH",
+    "folder": "FOLDER",
+    "input": "FILE",
+    "output": "FILE",
+    "attention": "FILE",
+}
+BY_ENDING = {"_column": "COLUMN", "_dir": "FOLDER"}
+BY_TYPE = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
+
+Options = TypeVar("Options")
+
+
+def parse(options: Callable[..., Options], command: str) -> Options:
+    """Return the options that were typed for a command. Messages spell options as this command does.
+
+    options: a dataclass. Raises UserError for an option that is typed as for `train`, such as `split=test`.
+    """
+    import tyro
+
+    assert isinstance(options, type)
+    spelling.use(spelling.as_override)
+    refuse_keys(sys.argv[1:], options, command)
+    spelling.use(spelling.as_options_of(options))
+    _annotate(options)
+    return tyro.cli(options, prog=invocation(command), description=_description(options, command))
+
+
+def _description(options: type, command: str) -> str:
+    """Return the docstring and the examples, in lines that fit the terminal."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    paragraph = " ".join((options.__doc__ or "").split())
+    text = textwrap.fill(
+        paragraph, width, initial_indent="  ", subsequent_indent="  "
+    )  # tyro joins lines without indent
+    examples = [f"  {invocation(command)} {each}".rstrip() for each in EXAMPLES.get(command, ())]
+    return "\n".join([text, *(["\nExamples:"] if examples else []), *examples])
+
+
+def refuse_keys(arguments: Sequence[str], options: type, command: str) -> None:
+    """Raise UserError for the first argument such as `split=test`, and show the option to write instead."""
+    flags = {name: (f"--{name.replace('_', '-')}", hint) for name, hint in _leaves(options, "")}
+    takes_several = {flag for flag, hint in flags.values() if typing.get_origin(hint) is list}
+    option = ""  # the one that the next argument belongs to
+    for argument in arguments:
+        key, is_given, value = argument.partition("=")
+        if argument.startswith("-"):
+            option = "" if is_given else argument
+        elif option:
+            option = option if option in takes_several else ""
+        elif is_given and (flag := flags.get(key) or flags.get(f"data.{key}")) and not Path(argument).exists():
+            raise UserError(f"{argument}: {command} takes options with dashes; write {flag[0]} {value}")
+
+
+def _leaves(options: type, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the type of every option, such as `data.path`."""
+    for each, hint in _fields(options):
+        inner = _without_none(hint)
+        if is_dataclass(inner):
+            yield from _leaves(inner, f"{prefix}{each.name}.")  # type: ignore[arg-type]
+        else:
+            yield f"{prefix}{each.name}", inner
+
+
+def _annotate(options: type) -> None:
+    """Add to each field what `--help` shows: its docstring in one paragraph, and the name of its value."""
+    import tyro
+    from docstring_parser import parse_from_object
+
+    parts = [part for part in options.__mro__ if is_dataclass(part)]
+    described = {each.arg_name: each.description for part in reversed(parts) for each in parse_from_object(part).params}
+    for each, hint in _fields(options):
+        inner = _without_none(hint)
+        if is_dataclass(inner):
+            _annotate(inner)  # type: ignore[arg-type]
+            continue
+        is_unset = each.default is None or each.default_factory is list
+        shown = tyro.conf.arg(
+            metavar=_metavar(each.name, inner),
+            help=" ".join((described.get(each.name) or "").split()) or None,
+            help_behavior_hint="" if is_unset else None,
+        )
+        options.__annotations__[each.name] = Annotated[hint, shown]
+
+
+def _fields(options: type) -> Iterator[tuple[Field[Any], Any]]:
+    hints = typing.get_type_hints(options, include_extras=True)
+    return ((each, hints[each.name]) for each in fields(options))
+
+
+def _without_none(hint: Any) -> Any:
+    """Return a type without its annotations, and without None."""
+    if typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
+    some = [each for each in typing.get_args(hint) if each is not NoneType]
+    return some[0] if typing.get_origin(hint) in (Union, UnionType) and len(some) == 1 else hint
+
+
+def _metavar(name: str, hint: Any) -> str | None:
+    """Return how `--help` names the value of an option; None where tyro names it well."""
+    if typing.get_origin(hint) is Literal:
+        return f"{{{','.join(map(str, typing.get_args(hint)))}}}"
+    if typing.get_origin(hint) is list:
+        one = _metavar(name, typing.get_args(hint)[0])
+        return one and f"{one} [{one} ...]"
+    ending = next((ending for ending in BY_ENDING if name.endswith(ending)), "")
+    return METAVARS.get(name) or BY_ENDING.get(ending) or BY_TYPE.get(hint)

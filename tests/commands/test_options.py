@@ -1,0 +1,106 @@
+"""The options of the commands that read runs: their help, and keys that are typed as for `train`."""
+
+import importlib
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+from firstlight.__main__ import COMMANDS
+from firstlight.command_options import EXAMPLES, parse, refuse_keys
+from firstlight.errors import UserError
+from firstlight.kinds.evaluation import EvaluateOptions
+from tests_support import captured
+
+
+def help_of(name: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    module = importlib.import_module(f"firstlight.commands.{name}")
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+    monkeypatch.setenv("COLUMNS", "80")
+    with captured() as (out, _), pytest.raises(SystemExit):
+        parse(getattr(module, f"{name.capitalize()}Options"), name)
+    return out.getvalue()
+
+
+def test_every_command_but_train_and_new_has_examples() -> None:
+    assert set(EXAMPLES) == set(COMMANDS) - {"train", "new"}
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"train"}))
+def test_help_names_values_in_words_and_shows_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = help_of(name, monkeypatch)
+    assert not [word for word in ("STR", "{None", "default: None", "(default: )") if word in text]
+    for example in EXAMPLES.get(name, ()):
+        assert f"firstlight {name} {example}".rstrip() in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
+
+
+def test_help_shows_a_docstring_in_one_paragraph(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class Group:
+        source_column: str | None = None
+
+    @dataclass
+    class Options:
+        """Do something that
+        takes a while."""
+
+        run: str
+        """What
+        to read."""
+        figures: list[str] = field(default_factory=list)
+        split: Literal["train", "test"] | None = None
+        size: int = 4
+        data: Group = field(default_factory=Group)
+
+    monkeypatch.setattr(sys, "argv", ["it", "--run", "here", "--figures", "a", "b", "--data.source-column", "en"])
+    assert parse(Options, "it") == Options("here", ["a", "b"], data=Group("en"))
+    monkeypatch.setattr(sys, "argv", ["it", "--help"])
+    with captured() as (out, _), pytest.raises(SystemExit):
+        parse(Options, "it")
+    text = out.getvalue()
+    assert "  Do something that takes a while.\n" in text
+    for shown in ("--run RUN", "--figures FIGURE [FIGURE ...]", "--split {train,test}", "--size N", "(default: 4)"):
+        assert shown in text
+    assert "--data.source-column COLUMN" in text
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (
+            ["latest", "split=validation"],
+            "split=validation: evaluate takes options with dashes; write --split validation",
+        ),
+        (
+            ["latest", "data.path=my.csv"],
+            "data.path=my.csv: evaluate takes options with dashes; write --data.path my.csv",
+        ),
+        (["labels=stars"], "labels=stars: evaluate takes options with dashes; write --data.labels stars"),
+    ],
+)
+def test_a_key_as_for_train_is_answered_with_the_option(typed: list[str], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        refuse_keys(typed, EvaluateOptions, "evaluate")
+    assert str(error.value) == message.format("evaluate takes options with dashes")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["--data.path", "split=1.csv"],
+        ["best:val/accuracy=1"],
+        ["--split=test", "latest"],
+        ["logs/seed=1"],
+    ],
+)
+def test_a_value_with_an_equals_sign_is_no_key(typed: list[str]) -> None:
+    refuse_keys(typed, EvaluateOptions, "evaluate")
+
+
+def test_several_texts_may_have_equals_signs() -> None:
+    predict: Any = importlib.import_module("firstlight.commands.predict")
+    refuse_keys(["latest", "--text", "a", "input=b"], predict.PredictOptions, "predict")
+    with pytest.raises(UserError, match="write --input b"):
+        refuse_keys(["latest", "input=b"], predict.PredictOptions, "predict")
