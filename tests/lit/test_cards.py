@@ -114,7 +114,7 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no data": (config(data=None), r"data in the checkpoint's configuration is missing"),
     "no context": (config(context_length="a"), r"context_length in the checkpoint's configuration is missing"),
     "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint's configuration is missing"),
-    "tokenizer is no JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
+    "tokenizer is not JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
     "tokenizer is empty": (card(tokenizer="{}"), r"the saved tokenizer is broken"),
     "tokenizer with a hole": (renumbered, r"the saved tokenizer is broken \(ValueError: its \d+ ids are not 0 to"),
     "dim": (model(dim=10**6), r"has the shape \(\d+, 6\) in the file, but \(\d+, 1000000\) in the network"),

@@ -90,7 +90,7 @@ class NgramEvidence(nn.Module):
         return torch.cat((words, pairs), dim=-1) / self.scale
 
     def _without(self, scores: Tensor, texts: Tensor, own: Tensor) -> Tensor:
-        """Return the means without one text of this class; 0 if there is no other text."""
+        """Return the means without one text of this class, or 0 if no other text has the word or pair."""
         left = (scores * (texts + self.shrinkage) - own) / (texts - 1 + self.shrinkage)
         return left.where(texts > 1, 0.0)
 

@@ -171,7 +171,7 @@ class LabelReading:
         return f"no row is {listed(without, 'or')}" if without else None
 
     def doubt(self, lowest: int) -> str | None:
-        """Return why the labels may not be stars and which option to set, or None if there is no doubt.
+        """Return why the labels may not be stars and which option to set, or None if they are not in doubt.
 
         It applies to two classes whose labels were read as stars counted from `lowest`.
         """

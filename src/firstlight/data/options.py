@@ -194,7 +194,7 @@ class CharacterOptions:
     validation_fraction: float = 0.05
     """Share of the text used for validation; between 0 and 0.5."""
     test_fraction: float = 0.0
-    """Share of the text used for the test; 0: there is no test split."""
+    """Share of the text used for the test; 0: the data has no test split."""
     split_seed: int = 0
     """Seed of the draw of passages or documents for these two splits."""
     max_train_rows: int | None = None

@@ -165,8 +165,8 @@ class PairData(RowData):
             corpus.de).
         source_column: The column of the source sentences; for two text files, their extension.
         target_column: The column of the translations; for two text files, their extension.
-        validation_fraction: The share of the training pairs taken if there is no validation split.
-        test_fraction: The share of the training pairs taken if there is no test split.
+        validation_fraction: The share of the training pairs taken if the data has no validation split.
+        test_fraction: The share of the training pairs taken if the data has no test split.
         split_seed: The seed that chooses the pairs of these two shares, and those of `max_train_rows`.
         max_train_rows: The number of training pairs to draw at random. None uses all of them.
         skip_too_long: Leave out training pairs that exceed `context_length`. Otherwise they raise a UserError.

@@ -56,8 +56,8 @@ class ReviewData(RowData):
             stars are left out. `stars`: five ordered classes. `classes`: the distinct values of the label column.
         lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
         class_names: Names for the classes of `labels="classes"`, in the order of the sorted labels.
-        validation_fraction: The share of every class taken from the training rows if there is no validation split.
-        test_fraction: The share of every class taken from the training rows if there is no test split.
+        validation_fraction: The share of every class taken from the training rows if the data has no validation split.
+        test_fraction: The share of every class taken from the training rows if the data has no test split.
         split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
         max_train_rows: The number of training rows to draw at random. None uses all of them.
         tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.

@@ -319,8 +319,8 @@ class ReviewTextData(StreamData):
         labels: How the labels are read, as in `ReviewData`. All texts are used, including those with 3 stars.
         lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
         class_names: No effect. It is accepted so that the options of a `ReviewData` can be used.
-        validation_fraction: The share of every class taken from the training rows if there is no validation split.
-        test_fraction: The share of every class taken from the training rows if there is no test split.
+        validation_fraction: The share of every class taken from the training rows if the data has no validation split.
+        test_fraction: The share of every class taken from the training rows if the data has no test split.
         split_seed: The seed that chooses the rows of these two shares.
         max_train_rows: The number of training texts. The first ones are used. None uses all of them.
         tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.

@@ -38,7 +38,7 @@ class TableData(LightningDataModule):
     """The base class of all data modules of firstlight.
 
     All token ids are in one table, on the device of the network if they fit. A loader yields indices, and the data
-    module looks up the tokens after the transfer, so there is no work per item. Without a trainer, the loaders yield
+    module looks up the tokens after the transfer, without work per item. Without a trainer, the loaders yield
     batches of tokens.
 
     Attributes:
@@ -233,7 +233,7 @@ class RowData(TableData):
         return self.evaluation_loader(self.rows("test"))
 
     def predict_dataloader(self) -> TableLoader:
-        """Return a loader of the test split in its order, or of the validation split if there is no test split."""
+        """Return a loader of the test split in its order, or of the validation split without a test split."""
         self.ensure_setup()
         rows = self.rows("test" if self.has_split("test") else "validation")
         return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
