@@ -8,6 +8,7 @@ pytest-xdist and the processes of their fork server share the stored files.
 
 import contextlib
 import copy
+import functools
 import hashlib
 import os
 import pickle
@@ -26,7 +27,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, base
 
 State = tuple[Any, ...]
 FILE = "file://"
@@ -35,6 +36,7 @@ READ, MERGE = ConfigRepository.load_config, ConfigLoaderImpl._compose_config_fro
 CREATE_LIST = config_loader_impl.create_defaults_list
 CREATE_MAP = defaults_list._create_interpolation_map
 GET_MODE = Hydra.get_mode
+PARSE = base.parse
 
 
 class ComposedOnce:
@@ -76,7 +78,7 @@ class ComposedOnce:
             key = ("config", state_of(repo), *map(astuple, defaults))
             return self._copy(key, lambda: MERGE(loader, defaults, repo))
 
-        with replaced(file, list_of_defaults, config, mode, choices):
+        with replaced(file, list_of_defaults, config, mode, choices, functools.cache(PARSE)):
             yield
 
     def _copy(self, key: State, make: Callable[[], Any]) -> Any:
@@ -121,6 +123,7 @@ def replaced(
     merge: Any = MERGE,
     get_mode: Any = GET_MODE,
     create_map: Any = CREATE_MAP,
+    parse: Any = PARSE,
 ) -> Iterator[None]:
     """Let Hydra compose with these functions within the block. Without arguments, restore Hydra's own."""
     with (
@@ -130,6 +133,7 @@ def replaced(
         patch.object(ConfigLoaderImpl, "_compose_config_from_defaults_list", merge),
         patch.object(Hydra, "get_mode", get_mode),
         patch.object(defaults_list, "_create_interpolation_map", create_map),
+        patch.object(base, "parse", parse),  # of an interpolation such as ${paths.log_dir}
     ):
         yield
 

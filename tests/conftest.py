@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -51,7 +52,7 @@ def pytest_collection_finish() -> None:
     torch.set_num_threads(1)
     gc.freeze()
     gc.enable()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +88,35 @@ def packages_are_searched_once() -> Iterator[None]:
         yield
         return
     with patch.object(registry, "entry_points", functools.cache(registry.entry_points)):
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures_are_sketched(request: pytest.FixtureRequest) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Draw figures small and without a layout, which takes half of the time. Yields how to draw them in full.
+
+    tests/figures draws each of them as a user sees it.
+    """
+    style, engines = (sys.modules.get(name) for name in ("firstlight.figures.style", "matplotlib.layout_engine"))
+    if style is None or engines is None or TRUE_PROCESSES or request.path.parent.name == "figures":
+        yield contextlib.nullcontext
+        return
+    engine = engines.ConstrainedLayoutEngine
+    in_full = style.PIXELS_WIDE, engine.execute
+
+    @contextlib.contextmanager
+    def drawn(pixels_wide: int, lay_out: Callable[..., None]) -> Iterator[None]:
+        with patch.object(style, "PIXELS_WIDE", pixels_wide), patch.object(engine, "execute", lay_out):
+            yield
+
+    with drawn(640, lambda *_: None):
+        yield functools.partial(drawn, *in_full)
+
+
+@pytest.fixture
+def drawn_in_full(figures_are_sketched: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Draw the figures of this test as a user sees them."""
+    with figures_are_sketched():
         yield
 
 

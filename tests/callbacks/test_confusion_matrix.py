@@ -72,6 +72,7 @@ def test_the_rows_of_the_table_add_up(bench, tmp_path) -> None:
         )
 
 
+@pytest.mark.usefixtures("drawn_in_full")
 def test_the_picture_is_a_whole_png(bench, tmp_path) -> None:
     evaluate(bench, "test", ConfusionMatrix(str(tmp_path)), labels=Labels.binary)
     with Image.open(tmp_path / "test.png") as picture:

@@ -1,24 +1,19 @@
 """Fixtures for tests of loggers: a sweep over a task of each kind, with all loggers."""
 
-import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from firstlight.data.options import Preparation
 from firstlight.data.samples import pairs
 from firstlight.data.text_sources import sample_text
-from firstlight.figures import style
-from tests_support import TRUE_PROCESSES, Scripts, some_text
+from tests_support import Scripts, some_text
 from wandb_files import ALIKE, TASKS, Run, no_key, runs_below
 
-PIXELS_WIDE, LAY_OUT = style.PIXELS_WIDE, ConstrainedLayoutEngine.execute
 EDITION = """*** START OF THE PROJECT GUTENBERG EBOOK 0 ***
 
 THE LOST LAMP
@@ -61,29 +56,6 @@ class Lines(Logger):
         with self.path.open("a") as file:
             file.write(json.dumps(line) + "\\n")
 '''
-
-
-@pytest.fixture(scope="module", autouse=True)
-def figures_are_sketched() -> Iterator[None]:
-    """Draw the figures of runs small and without a layout, which takes half of the time.
-
-    tests/figures draws each of them as a user sees it; so do tests that use `drawn_in_full`.
-    """
-    with contextlib.nullcontext() if TRUE_PROCESSES else drawn(640, lambda *_: None):
-        yield
-
-
-@pytest.fixture
-def drawn_in_full(figures_are_sketched: None) -> Iterator[None]:
-    """Draw the figures of this test as a user sees them."""
-    with drawn(PIXELS_WIDE, LAY_OUT):
-        yield
-
-
-@contextlib.contextmanager
-def drawn(pixels_wide: int, lay_out: Callable[[ConstrainedLayoutEngine, Figure], None]) -> Iterator[None]:
-    with patch.object(style, "PIXELS_WIDE", pixels_wide), patch.object(ConstrainedLayoutEngine, "execute", lay_out):
-        yield
 
 
 @pytest.fixture(scope="session")
