@@ -1,6 +1,6 @@
 """Fixtures that all tests share: a small review data set, and the entry scripts, run as a user runs them.
 
-Nothing here imports torch or Hydra until a worker collects tests: the process that only hands them out needs neither.
+This module does not import torch or Hydra before a worker collects tests, because the controller process needs neither.
 """
 
 import contextlib
@@ -34,10 +34,10 @@ from tests_support import (
     wait_until,
 )
 
-SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and when they were written
+SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and their modification times
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it
-os.environ["OMP_NUM_THREADS"] = "1"  # the tests' networks are too small for more, and busy machines punish it
+os.environ["OMP_NUM_THREADS"] = "1"  # more threads slow down networks as small as those of the tests
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts a command in the background so
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the processes that tests interrupt inherit it
 
@@ -46,7 +46,7 @@ gc.disable()  # until the tests are collected: imports make objects that stay
 
 
 def pytest_collection_finish() -> None:
-    """Leave what the imports have made out of later garbage collections and make these rare: a tenth of the time."""
+    """Exclude imported objects from garbage collections and make these rare, which saves a tenth of the time."""
     import torch
 
     torch.set_num_threads(1)
@@ -82,7 +82,7 @@ def files_are_merged_once(root: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def packages_are_searched_once() -> Iterator[None]:
-    """Let Lightning search the installed packages for callbacks of theirs once, and not for each Trainer."""
+    """Let Lightning search the installed packages for callbacks only once, and not for each Trainer."""
     registry = sys.modules.get("lightning.fabric.utilities.registry")
     if registry is None or TRUE_PROCESSES:
         yield
@@ -128,7 +128,7 @@ def made_once(root: Path) -> Callable[[str, Callable[[Path], object]], Path]:
         folder, is_filled = root / f"once-{name}", root / f"once-{name}.filled"
         with FileLock(root / f"once-{name}.lock"):
             if not is_filled.exists():
-                shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
+                shutil.rmtree(folder, ignore_errors=True)  # the folder of a failed worker
                 folder.mkdir()
                 fill(folder)
                 is_filled.touch()
@@ -145,7 +145,7 @@ def sample_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> 
 
 @pytest.fixture
 def small_sample(made_once: Callable[[str, Callable[[Path], object]], Path], monkeypatch: pytest.MonkeyPatch) -> str:
-    """Make the generated reviews and film sentences few in this process; returns an override for their own cache."""
+    """Reduce the generated reviews and film sentences in this process. Return an override for their own cache."""
     for sample, (training, rest) in {reviews: (1_000, 100), movies: (300, 30)}.items():
         monkeypatch.setattr(sample, "SPLITS", {"train": training, "validation": rest, "test": rest})
     return f"paths.cache_dir={made_once('small-sample', lambda folder: None)}"
@@ -153,17 +153,17 @@ def small_sample(made_once: Callable[[str, Callable[[Path], object]], Path], mon
 
 @pytest.fixture(autouse=True)
 def shared_runs_stay_as_they_are() -> Iterator[None]:
-    """Fail the test that changes a file of a run of `trained`, not one of those that read it later."""
+    """Fail a test that changes a file of a run of `trained`, so that later tests do not fail instead."""
     yield
     changed = [file for file, time in SHARED.items() if not file.exists() or file.stat().st_mtime_ns != time]
-    for file in changed:  # said once
+    for file in changed:  # report each change once
         del SHARED[file]
     assert not changed, f"the test has changed a run that others read: {', '.join(map(str, changed))}"
 
 
 @pytest.fixture(autouse=True)
 def options_are_spelled_as_in_the_code() -> Iterator[None]:
-    """Compare messages as the code writes them, such as `data.path`; test_spelling.py tests what a user sees."""
+    """Spell options as in the code, such as `data.path`. test_spelling.py tests the spelling for users."""
     spelling.use(spelling.as_override)
     yield
     spelling.use(spelling.as_keyword)
@@ -188,7 +188,7 @@ def write_reviews(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def drawn_training(reviews_folder: Path) -> list[str]:
-    """Overrides that make a training of seconds: 30 steps, two validations, and the figures that every run draws."""
+    """Return overrides for a training of a few seconds: 30 steps, two validations, and the default figures."""
     return [
         f"data.path={reviews_folder}",
         "model=tiny",
@@ -230,9 +230,9 @@ def trained(
 
 @pytest.fixture
 def interrupt_at(scripts: Scripts) -> Iterator[Callable[..., int]]:
-    """Start a training, send it a signal once it has written so many checkpoints, and return the exit code.
+    """Return a function that interrupts a training after some checkpoints, and returns its exit code.
 
-    to_all: send the signal to the processes that load batches too, as a terminal, systemd and Slurm do.
+    to_all: send the signal also to the processes that load batches, as a terminal, systemd and Slurm do.
     """
     started: list[Process] = []
 

@@ -5,11 +5,11 @@ that file descriptor; processes.py is the other end. With a command come four fi
 and error, and a pipe for the status. The forked process writes its process id into that pipe when it is ready, and the
 server writes the status that os.waitpid returns when the process has ended.
 
-The workers of pytest-xdist share one server: with a second file descriptor, of a socket that listens, the server also
-forks itself for each worker that connects there. The folder is where composed_once.py keeps what the workers share.
+The workers of pytest-xdist share one server. If it also gets the file descriptor of a listening socket, it forks itself
+for each worker that connects there. In the folder, composed_once.py stores the files that the workers share.
 
-Only libraries are imported here. A command imports our own modules itself, so that what they keep (the time of the
-start, what is registered with Hydra) is as new as in a process that starts from nothing.
+The server imports only libraries. A command imports the modules of firstlight itself, so that their state (the time of
+the start, the schemas registered with Hydra) is the same as in a new process.
 """
 
 import atexit
@@ -61,25 +61,25 @@ DESCRIPTORS = 4
 
 @dataclass
 class Command:
-    """What a forked process runs."""
+    """The command that a forked process runs."""
 
-    arguments: list[str]  # the script and what follows it
+    arguments: list[str]  # the script and its arguments
     folder: str
     environment: dict[str, str]
     own_group: bool = False  # whether it leads a process group, to which tests can send signals
 
 
 class Server:
-    """Forks a process for each command and reports how each one ended."""
+    """Server that forks a process for each command, and reports the status of each ended process."""
 
     def __init__(self, requests: socket.socket, listener: socket.socket | None = None) -> None:
-        self.set_by_libraries: dict[str, str] = {}  # what an import has added to the environment
-        self.on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the tests, which then end us
+        self.set_by_libraries: dict[str, str] = {}  # variables that imports have added to the environment
+        self.on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tests handle Ctrl+C, and end the server
         self.listener = listener
         self.begin(requests)
 
     def begin(self, requests: socket.socket) -> None:
-        """Take commands from this socket."""
+        """Receive commands from this socket."""
         self.requests = requests
         self.running: dict[int, int] = {}  # the status pipe of each process, by process id
         self.servers: list[int] = []  # the process ids of the servers of other workers
@@ -136,15 +136,15 @@ class Server:
                 os.close(pipe)
 
     def finish(self) -> None:
-        """End what still runs, so that no process outlives the tests."""
+        """End all running processes, so that none outlives the tests."""
         for process_id in self.running:
             os.kill(process_id, signal.SIGKILL)
             os.waitpid(process_id, 0)
-        for process_id in self.servers:  # these end with their workers, and their processor time counts as ours
+        for process_id in self.servers:  # these end with their workers; waiting counts their processor time
             os.waitpid(process_id, 0)
 
     def close(self) -> None:
-        """Close what is the server's own, in a process that it has forked."""
+        """Close the server's own files in a forked process."""
         signal.set_wakeup_fd(-1)
         for mine in (self.requests, self.ended, self.wakeup, *filter(None, [self.listener])):
             mine.close()
@@ -153,7 +153,7 @@ class Server:
         self.listener = None
 
     def become(self, command: Command, descriptors: list[int]) -> None:
-        """Turn this forked process into what a new one would be."""
+        """Make this forked process equal to a new process."""
         if command.own_group:
             os.setpgid(0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -172,7 +172,7 @@ class Server:
 
 
 def fork() -> int:
-    """os.fork, without the warning of Python 3.12, which counts MAY_RUN too."""
+    """Call os.fork without the warning of Python 3.12, which also counts the threads of MAY_RUN."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
@@ -195,7 +195,7 @@ def open_standard_streams() -> None:
 
 
 def receive(requests: socket.socket) -> tuple[Command, list[int]] | None:
-    """The next command and its file descriptors; None when the other end is closed."""
+    """Return the next command and its file descriptors, or None if the other end is closed."""
     head, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, DESCRIPTORS)
     if not head:
         return None
@@ -204,7 +204,7 @@ def receive(requests: socket.socket) -> tuple[Command, list[int]] | None:
 
 
 def read(requests: socket.socket, count: int) -> bytes:
-    """So many bytes."""
+    """Return the next `count` bytes."""
     parts = bytearray()
     while len(parts) < count:
         part = requests.recv(count - len(parts))
@@ -215,7 +215,7 @@ def read(requests: socket.socket, count: int) -> bytes:
 
 
 def tell(pipe: int, line: str) -> None:
-    """Write a line into a status pipe; its reader may have ended."""
+    """Write a line into a status pipe, whose reader may have ended."""
     try:
         os.write(pipe, line.encode())
     except BrokenPipeError:
@@ -223,19 +223,19 @@ def tell(pipe: int, line: str) -> None:
 
 
 class QuickEnd:
-    """Ends a forked process after what atexit runs. Python would then free all that was imported, which takes 0.4 s."""
+    """Hook that ends a forked process after atexit. Otherwise Python frees all imported modules, which takes 0.4 s."""
 
     def __init__(self) -> None:
-        self.code: int | None = None  # None: leave the end to Python
+        self.code: int | None = None  # None: Python ends the process
         atexit.register(self.end)  # before the imports register theirs, so that it runs last
 
     @contextlib.contextmanager
     def noticing(self) -> Iterator[None]:
-        """Notice the exit code of what is run here. What is raised stays with Python, which prints it."""
+        """Store the exit code of the block. Exceptions are not caught, so that Python prints them."""
         try:
             yield
             self.code = 0
-        except KeyboardInterrupt:  # ends a process by a signal
+        except KeyboardInterrupt:  # it ends a process by a signal
             raise
         except SystemExit as error:
             self.code = error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
@@ -250,13 +250,13 @@ class QuickEnd:
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-        except (OSError, ValueError):  # Python says so
+        except (OSError, ValueError):  # Python reports it
             return
         os._exit(self.code)
 
 
 def execute(command: Command, library_path: list[str]) -> None:
-    """Run the script as `python script …` does. What it raises ends this process as it would end that one."""
+    """Run the script as `python script …` does. An exception ends this process in the same way."""
     script = command.arguments[0]
     own_path = filter(None, command.environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.path[:] = [str(Path(script).parent), *own_path, *library_path]
@@ -272,7 +272,7 @@ def execute(command: Command, library_path: list[str]) -> None:
 
 
 def fork_workers() -> None:
-    """Let joblib fork its workers. It starts them from nothing elsewhere, and each imports the libraries again."""
+    """Let joblib fork its workers. By default it starts new processes, and each imports the libraries again."""
     from joblib.externals.loky.backend.context import set_start_method
 
     set_start_method("fork")
@@ -313,7 +313,7 @@ def main() -> None:
     server.set_by_libraries = {key: value for key, value in os.environ.items() if key not in given}
     refuse_threads()
     gc.collect()
-    gc.freeze()  # a collection in a forked process would copy every page that it looks at
+    gc.freeze()  # a garbage collection in a forked process would copy all memory pages
     command = server.serve()
     if command is None:
         ending.code = 0

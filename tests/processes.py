@@ -1,4 +1,4 @@
-"""Processes that tests start: forked from a server that has imported the libraries, or started from nothing."""
+"""Processes of the tests: forked from a server that has imported the libraries, or newly started."""
 
 import contextlib
 import json
@@ -18,9 +18,9 @@ from filelock import FileLock
 
 from fork_server import LENGTH, LIBRARIES
 
-COMPOSED = "composed"  # in the folder of the tests: what composed_once.py keeps
+COMPOSED = "composed"  # the folder of composed_once.py in the folder of the tests
 SERVER = Path(__file__).with_name("fork_server.py")
-CAN_FORK = sys.platform == "linux"  # macOS's own frameworks, which torch uses, do not work after a fork
+CAN_FORK = sys.platform == "linux"  # the frameworks of macOS, which torch uses, do not work after a fork
 # What scripts and libraries read when they are used, not when they are imported …
 READ_LATE = ("FIRSTLIGHT_", "WANDB_", "COLUMNS", "LINES", "TERM", "PYTHONPATH", "NETRC", "PYTEST_", "NO_COLOR")
 # … and what an import sets: in the tests' process once something has imported them, and in the server.
@@ -33,7 +33,7 @@ SET_BY_IMPORTS = (
 
 
 class ForkedProcess:
-    """A process that the fork server has forked. It has those parts of subprocess.Popen that tests use."""
+    """A process of the fork server, with the methods of subprocess.Popen that the tests use."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class ForkedProcess:
 
     @staticmethod
     def _pipe(here: contextlib.ExitStack) -> tuple[IO[str], int]:
-        """What reads a new pipe, and the end of it that is for the process alone."""
+        """Return a reader of a new pipe, and the other end, which only the process uses."""
         reader, writer = os.pipe()
         here.callback(os.close, writer)
         return open(reader, encoding="utf-8"), writer
 
     def _line(self) -> int:
-        """The next number that the status pipe has."""
+        """Return the next number of the status pipe."""
         line = b""
         while not line.endswith(b"\n"):
             byte = os.read(self._status, 1)
@@ -85,11 +85,11 @@ class ForkedProcess:
         return int(line)
 
     def poll(self) -> int | None:
-        """The exit code, or minus the signal that ended the process; None while it runs."""
+        """Return the exit code, or minus the signal that ended the process, or None while it runs."""
         return self._ended(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code once the process has ended. Raises subprocess.TimeoutExpired."""
+        """Wait for the end of the process, and return its exit code. Raises subprocess.TimeoutExpired."""
         code = self._ended(timeout)
         if code is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
@@ -105,7 +105,7 @@ class ForkedProcess:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What the process has written to standard output and error, once it has ended."""
+        """Wait for the end of the process, and return its standard output and error."""
         end = None if timeout is None else time.monotonic() + timeout
         if not self._readers:
             self._readers = [self._reader(file) for file in (self.stdout, self.stderr) if file is not None]
@@ -142,14 +142,14 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """Starts fork_server.py, sends it commands and ends it."""
+    """Client of fork_server.py, which starts it, sends it commands and ends it."""
 
     def __init__(
         self, environment: Mapping[str, str], libraries: Sequence[str] = LIBRARIES, shared: Path | None = None
     ) -> None:
-        """environment: what the server and so its imports see; libraries: what it imports.
+        """Start a server. environment: the environment of the server; libraries: the modules that it imports.
 
-        shared: a folder; the first worker that names it starts a server, and the others have theirs forked from it.
+        shared: a folder; the first worker that names it starts a server, and the servers of the others are its forks.
         """
         self.environment = dict(environment)
         self.process: subprocess.Popen[bytes] | None = None
@@ -161,7 +161,7 @@ class ForkServer:
             try:
                 self._requests = socket.socket(socket.AF_UNIX)
                 self._requests.connect("fork_server")
-            except (FileNotFoundError, ConnectionRefusedError):  # nobody has started it, or it has ended
+            except (FileNotFoundError, ConnectionRefusedError):  # the server is not started, or it has ended
                 self._requests.close()
                 Path("fork_server").unlink(missing_ok=True)
                 with socket.socket(socket.AF_UNIX) as listener:
@@ -181,7 +181,7 @@ class ForkServer:
             )
 
     def suits(self, environment: Mapping[str, str]) -> bool:
-        """Whether a command with this environment sees what it would see in a process started from nothing.
+        """Return whether a command with this environment behaves as in a new process.
 
         False if a variable differs that libraries or Python itself read at the start, such as HF_HOME.
         """
@@ -189,15 +189,15 @@ class ForkServer:
         return all(key.startswith(READ_LATE + SET_BY_IMPORTS) for key in differing)
 
     def send(self, command: dict[str, Any], descriptors: Sequence[int]) -> None:
-        """Send a command and its file descriptors. The process that asks closes its own copies of them."""
+        """Send a command and its file descriptors. The caller closes its own copies of them."""
         text = json.dumps(command).encode()
         message = LENGTH.pack(len(text)) + text
-        with self._lock, contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the status pipe then says so
+        with self._lock, contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the status pipe reports it
             sent = socket.send_fds(self._requests, [message], descriptors)
             self._requests.sendall(message[sent:])
 
     def close(self) -> None:
-        """End the server and what it still runs, and wait for it, so that its processor time counts as ours.
+        """End the server and its processes, and wait for it, so that its processor time is counted.
 
         The server that other workers share ends after the last of them.
         """

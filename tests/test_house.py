@@ -1,4 +1,4 @@
-"""What holds the house together: imports that point down, short entry scripts, names that shadow no library."""
+"""Rules of the package: imports point only down, entry scripts are short, and names do not shadow a library."""
 
 import functools
 import importlib.util
@@ -28,7 +28,7 @@ from firstlight.text.options import TokenizerOptions, VectorOptions
 from tests_support import ROOT, Scripts
 
 SOURCE = ROOT / "src/firstlight"
-GENERATES = [("commands", "generate.py")]  # the command of generators alone
+GENERATES = [("commands", "generate.py")]  # the command only for generators
 SCRIPTS = sorted(path for path in (ROOT / "src").glob("*.py"))
 
 
@@ -47,7 +47,7 @@ def test_imports_point_only_down() -> None:
 
 @pytest.fixture(scope="module")
 def imports() -> dict[str, set[str]]:
-    """What each module of the package imports of it, also within functions and for typing."""
+    """Return the modules of the package that each of its modules imports, also in functions and for typing."""
     graph = grimp.build_graph("firstlight", cache_dir=None)
     return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
 
@@ -175,7 +175,7 @@ SCHEMAS: dict[str, Any] = {
     "paths": PathsConfig,
     "sweep": SweepConfig,
 }
-OF_A_KIND = {  # what a kind of tokenizer needs besides its name: characters and pieces are counted otherwise than words
+OF_A_KIND = {  # options that a kind of tokenizer requires: characters and pieces need other limits than words
     *(("tokenizer/char", key) for key in ("max_size", "min_document_frequency")),
     *(("tokenizer/subword", key) for key in ("max_size", "min_document_frequency")),
 }
@@ -183,7 +183,7 @@ OF_A_KIND = {  # what a kind of tokenizer needs besides its name: characters and
 
 @pytest.mark.parametrize("path", [path for group in SCHEMAS for path in sorted((ROOT / "conf" / group).glob("*.yaml"))])
 def test_no_file_of_the_configuration_has_another_default_than_its_dataclass(path: Path) -> None:
-    """Only a task, an experiment or a size chooses other values."""
+    """Only a task, an experiment or a size may set other values."""
     content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     name = path.relative_to(ROOT / "conf").with_suffix("").as_posix()
     assert content.pop("defaults") == [f"/schema/{path.parent.name}@_here_", "_self_"]
@@ -204,7 +204,7 @@ def test_a_file_that_only_names_a_schema_repeats_no_default(group: str) -> None:
 
 
 def test_no_key_of_a_size_is_set_in_two_files() -> None:
-    """The baselines in conf/model have numbers of their own, and no size."""
+    """The baselines in conf/model have their own numbers and no size."""
     keys = {key for path in (ROOT / "conf/size").rglob("*.yaml") for key in OmegaConf.load(path)}
     sizes = {path.stem for path in (ROOT / "conf/size").rglob("*.yaml")}
     for group in ("task", "module", "data", "model"):

@@ -1,8 +1,8 @@
 """The entry scripts, run as a user runs them.
 
 A script runs in one of three ways. `Scripts.run` runs it inside the tests' own process and is the fastest. `start`,
-`run_alone` and `run_in_terminal` give it a process of its own, for signals, exit codes and terminals; that process is
-forked from one that has imported the libraries (processes.py), or is started from nothing with `fresh=True`.
+`run_alone` and `run_in_terminal` run it in a separate process, for signals, exit codes and terminals. This process is
+forked from one that has imported the libraries (processes.py). With `fresh=True` it is newly started.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from processes import CAN_FORK, ForkedProcess, ForkServer
 
 ROOT = Path(__file__).parents[1]
 Process = subprocess.Popen[str] | ForkedProcess
-TRUE_PROCESSES = bool(os.environ.get("TRUE_PROCESSES"))  # start each process from nothing
+TRUE_PROCESSES = bool(os.environ.get("TRUE_PROCESSES"))  # start a new process for each script
 NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_DISABLE_TELEMETRY": "1"}
 
 
@@ -64,11 +64,11 @@ class Scripts:
                     runpy.run_path(script, run_name="__main__")
                 except SystemExit as error:
                     code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-                except BaseException:  # what Python does with an exception that nobody catches
+                except BaseException:  # as Python does with an uncaught exception
                     traceback.print_exc(file=err)
                     code = 1
                 finally:
-                    log.setLevel(level)  # the next test's log is as it would be without this one
+                    log.setLevel(level)  # the next test must not see a changed level
                     for handler in set(log.handlers) - set(handlers):
                         log.removeHandler(handler)
                         handler.close()
@@ -83,9 +83,9 @@ class Scripts:
         terminal: int | None = None,
         own_group: bool = False,
     ) -> Process:
-        """Start a script as a process of its own; its output is in pipes, or on a terminal.
+        """Start a script as a separate process with its output in pipes or on a terminal, and return the process.
 
-        fresh: start Python from nothing instead of forking; environ: more variables; terminal: a file descriptor;
+        fresh: start a new Python instead of forking; environ: additional variables; terminal: a file descriptor;
         own_group: let it lead a process group.
         """
         command = [str(ROOT / "src" / f"{name}.py"), *arguments]
@@ -121,9 +121,9 @@ class Scripts:
         environ: Mapping[str, str] | None = None,
         interrupt: Callable[[bytes], bool] = lambda _: False,
     ) -> Done:
-        """Run a script as a process of its own on a terminal; stdout has everything that was shown there.
+        """Run a script as a separate process on a terminal. The result's stdout has everything that was shown.
 
-        interrupt: whether to press Ctrl-C, once, given all that was shown so far.
+        interrupt: a function of the text so far that returns whether to press Ctrl-C, which happens only once.
         """
         terminal, inside = pty.openpty()
         fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -139,7 +139,7 @@ class Scripts:
                         is_interrupted = True
                         os.write(file.fileno(), b"\x03")  # the terminal shows ^C; it is not the one of the process,
                         os.kill(process.pid, signal.SIGINT)  # which therefore needs the signal too
-            except OSError as error:  # how Linux says that nobody writes there any more
+            except OSError as error:  # Linux raises this when the other end is closed
                 assert error.errno == errno.EIO
         return Done(process.wait(timeout=300), shown.decode(), "")
 
@@ -155,12 +155,12 @@ class Scripts:
 
 
 def rendered(shown: str, columns: int) -> list[str]:
-    """The lines that a terminal of some columns has at the end, with those that have scrolled out of sight."""
+    """Return the lines of a terminal at the end, including lines that have scrolled out of sight."""
     return list(screens(shown, columns, len(shown) or 1))[-1]
 
 
 def screens(shown: str, columns: int, step: int, rows: int = 24) -> Iterator[list[str]]:
-    """The lines that a terminal has after every so many characters, with those that have scrolled out of sight."""
+    """Yield the lines of a terminal after every `step` characters, including lines that have scrolled out of sight."""
     screen = pyte.HistoryScreen(columns, rows, history=10_000)
     stream = pyte.Stream(screen)
     for start in range(0, max(len(shown), 1), step):
