@@ -706,7 +706,7 @@ MISTAKES = {
     "data.path=no/where/at_all": "data.path=no/where/at_all: the file or folder does not exist, nor do "
     "no/where/at_all.en and no/where/at_all.de",
     "data.source_column=de": "data.source_column and data.target_column are both de",
-    "model=bag_of_words": "model=bag_of_words is not for this task",
+    "model=bag_of_words": "model=bag_of_words does not apply to this task",
     "model.num_decoder_layers=0": "model.num_decoder_layers=0 must be at least 1",
     "data.text_column=text": "data.text_column is not a key of the configuration",
     "data.source=sample data.path=a.csv": "data.path=a.csv: data.source=sample does not read a file; remove data.path",
