@@ -116,7 +116,7 @@ def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
-        f"error: model={model} is not for this task, whose network has no model.architecture; choose another\n"
+        f"error: model={model} does not apply to this task, whose network has no model.architecture; choose another\n"
     )
 
 
