@@ -111,7 +111,7 @@ def test_config_dir_comes_before_the_folder_beside_and_before_firstlight(typed: 
 def test_other_commands_know_config_dir_too(own: Scripts) -> None:
     (own.folder / "conf").rename(own.folder / "there")
     for command in ("baseline", "explore"):
-        assert "there is no such task" in own.run(command, "--task", "mine").stderr
+        assert "this task does not exist" in own.run(command, "--task", "mine").stderr
         assert "masked_reviews, mine, movies" in own.run(command, "--task", "mien", "--config-dir", "there").stderr
     assert own.run("baseline", "--task", "mine", "--config-dir", "there").returncode == 0
 

@@ -138,7 +138,7 @@ def test_the_command_of_an_old_sweep_runs_the_one_job_that_is_missing(old: Scrip
     assert len(before) == 3
     done = old.run("train", *COMMANDS["sweep"])
     assert done.returncode == 2
-    assert "holds a run of other code" in done.stderr
+    assert "has a run with other code" in done.stderr
     done = old.run("train", *COMMANDS["sweep"], "sweep.any_code=true")  # as this line says
     assert done.returncode == 0, done.stderr
     after = records(sweep)

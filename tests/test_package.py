@@ -189,7 +189,7 @@ def test_a_new_project_trains_sweeps_passes_its_test_and_is_served(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
     output = birds.parent / "playground.txt"
-    wait_until(lambda: "Ctrl-C ends it" in output.read_text(), playground)
+    wait_until(lambda: "press Ctrl-C to end" in output.read_text(), playground)
     address = output.read_text().split()[0]
     with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310  (http of this machine)
         assert b"<html" in answer.read()

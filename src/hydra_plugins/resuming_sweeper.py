@@ -1,4 +1,4 @@
-"""`hydra/sweeper=resuming`; Hydra finds plugins in this namespace alone, and the work is done in sweeps/grid.py."""
+"""The plugin `hydra/sweeper=resuming`. Hydra finds plugins only in this package; sweeps/grid.py does the work."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 @dataclass
 class ResumingSweeperConfig:
-    """A grid, or where n_trials is given a search.
+    """Options of a grid, or of a search if n_trials is set.
 
     params: swept values besides those of the command line, as `key: a,b,c`; n_trials: of a search, in all; sampler:
     Optuna's, by `_target_`.
@@ -30,7 +30,7 @@ ConfigStore.instance().store(group="hydra/sweeper", name="resuming", node=Resumi
 
 
 class ResumingSweeper(Sweeper):
-    """Runs whose folders are named by what differs, or by the number of a trial: what is finished is not run again."""
+    """Sweeper that skips finished jobs. The folder of a job is named by what differs, or by the number of its trial."""
 
     def __init__(
         self, params: dict[str, str] | None = None, n_trials: int | None = None, sampler: DictConfig | None = None
@@ -52,7 +52,7 @@ class ResumingSweeper(Sweeper):
         return search(composer, self.launcher_of, self.n_trials, self.sampler)
 
     def launcher_of(self, config: DictConfig) -> Launcher:
-        """The launcher that the configuration names."""
+        """Return the launcher that the configuration names."""
         return Plugins.instance().instantiate_launcher(
             hydra_context=self.context, task_function=self.task_function, config=config
         )

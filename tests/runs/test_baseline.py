@@ -240,8 +240,8 @@ def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--task", "sentimnet"], "--task sentimnet: there is no such task; there are baselines for "),
-        (["--task", "../task/stars"], "--task ../task/stars: there is no such task"),
+        (["--task", "sentimnet"], "--task sentimnet: this task does not exist; there are baselines for "),
+        (["--task", "../task/stars"], "--task ../task/stars: this task does not exist"),
         (["--task", "text"], "set it to a text file, as in --data.path my_novel.txt"),
         (
             ["--task", "stars", "--data.path", "nowhere.csv"],

@@ -38,7 +38,7 @@ def workspace(tmp_path_factory) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     written = json.loads((scripts.folder / "logs" / "dashboard.json").read_text(encoding="utf-8"))
     said = f"wrote logs/dashboard.json: {len(TASKS_OF)} sections, {len(list(panels_of(written)))} panels"
-    assert done.stdout.splitlines() == [said, "--push puts it on W&B"]
+    assert done.stdout.splitlines() == [said, "to send it to W&B, add --push"]
     return written
 
 
@@ -269,7 +269,7 @@ def refused(done: Done, code: int, message: str) -> None:
 
 def test_without_a_key_the_file_is_written_and_nothing_pushed(scripts: Scripts, server: Server, monkeypatch) -> None:
     monkeypatch.setattr("firstlight.runs.weights_and_biases.has_key", lambda: False)
-    refused(scripts.run("dashboard", "--push"), 2, "--push needs a key: run `wandb login`, or set WANDB_API_KEY")
+    refused(scripts.run("dashboard", "--push"), 2, "--push requires a key: run `wandb login`, or set WANDB_API_KEY")
     assert server.sent == []
     assert (scripts.folder / "logs" / "dashboard.json").is_file()
 
@@ -280,20 +280,20 @@ def test_a_push_that_fails_is_one_line(scripts: Scripts, server: Server, monkeyp
 
     monkeypatch.setattr(ws.Workspace, "save", save)
     done = scripts.run("dashboard", "--push")
-    refused(done, 1, r"--push: W&B did not take it \(ConnectionError: no route to host\)")
+    refused(done, 1, r"--push: W&B refused the workspace \(ConnectionError: no route to host\)")
 
 
 def test_without_the_extra_the_remedy_is_named(scripts: Scripts, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb_workspaces.workspaces", None)
     extra = re.escape("pip install -c constraints.txt -e '.[dashboard]'")
-    refused(scripts.run("dashboard"), 2, f"the dashboard needs wandb-workspaces: {extra}")
+    refused(scripts.run("dashboard"), 2, f"the dashboard requires wandb-workspaces: {extra}")
     assert not (scripts.folder / "logs").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--project", ""), "--project is empty; name the project that the runs are logged to"),
+        (("--project", ""), "--project is empty; name the project to which the runs are logged"),
         (("--output", "."), r"--output \. is a folder; name a file"),
     ],
 )

@@ -275,18 +275,18 @@ def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
         (["RUN", "--figures", "atention"], "the figure does not exist; did you mean attention? Choose from lengths"),
         (["RUN", "--figures", "surprise"], "apply to this run, a classifier (transformer); choose from lengths,"),
         (["RUN", "--figures", "comparison"], "--figures comparison requires a second run; name it by --compare"),
-        (["RUN", "--compare", "RUN"], "is the run itself; name another"),
+        (["RUN", "--compare", "RUN"], ": this is the run itself; name another run"),
         (["RUN", "--compare", "nowhere"], "nowhere: the run folder does not exist"),
-        (["RUN", "--text", " "], "--text is empty; write one, or leave it out"),
+        (["RUN", "--text", " "], "--text is empty; write a text, or omit the option"),
         (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network can read"),
         (["RUN", "--block", "7", "--figures", "attention_head"], "--block 7: the block does not exist; choose from 1"),
         (["RUN", "--head", "3", "--figures", "attention_head"], "--head 3 must be from 1 to 2 for block 1"),
         (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
         ([], "give either a run, such as latest, or --task"),
         (["nowhere"], "nowhere: the run folder does not exist"),
-        (["--task", "star"], "--task star: there is no such task; there are"),
-        (["--task", "stars", "--text", "good"], "--text is about a run, and --task stars draws data alone"),
-        (["--task", "stars", "--log"], "--log sends figures to the loggers of a run"),
+        (["--task", "star"], "--task star: this task does not exist; there are"),
+        (["--task", "stars", "--text", "good"], "--text requires a run, and --task stars draws only data"),
+        (["--task", "stars", "--log"], "--log requires a run, which has loggers"),
         (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
         (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
         (["--task", "names", "--data.text-column", "a"], "--data.text-column means nothing to --task names"),
@@ -300,7 +300,7 @@ def test_a_mistake_is_one_line(arguments: list[str], message: str, trained: Trai
 
 def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, scripts: Scripts) -> None:
     (own / "config.yaml").write_text("data: {path: a}\n")
-    assert "is no run of a network" in refused(scripts, str(own))
+    assert "is a baseline of `python src/baseline.py`, which has no network" in refused(scripts, str(own))
     (own / "config.yaml").unlink()
     assert "config.yaml is missing or broken" in refused(scripts, str(own))
 

@@ -1,4 +1,4 @@
-"""What a run's name means, and files that are written whole or not at all."""
+"""The run that a name means, and files that are written completely or not at all."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def test_latest_is_the_run_that_was_written_last(tmp_path: Path) -> None:
     assert find_run("latest", tmp_path).path == new
 
 
-def test_best_knows_which_way_is_better(tmp_path: Path) -> None:
+def test_best_is_the_lowest_loss_and_the_highest_accuracy(tmp_path: Path) -> None:
     first = make_run(tmp_path, "a", {"val/loss": 0.3, "val/accuracy": 0.7}, age=1)
     second = make_run(tmp_path, "b", {"val/loss": 0.5, "val/accuracy": 0.9}, age=2)
     assert find_run("best:val/loss", tmp_path).path == first
@@ -38,7 +38,7 @@ def test_best_knows_which_way_is_better(tmp_path: Path) -> None:
     assert lower_is_better("test/mean_absolute_error")
 
 
-def test_an_unknown_metric_lists_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_metric_lists_the_known_ones(tmp_path: Path) -> None:
     make_run(tmp_path, "a", {"val/loss": 0.3}, age=1)
     message = f"best:val/acc: no trained run below {tmp_path} has this metric; there are val/loss"
     with pytest.raises(UserError, match=message):
@@ -46,7 +46,7 @@ def test_an_unknown_metric_lists_those_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["low", [1], True, math.nan, math.inf])
-def test_a_metric_that_is_no_number_is_passed_over_with_a_warning(
+def test_a_metric_that_is_not_a_number_is_ignored_with_a_warning(
     value: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     odd = make_run(tmp_path, "a", {"val/loss": value}, age=1)
@@ -64,7 +64,7 @@ def test_a_broken_record_is_named(tmp_path: Path) -> None:
         find_run(str(run), tmp_path)
 
 
-def test_an_evaluation_below_a_run_is_no_run_of_its_own(tmp_path: Path) -> None:
+def test_an_evaluation_below_a_run_is_not_a_run(tmp_path: Path) -> None:
     run = make_run(tmp_path, "a", {}, age=1)
     (run / "evaluate" / "test").mkdir(parents=True)
     (run / "evaluate" / "test" / "metrics.json").write_text("{}")
@@ -95,7 +95,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_resumed_history_forgets_what_comes_again(tmp_path: Path) -> None:
+def test_a_resumed_history_removes_the_lines_that_are_written_again(tmp_path: Path) -> None:
     logger = HistoryLogger(tmp_path / "history.jsonl")
     logger.start(0)
     for step in (9, 19, 29):
@@ -109,7 +109,7 @@ def test_a_resumed_history_forgets_what_comes_again(tmp_path: Path) -> None:
     assert lines[-1]["seconds"] >= lines[1]["seconds"]
 
 
-def test_a_half_written_last_line_is_passed_over(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     path.write_text('{"step": 1, "seconds": 2}\n{"step": 2, "sec')
     assert read_history(path) == [{"step": 1, "seconds": 2}]

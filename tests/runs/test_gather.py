@@ -1,4 +1,4 @@
-"""Reading runs for a report: whatever state a folder is in, and whatever was typed."""
+"""Reading runs for a report, complete and damaged, with any overrides."""
 
 import fcntl
 import json
@@ -154,7 +154,7 @@ def test_a_configuration_that_is_broken_does_not_stop_the_others(tmp_path: Path)
 
 
 def cut(name: str, keep: int) -> Callable[[Path], object]:
-    """What leaves a file of the folder with its beginning alone; a negative number: without its last bytes."""
+    """Return a function that cuts a file of the folder to its first bytes; a negative number removes the last ones."""
 
     def change(path: Path) -> None:
         file = path / name
@@ -176,7 +176,10 @@ def text(name: str, content: str) -> Callable[[Path], object]:
 
 CSV = "confusion_matrix/validation.csv"
 DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "no record": (lambda path: (path / "metrics.json").unlink(), "unreadable", "there is no metrics.json"),
+    "no record": (
+        *(lambda path: (path / "metrics.json").unlink(), "unreadable"),
+        "metrics.json is missing: the run ended before it was written",
+    ),
     "empty record": (cut("metrics.json", 0), "unreadable", "metrics.json is empty"),
     "cut record": (cut("metrics.json", 101), "unreadable", "metrics.json is cut short or broken"),
     "bytes": (
@@ -184,12 +187,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "unreadable",
         "metrics.json cannot be read",
     ),
-    "a list": (text("metrics.json", "[1]"), "unreadable", "metrics.json is no record of a run"),
-    "another's": (text("metrics.json", '{"accuracy": 1}'), "unreadable", "metrics.json is no record of a run"),
+    "a list": (text("metrics.json", "[1]"), "unreadable", "metrics.json is not the record of a run"),
+    "another's": (text("metrics.json", '{"accuracy": 1}'), "unreadable", "metrics.json is not the record of a run"),
     "metrics of another type": (record(metrics=[1]), "unreadable", "metrics is '[1]', of type list"),
     "a metric of another type": (record(metrics={"val/loss": "low"}), "unreadable", "val/loss is 'low'"),
     "parameters of another type": (record(parameters="many"), "unreadable", "parameters is 'many', of type str"),
-    "unknown status": (record(status="odd"), "unreadable", "status='odd' is no status of a run"),
+    "unknown status": (record(status="odd"), "unreadable", "status='odd' is not the status of a run"),
     "failed": (record(status="failed", reason="RunError: the\n loss"), "failed", "RunError: the loss"),
     "failed without reason": (record(status="failed"), "failed", "it failed and gives no reason"),
     "interrupted": (record(status="interrupted", steps=13), "interrupted", "it was interrupted after 13 steps"),
@@ -206,7 +209,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "endless metric": (
         text("history.jsonl", f'{{"step": 1, "seconds": 1.0, "val/loss": 1{"0" * 400}}}\n'),
         "incomplete",
-        "history.jsonl: a metric is no number",
+        "history.jsonl: a metric is not a number",
     ),
     "a metric of hundreds of digits": (record(metrics={"val/loss": 10**400}), "unreadable", "val/loss is '1000"),
     "overrides that are numbers": (
@@ -219,7 +222,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "word in history": (
         text("history.jsonl", '{"step": 1, "seconds": 1.0, "val/loss": "low"}\n'),
         "incomplete",
-        "history.jsonl: a metric is no number",
+        "history.jsonl: a metric is not a number",
     ),
     "empty matrix": (cut(CSV, 0), "incomplete", f"{CSV} is empty"),
     "matrix without rows": (text(CSV, "true,predicted,count,share_of_true\n"), "incomplete", CSV),
@@ -232,7 +235,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "incomplete",
         "samples/ cannot be read",
     ),
-    "matrix that is no square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),
+    "matrix that is not square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),
 }
 
 

@@ -1,4 +1,4 @@
-"""Jobs at the same time on one machine: each has a GPU of its own, or is told why not before anything runs."""
+"""Jobs at the same time on one machine: each has its own GPU, or the sweep reports before its start why not."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ for line in sys.stdin:
 
 
 class Worker:
-    """A process that claims a GPU whenever it is asked to."""
+    """A process that claims a GPU on request."""
 
     def __init__(self, folder: Path, visible: str | None) -> None:
         env = {name: value for name, value in environment().items() if name != "CUDA_VISIBLE_DEVICES"}
@@ -47,7 +47,7 @@ class Worker:
         )
 
     def claim(self, count: int) -> str:
-        """What it sees after it has claimed one of so many, or what was wrong."""
+        """Return the GPUs that the process sees after it has claimed one of so many, or its error."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(f"{count}\n")
@@ -77,7 +77,7 @@ def test_every_worker_has_a_gpu_of_its_own_for_as_long_as_it_lives(
     workers += [Worker(tmp_path, visible) for _ in range(3)]
     first, second, third = workers
     assert [first.claim(2), second.claim(2)] == names
-    assert third.claim(2) == f"all 2 GPUs are taken by other jobs of {tmp_path}; start fewer at a time"
+    assert third.claim(2) == f"other jobs of {tmp_path} use all 2 GPUs; run fewer jobs at a time"
     assert [second.claim(2), first.claim(2)] == names[::-1]  # their next jobs stay where they are
     first.kill()
     assert third.claim(2) == names[0]
@@ -112,7 +112,7 @@ def test_more_jobs_at_a_time_than_gpus_are_refused(
     with pytest.raises(UserError) as caught:
         check_gpus(sweep_config(num_jobs, accelerator=accelerator))
     assert str(caught.value) == (
-        f"hydra.launcher.n_jobs={num_jobs} is {at_a_time} jobs at a time, and there are 2 GPUs; "
+        f"hydra.launcher.n_jobs={num_jobs} means {at_a_time} jobs at a time, and the machine has 2 GPUs; "
         f"set hydra.launcher.n_jobs=2, or trainer=cpu"
     )
 
@@ -123,7 +123,7 @@ def test_it_is_said_before_the_first_job(wish: str, machine: None, scripts: Scri
     done = scripts.run("train", *sweep)
     assert done.returncode == 2
     assert done.stderr == (
-        "error: hydra.launcher.n_jobs=3 is 3 jobs at a time, and there are 2 GPUs; "
+        "error: hydra.launcher.n_jobs=3 means 3 jobs at a time, and the machine has 2 GPUs; "
         "set hydra.launcher.n_jobs=2, or trainer=cpu\n"
     )
     assert not (scripts.folder / "logs" / "sweeps").exists()
@@ -135,7 +135,7 @@ def test_it_is_said_before_the_first_job(wish: str, machine: None, scripts: Scri
         sweep_config(2),
         sweep_config(-4),
         sweep_config(3, accelerator="cpu"),
-        sweep_config(3, devices=2),  # each takes them all, which is its own matter
+        sweep_config(3, devices=2),  # each job uses all GPUs
         sweep_config(3, launcher=ONE_BY_ONE),
     ],
     ids=["as many", "but three cores", "cpu", "two each", "one by one"],

@@ -839,10 +839,10 @@ def test_a_port_that_was_asked_for_and_is_in_use_is_one_line(scripts: Scripts, t
     with playground.listen(0) as other:
         port = other.getsockname()[1]
         done = scripts.run("playground", str(trained("sentiment")), "--port", str(port))
-    refused(done, f"--port {port} is in use; name another, or leave it out for the next free one")
+    refused(done, f"--port {port} is in use; choose another port, or omit the option")
     refused(
         scripts.run("playground", str(trained("sentiment")), "--port", "65536"),
-        "--port 65536 must lie between 0 and 65535",
+        "--port 65536 must be between 0 and 65535",
     )
 
 
@@ -873,4 +873,4 @@ def test_another_failure_of_the_port_is_not_hidden(monkeypatch) -> None:
 def test_without_the_extra_the_remedy_is_named(scripts: Scripts, monkeypatch, missing: str) -> None:
     monkeypatch.setattr(playground, "find_spec", lambda name: None if name == missing else sys)
     extra = re.escape("pip install -c constraints.txt -e '.[playground]'")
-    refused(scripts.run("playground", "nowhere"), f"the playground needs its extra: {extra}")
+    refused(scripts.run("playground", "nowhere"), f"the playground requires the extra playground: {extra}")

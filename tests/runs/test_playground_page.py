@@ -179,7 +179,7 @@ def nothing_left_the_machine(opened: Opened, started: Started) -> None:
 
 def test_a_person_tries_every_kind_of_run(start: Callable[..., Started], browser: Any) -> None:
     started = start("stars", "shakespeare", "translation")
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+ shows .*task-stars, .*; Ctrl-C ends it\n", started.first_line)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+ shows .*task-stars, .*; press Ctrl-C to end\n", started.first_line)
     opened = open_address(browser, started.address)
     type_a_review(opened.page)
     ask_for_another_class(opened.page)

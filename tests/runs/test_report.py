@@ -155,7 +155,9 @@ def test_group_by_and_metric_choose_what_is_grouped_and_what_ranks(tmp_path: Pat
 
 MISTAKES = {
     "logs --metric val/acuracy": "no run that counts has this validation metric; there are val/accuracy, val/loss",
-    "logs --metric test/accuracy": "--metric test/accuracy: choices are made on validation",
+    "logs --metric test/accuracy": (
+        "--metric test/accuracy: a test metric must not rank runs, since choices are made on validation"
+    ),
     "logs --metric train/loss": "--metric train/loss: no run that counts has this",
     "logs --group-by model droput": "--group-by droput: no run has this key; there are context_length, dropout,",
     "logs --group-by": "--group-by names no key; there are",
@@ -196,8 +198,8 @@ def test_a_report_of_nothing_but_damaged_runs_is_written(tmp_path: Path) -> None
     (tmp_path / "a" / ".hydra").mkdir(parents=True)
     done = report(tmp_path, ".")
     assert done.returncode == 0, done.stderr
-    assert "there is no metrics.json" in done.stderr
-    assert "there is no metrics.json" in (tmp_path / "report.md").read_text()
+    assert "metrics.json is missing: the run ended before it was written" in done.stderr
+    assert "metrics.json is missing: the run ended before it was written" in (tmp_path / "report.md").read_text()
 
 
 def test_half_a_character_in_a_record_does_not_stop_the_report(tmp_path: Path) -> None:

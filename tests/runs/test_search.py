@@ -1,4 +1,4 @@
-"""A search chooses each trial by the earlier ones, and goes on after anything to what it would have been."""
+"""A search chooses each trial by the earlier ones. A continued search makes the trials of an uninterrupted one."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ def command(tiny_training: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, command: list[str]) -> Scripts:
-    """Where a search of three trials was run in one go."""
+    """The folder of an uninterrupted search of three trials."""
     scripts = Scripts(tmp_path_factory.mktemp("whole"))
     done = scripts.run("train", *command, "hydra.sweeper.n_trials=3")
     assert done.returncode == 0, done.stderr
@@ -52,12 +52,12 @@ def folder_of(scripts: Scripts) -> Path:
 
 
 def values_of(record: dict[str, Any]) -> dict[str, str]:
-    """What a trial was given, as it was typed for it."""
+    """Return the overrides of a trial by their keys."""
     return dict(override.split("=", 1) for override in record["overrides"])
 
 
 def tried(scripts: Scripts) -> dict[str, Any]:
-    """The values of every trial and what came of them."""
+    """Return the values and the metrics of every trial."""
     return {name: (values_of(record), record["metrics"]) for name, record in records(folder_of(scripts)).items()}
 
 
@@ -108,7 +108,7 @@ def test_the_best_trial_is_the_one_of_the_highest_accuracy(scripts: Scripts, com
 
 
 @pytest.mark.slow  # 5 s; test_sweep.py kills a sweep, and in test_old_runs.py a study has another trial
-def test_a_killed_search_goes_on_to_what_it_would_have_been_in_one_go(
+def test_a_killed_search_continues_as_if_it_had_not_been_killed(
     scripts: Scripts, command: list[str], whole: Scripts
 ) -> None:
     folder = folder_of(scripts)
@@ -140,7 +140,7 @@ def test_a_killed_search_goes_on_to_what_it_would_have_been_in_one_go(
     assert found == tried(whole)
 
 
-def test_a_trial_that_ended_before_the_search_heard_of_it_is_not_run_again(
+def test_a_trial_that_ended_before_the_search_stored_it_does_not_run_again(
     scripts: Scripts, command: list[str], whole: Scripts
 ) -> None:
     shutil.copytree(whole.folder, scripts.folder, dirs_exist_ok=True)
@@ -171,11 +171,11 @@ def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_train
     failed = statuses.count("failed")
     assert len(statuses) == 2
     assert 0 < failed < 2
-    assert statuses.index("failed") < 1  # another came after it
+    assert statuses.index("failed") < 1  # another trial follows
     assert all((record["status"] == "failed") == ("1e+30" in str(record["overrides"])) for record in found.values())
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"error: {failed} of 2 jobs failed, the first in logs/sweeps/mine/trial-000")
-    assert last.endswith("what failed is not tried again, and a higher hydra.sweeper.n_trials tries more")
+    assert last.endswith("failed trials are not tried again; raise hydra.sweeper.n_trials to try more values")
     again = scripts.run("train", *command)
     assert again.returncode == 0, again.stderr
     assert f"2 jobs: {2 - failed} finished, {failed} failed, 0 to go" in said(again)
@@ -191,7 +191,8 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
     damages = (b"no database", whole[: len(whole) // 2], whole[:100] + bytes(3000) + whole[3100:])
     for damaged in damages:
         path.write_bytes(damaged)
-        with pytest.raises(UserError, match=r"study.db cannot be read \(.*\); move it away"), search.readable(path):
+        message = r"study.db cannot be read \(.*\); move the folder of the search"
+        with pytest.raises(UserError, match=message), search.readable(path):
             optuna.load_study(storage=f"sqlite:///{path}", study_name=None)
 
 
@@ -200,7 +201,7 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
     [
         ["dropout=interval(0.0, 0.4)"],
         ["optimized_metric=val/accuracy"],
-        pytest.param(["model.num_layers=1"], marks=pytest.mark.slow),  # another space, as the first
+        pytest.param(["model.num_layers=1"], marks=pytest.mark.slow),  # also another space
     ],
 )
 def test_another_search_under_the_same_name_is_refused(changed: list[str], whole: Scripts, command: list[str]) -> None:
@@ -209,23 +210,23 @@ def test_another_search_under_the_same_name_is_refused(changed: list[str], whole
     before = tried(whole)
     done = whole.run("train", *typed, "hydra.sweeper.n_trials=7")
     assert is_one_line(done), done.stderr
-    assert re.search(r"study.db is a search of \{.*\}; give this one another sweep.name$", done.stderr.strip())
+    assert re.search(r"study.db is a search of \{.*\}; choose another sweep.name$", done.stderr.strip())
     assert tried(whole) == before
 
 
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["optimizer.lr=0.01", "dropout=0.1"], "there is nothing to search; give at least one key an interval"),
+        (["optimizer.lr=0.01", "dropout=0.1"], "the search has no key to vary; give at least one key an interval"),
         (["hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials=0 must be at least 1"),
         (["dropout=interval(0.5, 0.1)"], "dropout=interval(0.5, 0.1): "),
         (["optimizer.lr=tag(log, interval(0, 1))"], "optimizer.lr=tag(log, interval(0, 1)): "),
-        (["model.num_layers=range(3, 3)"], "model.num_layers=range(3, 3): there is nothing in this range"),
+        (["model.num_layers=range(3, 3)"], "model.num_layers=range(3, 3): this range is empty"),
         (["optimized_metric=val/bleu"], "optimized_metric=val/bleu is not measured in validation"),
         (["dropout=interval(-1, 0.1)"], "dropout=-1.0 must be at least 0 and below 1"),
     ],
 )
-def test_what_cannot_be_searched_is_said_before_the_first_trial(
+def test_a_search_that_cannot_run_is_reported_before_the_first_trial(
     typed: list[str], message: str, scripts: Scripts, tiny_training: list[str]
 ) -> None:
     done = scripts.run("train", *tiny_training, "hparams_search=optuna", "sweep.name=mine", *typed)
@@ -314,9 +315,7 @@ def test_an_interval_that_is_logarithmic_is_drawn_from_evenly_in_its_logarithm(t
         ({"dropout": 7.0, "model": "tiny"}, True),
     ],
 )
-def test_a_study_that_somebody_else_has_filled_adds_nothing_to_the_command_line(
-    values: dict[str, Any], is_refused: bool
-) -> None:
+def test_a_study_from_another_person_adds_nothing_to_the_command_line(values: dict[str, Any], is_refused: bool) -> None:
     study = optuna.create_study()
     theirs = {
         key: FloatDistribution(0, 9) if isinstance(value, float) else CategoricalDistribution([value])

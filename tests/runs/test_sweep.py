@@ -1,4 +1,4 @@
-"""A sweep goes on with what is not finished, whatever happened to it."""
+"""A sweep continues its unfinished jobs, however it was interrupted, and shows its progress."""
 
 import io
 import json
@@ -31,7 +31,7 @@ JOBS = {f"seed-{seed}_task-{task}": (task, seed) for task in ("sentiment", "star
 
 @pytest.fixture(scope="module")
 def two_tasks(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) -> tuple[Done, Scripts, list[str]]:
-    """A sweep over two tasks and two seeds to its end: what it showed, where it is, and its command line."""
+    """A finished sweep over two tasks and two seeds: its output, its folder and its command line."""
     scripts = Scripts(tmp_path_factory.mktemp("two_tasks"))
     grid = ["-m", *tiny_training, "task=sentiment,stars", "seed=1,2", "trainer.max_steps=2", "logger=none"]
     grid += ["optimized_metric=val/loss", "optimizer.lr=0.05"]
@@ -42,7 +42,7 @@ def two_tasks(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]
 def one_finished(
     tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path, tiny_training: list[str]
 ) -> tuple[Path, list[str]]:
-    """Where a sweep of two jobs is finished, on data of its own, and its command line."""
+    """The folder of a finished sweep of two jobs with its own copy of the data, and its command line."""
     folder = tmp_path_factory.mktemp("finished")
     shutil.copytree(reviews_folder, folder / "reviews")
     grid = ["-m", *tiny_training[1:], "data.path=reviews", "seed=1,2", "trainer.max_steps=1", "logger=none"]
@@ -53,7 +53,7 @@ def one_finished(
 
 @pytest.fixture
 def finished(one_finished: tuple[Path, list[str]], scripts: Scripts) -> list[str]:
-    """The command line of a sweep that is finished in the test's own folder."""
+    """The command line of a finished sweep in the folder of the test."""
     folder, grid = one_finished
     shutil.copytree(folder, scripts.folder, dirs_exist_ok=True)
     return grid
@@ -65,7 +65,7 @@ def sweep_folder(scripts: Scripts) -> Path:
 
 
 def seen_at_any_time(done: Done, columns: int, rows: int) -> list[list[str]]:
-    """What a terminal showed during a sweep; the test fails if it ever had two tables, or a line of a job."""
+    """Return what a terminal showed during a sweep. Fail if it ever had two tables, or a line of a job."""
     found = list(screens(done.stdout, columns, step=97, rows=rows))
     for lines in found:
         assert sum("│" not in line and "━" in line and "┏" in line for line in lines) <= 1, "\n".join(lines)
@@ -74,7 +74,7 @@ def seen_at_any_time(done: Done, columns: int, rows: int) -> list[list[str]]:
 
 
 def cells(lines: list[str]) -> dict[str, list[str]]:
-    """The rows of a table by the name of the job, and the headers by the word job."""
+    """Return the rows of a table by the name of the job, and the headers by the word job."""
     found = ([cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in lines)
     return {row[0]: row[1:] for row in found if len(row) == 5}
 
@@ -104,12 +104,12 @@ def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts
     (failed,) = (record for record in found.values() if record["status"] == "failed")
     assert "NonFinite" in failed["reason"] or "loss" in failed["reason"]
     finished = {name: record for name, record in found.items() if record["status"] == "finished"}
-    assert scripts.run("train", *grid).returncode == 1  # it is tried again, and fails again
+    assert scripts.run("train", *grid).returncode == 1  # the failed job runs and fails again
     after = records(sweep_folder(scripts))
     assert {name: after[name] for name in finished} == finished
 
 
-def test_a_killed_sweep_goes_on_where_it_was(scripts: Scripts, tiny_training: list[str]) -> None:
+def test_a_killed_sweep_is_resumed(scripts: Scripts, tiny_training: list[str]) -> None:
     grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_epochs=4", "logger=none"]
     quick = "callbacks.checkpoint.every_n_train_steps=2"
     process = scripts.start("train", *grid, quick)
@@ -123,7 +123,7 @@ def test_a_killed_sweep_goes_on_where_it_was(scripts: Scripts, tiny_training: li
     process.communicate(timeout=120)
     before = records(sweep_folder(scripts))
     assert [record["status"] for record in before.values()] == ["finished", "running"]
-    plan = scripts.run("train", *grid, quick, "dry_run=true").stdout  # which names what nobody runs any more as it is
+    plan = scripts.run("train", *grid, quick, "dry_run=true").stdout  # which shows the killed job as interrupted
     assert [row.split("│")[3].strip() for row in plan.splitlines() if "seed=" in row] == ["finished", "interrupted"]
     assert records(sweep_folder(scripts)) == before
     assert scripts.run("train", *grid, quick).returncode == 0
@@ -155,10 +155,10 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
     ("arguments", "message"),
     [
         (("model.num_heads=2,3",), "model.num_heads=3: model.dim=16 is not divisible by model.num_heads=3"),
-        (("seed=1,1",), "two jobs of the sweep are the same, seed-1; remove one"),
+        (("seed=1,1",), "seed-1: two jobs of the sweep are the same; remove the repeated value"),
         (("dropout=0,1.5",), "dropout=1.5: dropout=1.5 must be at least 0 and below 1"),
-        (("trainer.strategy=ddp", "seed=1,2"), "trainer.strategy=ddp would start the whole sweep again"),
-        (("dropout=interval(0,1)",), "a grid takes lists"),
+        (("trainer.strategy=ddp", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
+        (("dropout=interval(0,1)",), "a grid requires lists"),
         (
             ("optimized_metric=val/bleu", "seed=1,2"),
             "seed=1: optimized_metric=val/bleu is not measured in validation, by which runs are compared; "
@@ -166,7 +166,7 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
         ),
     ],
 )
-def test_what_cannot_be_run_is_said_before_the_first_job(
+def test_a_job_that_cannot_run_is_reported_before_the_first_job(
     arguments: tuple[str, ...], message: str, scripts: Scripts, tiny_training: list[str]
 ) -> None:
     done = scripts.run("train", "-m", *tiny_training, *arguments)
@@ -177,7 +177,7 @@ def test_what_cannot_be_run_is_said_before_the_first_job(
 
 
 @pytest.mark.parametrize("name", ["../../x", "..", ".", "/x", "a/../../x", "a//b"])
-def test_a_sweep_lies_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, tmp_path: Path) -> None:
+def test_a_sweep_is_below_the_folder_of_all_sweeps(name: str, scripts: Scripts, tmp_path: Path) -> None:
     done = scripts.run("train", "-m", "seed=1,2", f"sweep.name={name}", "paths.log_dir=own/logs", "dry_run=true")
     assert done.returncode == 2
     assert done.stderr == (
@@ -191,11 +191,12 @@ def test_another_configuration_under_the_same_name_is_refused(scripts: Scripts, 
     same_name = f"sweep.name={sweep_folder(scripts).name}"
     done = scripts.run("train", *finished, same_name, "trainer.max_steps=2")
     assert done.returncode == 2
-    assert "holds a run of trainer.max_steps=1, where it is 2 here; give this sweep another sweep.name" in done.stderr
+    message = "has a run with trainer.max_steps=1, which is 2 now; choose another sweep.name, or move the folder"
+    assert message in done.stderr
     assert records(sweep_folder(scripts)) == before
 
 
-def test_a_folder_is_named_by_what_varies_without_signs_that_overrides_mind() -> None:
+def test_a_folder_is_named_by_what_varies_without_special_characters() -> None:
     assert folder_name(["model=tiny", "dropout=0.1", "+a.b=c,d"]) == "a.b-c-d_dropout-0.1_model-tiny"
     assert folder_name([]) == "job"
     long, other = (folder_name([f"key={'x' * 200}{end}"]) for end in "ab")
@@ -203,7 +204,7 @@ def test_a_folder_is_named_by_what_varies_without_signs_that_overrides_mind() ->
     assert len(long) < 140
 
 
-def test_where_the_data_is_is_looked_for_once_for_all_jobs(
+def test_the_data_is_searched_once_for_all_jobs(
     scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
@@ -216,12 +217,12 @@ def test_where_the_data_is_is_looked_for_once_for_all_jobs(
     found = records(sweep_folder(scripts)).values()
     assert [record["data"]["source"] for record in found] == ["local"] * 2
     assert all("data.source=local" in record["overrides"] for record in found)
-    assert looked.count("amazon_reviews") == 1 + 2  # once for the sweep, then by each job, where it was found
+    assert looked.count("amazon_reviews") == 1 + 2  # once for the sweep, then by each job in the place that was found
 
 
 @pytest.fixture(scope="module")
 def at_once(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str]) -> tuple[Done, Scripts, list[str]]:
-    """A sweep of three jobs by two workers at the same time, the last with a rate that no training survives."""
+    """A sweep of three jobs by two workers; the learning rate of the last job is too high."""
     scripts = Scripts(tmp_path_factory.mktemp("at_once"))
     grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e-2,1e30", "trainer.max_epochs=1", "logger=none"]
     workers = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
@@ -256,9 +257,9 @@ def test_ctrl_c_leaves_the_table_and_the_same_command_continues(scripts: Scripts
     assert [path.name for path in folders.iterdir()] == [folder.name]
 
 
-# The workers import the libraries again, which takes longer than all other sweeps. That a launcher runs jobs at the
-# same time, each with its own folder and its share of the cores, is seen in every run by a search:
-# test_search.py::test_trials_run_at_the_same_time_in_batches.
+# The workers import the libraries again, which takes longer than all other sweeps.
+# test_search.py::test_trials_run_at_the_same_time_in_batches always tests that a launcher runs jobs at the same time,
+# each with its own folder and its share of the cores.
 @pytest.mark.slow
 def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
     at_once: tuple[Done, Scripts, list[str]], scripts: Scripts
@@ -274,9 +275,7 @@ def test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one(
         assert both[job]["metrics"] == each[job]["metrics"]
 
 
-def test_jobs_of_other_code_are_refused_until_it_is_said_to_make_no_difference(
-    scripts: Scripts, finished: list[str]
-) -> None:
+def test_jobs_of_other_code_are_refused_unless_any_code_is_set(scripts: Scripts, finished: list[str]) -> None:
     file = sweep_folder(scripts) / "seed-1" / "metrics.json"
     record = json.loads(file.read_text())
     now = record["code"]
@@ -285,8 +284,8 @@ def test_jobs_of_other_code_are_refused_until_it_is_said_to_make_no_difference(
     done = scripts.run("train", *finished)
     assert done.returncode == 2
     assert re.fullmatch(
-        rf"error: \S+/seed-1 holds a run of other code \(c0, and {now} here\); give this sweep another sweep.name, "
-        rf"or say sweep.any_code=true if the change makes no difference to what is finished\n",
+        rf"error: \S+/seed-1 has a run with other code \(c0, now {now}\); choose another sweep.name, "
+        rf"or set sweep.any_code=true if the change does not affect finished jobs\n",
         done.stderr,
     )
     assert contents(sweep_folder(scripts)) == before
@@ -299,15 +298,15 @@ def test_jobs_of_other_code_are_refused_until_it_is_said_to_make_no_difference(
 
 def test_jobs_of_other_data_under_the_same_name_are_refused(scripts: Scripts, finished: list[str]) -> None:
     folder, trained_on = sweep_folder(scripts), records(sweep_folder(scripts))["seed-2"]["data"]["fingerprint"]
-    shutil.rmtree(folder / "seed-1")  # that there is another job to run does not save the one that is finished
+    shutil.rmtree(folder / "seed-1")  # the sweep is refused although a job remains to be run
     before = contents(folder)
     with (scripts.folder / "reviews" / "train.jsonl").open("a") as file:
         file.write(json.dumps({"text": "it broke on the third day", "label": 0}) + "\n")
     done = scripts.run("train", *finished)
     assert done.returncode == 2
     assert re.fullmatch(
-        rf"error: \S+/seed-2 holds a run on other data \(fingerprint {trained_on}, and \S+ here\); "
-        rf"give this sweep another sweep.name, or restore the data\n",
+        rf"error: \S+/seed-2 has a run with other data \(fingerprint {trained_on}, now \S+\); "
+        rf"choose another sweep.name, or restore the data\n",
         done.stderr,
     )
     assert contents(folder) == before
@@ -349,7 +348,7 @@ def test_a_terminal_shows_one_table_with_what_runs_and_what_failed(scripts: Scri
     assert (sweep_folder(scripts) / "optimizer.lr-0.001" / "output.txt").read_text().count("epoch 11") == 1
 
 
-@pytest.mark.slow  # as test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one
+@pytest.mark.slow  # uses the sweep of test_jobs_that_run_at_the_same_time_give_what_they_give_one_by_one
 def test_workers_share_the_cores_and_write_into_their_own_folders(at_once: tuple[Done, Scripts, list[str]]) -> None:
     done, scripts, _ = at_once
     assert done.returncode == 1
@@ -374,7 +373,7 @@ def jobs_in(folder: Path, *names: str) -> list[Job]:
 
 
 def lines_of(watch: Progress, width: int = 150, height: int = 24) -> list[str]:
-    """What the table and the lines below it are on a terminal of some size."""
+    """Return the table and the lines below it, as on a terminal of this size."""
     console = Console(width=width, height=height, file=io.StringIO())
     with console.capture() as shown:
         console.print(watch)
@@ -382,7 +381,7 @@ def lines_of(watch: Progress, width: int = 150, height: int = 24) -> list[str]:
 
 
 def rows_of(watch: Progress) -> list[list[str]]:
-    """The cells of the table, row by row."""
+    """Return the cells of the table, row by row."""
     lines = (line for line in lines_of(watch) if "│" in line)
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
 
@@ -397,7 +396,7 @@ def test_what_a_killed_sweep_left_running_is_interrupted_until_it_runs_again(tmp
         ["later", "waiting", "", "", ""],
         ["done", "finished", "31", "0.5000", "7 s"],
         ["wrong", "failed", "31", "0.5000", "7 s"],
-        ["killed", "interrupted", "34", "0.9286", "3 s"],  # by its history
+        ["killed", "interrupted", "34", "0.9286", "3 s"],  # from its history
     ]
     record = json.loads((tmp_path / "killed" / "metrics.json").read_text())
     (tmp_path / "killed" / "metrics.json").write_text(json.dumps(record | {"parameters": 1013}))
@@ -414,7 +413,7 @@ def test_a_table_with_more_jobs_than_lines_shows_what_runs_what_failed_and_what_
     watch = Progress(tmp_path, jobs, 40, {jobs[31].folder.path: "it went wrong"})
     for number in (5, 3, 4, 2, 1):
         make_run(jobs[number].folder.path, "")
-        watch.summary()  # looks at the folders
+        watch.summary()  # reads the folders
     make_run(jobs[9].folder.path, "", status="running")
     lines = lines_of(watch, width, height=16)
     assert len(lines) == 15  # and the line that says where the sweep is
@@ -466,14 +465,14 @@ def test_the_rest_is_estimated_by_what_has_ended_since_the_sweep_began(
     assert watch.summary().endswith(", about 2 min left")
 
 
-def test_a_line_is_written_when_a_job_ends_beside_others(
+def test_a_line_is_written_when_one_of_several_jobs_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN", 0.01)
     jobs = jobs_in(tmp_path, "a", "b")
     with caplog.at_level(logging.INFO, progress.__name__), Progress(tmp_path, jobs, 2, {}):
         for count, name in enumerate("ab", start=1):
-            make_run(tmp_path / "made", name).rename(tmp_path / name)  # at once, as a run writes its record
+            make_run(tmp_path / "made", name).rename(tmp_path / name)  # in one step, as a run writes its record
             end = time.monotonic() + 60
             while not any(f"2 jobs: {count} finished" in line for line in caplog.messages):
                 assert time.monotonic() < end, caplog.messages

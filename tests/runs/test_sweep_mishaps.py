@@ -1,4 +1,4 @@
-"""What else happens to a sweep: lost workers, two commands at once, choices that changed, values that contradict."""
+"""Mishaps of a sweep: lost workers, two commands at once, changed choices, contradictory values."""
 
 import fcntl
 import json
@@ -25,7 +25,7 @@ def quick(tiny_training: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, quick: list[str]) -> tuple[Scripts, list[str]]:
-    """Where a sweep of two jobs has finished, and its command line."""
+    """The folder of a finished sweep of two jobs, and its command line."""
     scripts = Scripts(tmp_path_factory.mktemp("finished"))
     sweep = ["-m", *quick[:-1], f"sweep.name='{NAME}'", "seed=1,2"]
     done = scripts.run("train", *sweep)
@@ -41,18 +41,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory, quick: list[str]) -> tupl
         pytest.param("optimized_metric=val/loss", "optimized_metric", marks=pytest.mark.slow),
     ],
 )
-def test_a_finished_job_does_not_stand_in_for_one_that_would_be_measured_otherwise(
+def test_a_finished_job_with_other_metrics_or_callbacks_is_refused(
     change: str, key: str, finished: tuple[Scripts, list[str]]
 ) -> None:
     scripts, sweep = finished
     before = contents(scripts.folder / "logs" / "sweeps")
     done = scripts.run("train", *sweep, change)
     assert done.returncode == 2
-    assert f"is a finished run of another {key}; give this sweep another sweep.name" in done.stderr
+    assert f"is a finished run with another {key}; choose another sweep.name" in done.stderr
     assert contents(scripts.folder / "logs" / "sweeps") == before
 
 
-def test_what_did_not_change_is_passed_over(finished: tuple[Scripts, list[str]]) -> None:
+def test_an_unchanged_sweep_writes_nothing(finished: tuple[Scripts, list[str]]) -> None:
     scripts, sweep = finished
     before = contents(scripts.folder / "logs" / "sweeps")
     assert scripts.run("train", *sweep).returncode == 0
@@ -81,7 +81,7 @@ def test_several_processes_are_refused_where_lightning_would_choose_ddp_by_itsel
 ) -> None:
     done = scripts.run("train", "-m", *quick, *devices, "seed=1,2", "dry_run=true")
     assert done.returncode == 2
-    assert "trainer.strategy=ddp would start the whole sweep again in each process" in done.stderr
+    assert "trainer.strategy=ddp would start the complete sweep again in each process" in done.stderr
 
 
 def test_a_sweep_may_have_any_name_that_a_folder_may_have(finished: tuple[Scripts, list[str]]) -> None:
@@ -90,7 +90,7 @@ def test_a_sweep_may_have_any_name_that_a_folder_may_have(finished: tuple[Script
 
 
 @pytest.mark.slow  # 2 s; test_search.py has a trial that fails
-def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_goes_on(
+def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_continues(
     scripts: Scripts, quick: list[str]
 ) -> None:
     pytest.importorskip("optuna")
@@ -122,7 +122,7 @@ class LosesItsWorkers:
         raise RuntimeError("a worker was killed")
 
 
-def test_what_a_launcher_loses_has_failed_and_what_was_finished_stays(tmp_path: Path) -> None:
+def test_lost_jobs_have_failed_and_finished_jobs_stay(tmp_path: Path) -> None:
     config = OmegaConf.create(
         {
             "hydra": {"runtime": {"choices": {"task": "stars", "model": "tiny"}}},

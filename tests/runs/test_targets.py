@@ -74,11 +74,11 @@ def test_a_network_of_the_current_folder_trains_and_is_loaded_again(own: Scripts
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("model._target_=nowhere.Net", "model._target_=nowhere.Net: there is no package nowhere in "),
+        ("model._target_=nowhere.Net", "model._target_=nowhere.Net: the package nowhere is neither in "),
         ("model._target_=Net", "model._target_=Net must be a class in a module, such as my_package.my_module.MyClass"),
-        ("+callbacks.x._target_=nowhere.Thing", "callbacks.x._target_=nowhere.Thing: there is no package nowhere in "),
-        ("module._target_=nowhere.Thing", "module._target_=nowhere.Thing: there is no package nowhere in "),
-        ("data._target_=nowhere.Thing", "data._target_=nowhere.Thing: there is no package nowhere in "),
+        ("+callbacks.x._target_=nowhere.Thing", "x._target_=nowhere.Thing: the package nowhere is neither in "),
+        ("module._target_=nowhere.Thing", "module._target_=nowhere.Thing: the package nowhere is neither in "),
+        ("data._target_=nowhere.Thing", "data._target_=nowhere.Thing: the package nowhere is neither in "),
     ],
 )
 def test_a_package_that_does_not_exist_is_one_line(change: str, message: str, scripts: Scripts) -> None:

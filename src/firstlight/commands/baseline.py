@@ -119,7 +119,7 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
     register_schemas()
     names = config_files.choices("task")
     if options.task not in names:
-        raise UserError(f"--task {options.task}: there is no such task; {_there_are(names)}")
+        raise UserError(f"--task {options.task}: this task does not exist; {_there_are(names)}")
     target = _target_of(options.task)
     if target not in BASELINES:
         raise UserError(f"--task {options.task}: there is no baseline for its data ({target}); {_there_are(names)}")

@@ -1,4 +1,4 @@
-"""The project's W&B workspace as code: which panels it has, written as JSON and, if asked, pushed."""
+"""The W&B workspace of the project as code: its panels are written as JSON, and with --push sent to W&B."""
 
 import hashlib
 import json
@@ -22,25 +22,25 @@ COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "contex
 
 @dataclass
 class DashboardOptions:
-    """Write the W&B workspace of all runs as JSON, which needs no network; with --push, put it on W&B too."""
+    """Write the W&B workspace of all runs as JSON, which requires no network. With --push, also send it to W&B."""
 
     push: bool = False
-    """Save it on W&B as a view of its own, which needs a key. Each push makes another one."""
+    """Save the workspace on W&B as a new view, which requires a key. Each push creates another view."""
     project: str = "firstlight"
-    """That of logger.wandb.project."""
+    """The W&B project: the value of logger.wandb.project."""
     entity: str | None = None
-    """Whose project: a user or a team. Default: yours."""
+    """The user or team that owns the project. Default: you."""
     output: Path | None = None
-    """Where the JSON goes; by default dashboard.json in --log-dir."""
+    """The JSON file. Default: dashboard.json in --log-dir."""
     log_dir: Path = Path("logs")
-    """Where the runs are."""
+    """The folder of the runs."""
 
 
 def main() -> None:
-    """Parse the command line, write the workspace and, if asked, push it."""
+    """Parse the command line, write the workspace, and with --push send it to W&B."""
     options = parse(DashboardOptions, "dashboard")
     if not options.project.strip():
-        raise UserError("--project is empty; name the project that the runs are logged to")
+        raise UserError("--project is empty; name the project to which the runs are logged")
     workspace = build(options.project, options.entity or "")
     path = options.output or options.log_dir / "dashboard.json"
     if path.is_dir():
@@ -52,20 +52,20 @@ def main() -> None:
     if options.push:
         say(f"W&B: pushed to {push(workspace)}")
     else:
-        say("--push puts it on W&B")
+        say("to send it to W&B, add --push")
 
 
 def build(project: str, entity: str) -> Any:
-    """The workspace. Raises UserError without the extra."""
+    """Return the workspace. Raises UserError without the extra."""
     try:
         import wandb_workspaces.workspaces as ws
     except ImportError as error:
-        raise UserError(f"the dashboard needs wandb-workspaces: {install_command('dashboard')}") from error
+        raise UserError(f"the dashboard requires wandb-workspaces: {install_command('dashboard')}") from error
 
     of_kinds = (get(kind.dashboard)() for kind in KINDS.values() if kind.dashboard)
     sections = [comparison(), all_runs(), *chain.from_iterable(of_kinds)]
     for each in sections:
-        for number, panel in enumerate(each.panels):  # the library's ids are random: the same file every time
+        for number, panel in enumerate(each.panels):  # replaces random ids, so that the file is always the same
             panel._id = hashlib.sha256(f"{each.name} {number}".encode()).hexdigest()[:12]
     columns = [f"config:{name}.value" for name in COMPARED.values()] + ["summary:val/loss", "summary:val/accuracy"]
     return ws.Workspace(
@@ -80,24 +80,27 @@ def build(project: str, entity: str) -> Any:
 
 
 def as_json(workspace: Any) -> str:
-    """What is pushed, so that two versions of it can be compared."""
+    """Return the workspace as JSON, in which two versions can be compared."""
     model = workspace._to_model()
     return json.dumps(model.model_dump(mode="json", by_alias=True, exclude_none=True), indent=2) + "\n"
 
 
 def push(workspace: Any) -> str:
-    """Save it on W&B; returns its address. Raises UserError without a key, RunError if W&B does not take it."""
+    """Save the workspace on W&B and return its address.
+
+    Raises UserError without a key, and RunError if W&B refuses it.
+    """
     from firstlight.runs.weights_and_biases import has_key  # imports Lightning
 
     if not has_key():
-        raise UserError("--push needs a key: run `wandb login`, or set WANDB_API_KEY")
+        raise UserError("--push requires a key: run `wandb login`, or set WANDB_API_KEY")
     import wandb
 
     try:
         workspace.entity = workspace.entity or wandb.Api(timeout=20).default_entity
         workspace.save()
-    except Exception as error:  # whatever the library, its client or the server complains of
-        raise RunError(f"--push: W&B did not take it ({type(error).__name__}: {error})") from error
+    except Exception as error:  # any error of the library, its client or the server
+        raise RunError(f"--push: W&B refused the workspace ({type(error).__name__}: {error})") from error
     return workspace.url
 
 
@@ -105,14 +108,14 @@ def push(workspace: Any) -> str:
 
 
 def comparison() -> Any:
-    """What made the difference, over all runs."""
+    """Return the section that compares the options of all runs."""
     import wandb_workspaces.reports.v2 as wr
 
     axes = [wr.ParallelCoordinatesPlotColumn(wr.Config(name), display_name=title) for title, name in COMPARED.items()]
     axes += [wr.ParallelCoordinatesPlotColumn(wr.SummaryMetric(name)) for name in ("val/accuracy", "val/loss")]
     return section(
         "Comparison",
-        wr.ParallelCoordinatesPlot(columns=axes, title="What was chosen, and what came of it"),
+        wr.ParallelCoordinatesPlot(columns=axes, title="Options and results"),
         wr.ParameterImportancePlot(with_respect_to="val/loss"),
         wr.ParameterImportancePlot(with_respect_to="val/accuracy"),
         wr.ScatterPlot(title="Size", x=wr.SummaryMetric("parameters"), y=wr.SummaryMetric("val/loss"), log_x=True),
@@ -121,7 +124,7 @@ def comparison() -> Any:
 
 
 def all_runs() -> Any:
-    """What every run logs."""
+    """Return the section of the metrics that every run logs."""
     import wandb_workspaces.reports.v2 as wr
 
     return section(
@@ -131,7 +134,7 @@ def all_runs() -> Any:
         curve("Accuracy, validation", "val/accuracy"),
         curve("Accuracy, training", "train/accuracy"),
         curve("Tokens per second", "train/tokens_per_second"),
-        wr.LinePlot(title="Learning rate", x=STEP, metric_regex="^lr-"),  # named after the optimizer
+        wr.LinePlot(title="Learning rate", x=STEP, metric_regex="^lr-"),  # the name contains the optimizer
     )
 
 

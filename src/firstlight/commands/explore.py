@@ -1,4 +1,4 @@
-"""Figures of what a run has learned and of what it was trained on, with a page that shows them all."""
+"""Figures of what a run has learned and of its data, with a page that shows all of them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from firstlight.explore.page import Page, Shown
     from firstlight.kinds.subject import Subject
 
-FIGURES = f"Which figures, all that fit by default: {', '.join(NAMES)}."
+FIGURES = f"Names of figures; by default all that apply to the run or task: {', '.join(NAMES)}."
 
 
 @dataclass
 class ExploreOptions:
-    """Draw what a trained run has learned, or with --task and no run, what a task's data is like.
+    """Draw what a trained run has learned, or with --task instead of a run, the data of a task.
 
-    Every figure is written as PNG and SVG, and figures.html shows all of them with what to look for.
+    Every figure is written as PNG and SVG. The page figures.html shows all of them and explains what to look for.
     """
 
     run: Annotated[str | None, tyro.conf.Positional] = None
@@ -41,26 +41,26 @@ class ExploreOptions:
     latest:names or best:val/loss:names."""
     figures: Annotated[list[str], tyro.conf.arg(help=FIGURES)] = field(default_factory=list)
     text: str | None = None
-    """What is attended to, attributed, continued or coloured; one of the validation split by default."""
+    """The text for figures of attention, attributions and continuations. Default: one of the validation split."""
     compare: str | None = None
-    """Another run, drawn beside the first in the figure `comparison`."""
+    """Another run, drawn next to the first one in the figure `comparison`."""
     task: str | None = None
-    """Without a run: draw the data of this task."""
+    """Draw the data of this task, instead of a run."""
     block: int | None = None
-    """Which attention the figure attention_head enlarges, counted from 1 in the order of the figure attention."""
+    """The attention that the figure attention_head shows, counted from 1 in the order of the figure attention."""
     head: int | None = None
-    """Which of its heads, counted from 1."""
+    """The head of that attention, counted from 1."""
     data: DataChanges = field(default_factory=DataChanges)
     open: bool = False
     """Open figures.html in the browser."""
     log: bool = False
-    """Send the figures to the run's own loggers too: TensorBoard, or W&B as a run of the same group."""
+    """Also send the figures to the run's loggers: TensorBoard, or W&B as a run of the same group."""
     checkpoint: Literal["best", "last"] = "best"
-    """Which of the run's checkpoints."""
+    """The checkpoint of the run to draw."""
     log_dir: Path = Path("logs")
     """The folder below which `latest` and `best` search runs, and in which the figures of a task are written."""
     config_dir: Path | None = None
-    """With --task: a folder with settings of your own, which come before those of ./conf."""
+    """With --task: a folder of your own configuration files, which take precedence over ./conf."""
 
 
 def main() -> None:
@@ -72,12 +72,12 @@ def main() -> None:
 
 
 def explore(options: ExploreOptions) -> Path:
-    """Draw, write everything into the folder `figures`, say where it is; returns the page."""
+    """Draw the figures, write them to the folder `figures` and print its path. Return the path of the page."""
     check_names(options.figures)
     if (options.run is None) == (options.task is None):
-        raise UserError("give either a run, such as latest, or --task, whose data alone is drawn")
+        raise UserError("give either a run, such as latest, or --task, which draws only its data")
     if options.text is not None and not options.text.strip():
-        raise UserError("--text is empty; write one, or leave it out")
+        raise UserError("--text is empty; write a text, or omit the option")
     if options.task is not None:
         return _explore_task(options)
     assert options.run is not None
@@ -94,7 +94,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     other = None if options.compare is None else run_for("explore", options.compare, options.log_dir)
     if other is not None:
         if other.path.resolve() == folder.path.resolve():
-            raise UserError(f"--compare {options.compare} is the run itself; name another")
+            raise UserError(f"--compare {options.compare}: this is the run itself; name another run")
         traits |= {"compare"}
     kind = kind_of_saved(config["model"])
     architecture = config["model"].get("architecture", kind.noun)
@@ -111,7 +111,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     if loaded.kind != kind.name:
         other_noun = KINDS[loaded.kind].noun
         raise UserError(
-            f"{folder.config_file} describes a {kind.noun}, and the checkpoint is a {other_noun}'s; restore one"
+            f"{folder.config_file} describes a {kind.noun}, but the checkpoint is that of a {other_noun}; restore one"
         )
     compared = None if other is None else load(str(other.path))
     subject = Subject(
@@ -137,15 +137,15 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
 def _explore_task(options: ExploreOptions) -> Path:
     for name in ("text", "compare", "block", "head"):
         if getattr(options, name) is not None:
-            raise UserError(f"--{name} is about a run, and --task {options.task} draws data alone; leave it out")
+            raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
     if options.log:
-        raise UserError("--log sends figures to the loggers of a run, and --task has none; leave it out")
+        raise UserError("--log requires a run, which has loggers, and --task has none; omit the option")
     from firstlight.config.tasks import compose_task
 
     assert options.task is not None
     names = config_files.choices("task")
     if options.task not in names:
-        raise UserError(f"--task {options.task}: there is no such task; there are {', '.join(names)}")
+        raise UserError(f"--task {options.task}: this task does not exist; there are {', '.join(names)}")
     folder = options.log_dir / options.task / "figures"
     composed = compose_task(options.task, options.data, options.log_dir, folder)
     config = plain(composed)
@@ -160,17 +160,17 @@ def _explore_task(options: ExploreOptions) -> Path:
 
 
 def config_of_network(folder: RunFolder) -> dict[str, Any]:
-    """The resolved config of a run, from its own file: what its checkpoint says too, but without torch."""
+    """Return the resolved config of a run from its file, without loading the checkpoint and torch."""
     config = read_config(folder.config_file)
     if not all(isinstance(config.get(key), dict) for key in ("model", "data")):
         raise UserError(
-            f"{folder.path} is no run of a network but a result of `{invocation('baseline')}`; name another"
+            f"{folder.path} is a baseline of `{invocation('baseline')}`, which has no network; name a trained run"
         )
     return config
 
 
 def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> "list[Shown]":
-    """Draw and save one figure after the other. Raises UserError if none of those asked for can be drawn."""
+    """Draw and save the figures one by one. Raises UserError if none of them can be drawn."""
     failed: list[NothingToDrawError] = []
     for drawing in drawings:
         try:
@@ -188,7 +188,7 @@ def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> "list[Sho
 
 
 def finish(page: "Page") -> Path:
-    """Write the page and say where it is."""
+    """Write the page and print its path."""
     page.print_notes()
     path = page.write()
     if page.is_sample:

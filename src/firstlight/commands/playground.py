@@ -1,4 +1,4 @@
-"""A page on this machine where people try trained runs: type, and see what they answer, and why."""
+"""A page on this machine to try trained runs: type a text, and see the answer and its explanation."""
 
 import errno
 import socket
@@ -30,16 +30,16 @@ NEEDED = ("starlette", "uvicorn")
 
 @dataclass
 class PlaygroundOptions:
-    """Try trained runs in the browser, several side by side; nothing leaves this machine. Ctrl-C ends it."""
+    """Try trained runs in the browser, several side by side. No data leaves this machine. Ctrl-C ends the server."""
 
     runs: Annotated[list[str], tyro.conf.Positional] = field(default_factory=list)
     """The runs: folders, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`; one or more."""
     port: int | None = None
-    """Of the page's address; by default 7860, or the next one that is free. 0: any that is free."""
+    """The port of the page's address. Default: 7860, or the next free port. 0: any free port."""
     open: Annotated[bool, tyro.conf.arg(aliases=["--browser"])] = False
     """Open the page in the browser."""
     checkpoint: Literal["best", "last"] = "best"
-    """Which of the runs' checkpoints."""
+    """The checkpoint of each run."""
     log_dir: Path = Path("logs")
     """The folder below which `latest` and `best` search runs."""
 
@@ -50,24 +50,24 @@ def main() -> None:
     if not options.runs:
         raise UserError("name a run: its folder, `latest` or `best:<metric>`; several runs are shown side by side")
     if any(find_spec(name) is None for name in NEEDED):
-        raise UserError(f"the playground needs its extra: {install_command('playground')}")
+        raise UserError(f"the playground requires the extra playground: {install_command('playground')}")
     folders = [str(run_for("playground", run, options.log_dir).path) for run in options.runs]
     with listen(options.port) as listening:
         playground = load_all(folders, options.checkpoint)
         address = f"http://{HOST}:{listening.getsockname()[1]}"
-        say(f"{address} shows {', '.join(folders)}; Ctrl-C ends it", flush=True)
+        say(f"{address} shows {', '.join(folders)}; press Ctrl-C to end", flush=True)
         if options.open:
             browser.show(address)
         serve(server_of(playground), listening)
 
 
 def listen(port: int | None) -> socket.socket:
-    """A socket that this machine alone can reach, and that nobody else has. Raises UserError."""
+    """Return a listening socket that only this machine can reach. Raises UserError if the port cannot be used."""
     if port is not None and not 0 <= port <= 65535:
-        raise UserError(f"--port {port} must lie between 0 and 65535")
+        raise UserError(f"--port {port} must be between 0 and 65535")
     for number in range(PORT, LAST_PORT + 1) if port is None else [port]:
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port is free again once we have ended
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # frees the port at the end
         try:
             listening.bind((HOST, number))
             listening.listen()
@@ -76,15 +76,15 @@ def listen(port: int | None) -> socket.socket:
             if error.errno == errno.EADDRINUSE and port is None:
                 continue
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                why = "is in use" if error.errno == errno.EADDRINUSE else "is not for everybody"
-                raise UserError(f"--port {port} {why}; name another, or leave it out for the next free one") from None
+                why = "is in use" if error.errno == errno.EADDRINUSE else "requires the rights of an administrator"
+                raise UserError(f"--port {port} {why}; choose another port, or omit the option") from None
             raise
         return listening
-    raise UserError(f"all ports from {PORT} to {LAST_PORT} are in use; name another by --port")
+    raise UserError(f"all ports from {PORT} to {LAST_PORT} are in use; choose another port by --port")
 
 
 def load_all(folders: list[str], checkpoint: str) -> "Playground":
-    """The runs, ready to answer. Raises UserError."""
+    """Return the loaded runs, ready to answer. Raises UserError."""
     from firstlight.kinds.load import load
     from firstlight.playground.server import Playground, panel_of
 
@@ -95,7 +95,7 @@ def load_all(folders: list[str], checkpoint: str) -> "Playground":
 
 
 def server_of(playground: "Playground") -> "uvicorn.Server":
-    """What answers. When it is to end, what is being written is broken off."""
+    """Return the server. When it ends, unfinished answers are cancelled."""
     import uvicorn
 
     from firstlight.playground import connections
@@ -120,7 +120,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
 
 def serve(server: "uvicorn.Server", listening: socket.socket) -> None:
     """Answer until Ctrl-C."""
-    with suppress(KeyboardInterrupt):  # which uvicorn raises again once it has ended
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again at its end
         server.run(sockets=[listening])
 
 

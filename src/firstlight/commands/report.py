@@ -1,4 +1,4 @@
-"""Runs and sweeps beside one another: tables for the terminal, Markdown and CSV, and a page that works offline."""
+"""Comparison of runs and sweeps: tables on the terminal, in Markdown and CSV, and a page that works offline."""
 
 import sys
 from collections.abc import Sequence
@@ -25,17 +25,18 @@ GROUPS_ON_TERMINAL = 20
 
 @dataclass
 class ReportOptions:
-    """Compare every run and sweep below a folder; writes report.html, report.md and report.csv there."""
+    """Compare all runs and sweeps below a folder, and write report.html, report.md and report.csv there."""
 
     folder: Annotated[Path, tyro.conf.Positional] = Path("logs")
     """The folder of the runs, such as logs, or the folder of one sweep."""
     group_by: list[str] | None = None
-    """The keys that tell groups apart, such as `model dropout`; tasks are always apart. Default: every key but the
+    """The keys in which groups differ, such as `model dropout`. Tasks are always separate. Default: every key but the
     seed, so that a group is one setting with several seeds."""
     open: bool = False
     """Open report.html in the browser."""
     metric: str | None = None
-    """The validation metric that ranks, such as val/accuracy. Default: what the runs of a task were optimized for."""
+    """The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a task were
+    optimized for."""
 
 
 def main() -> None:
@@ -47,7 +48,7 @@ def main() -> None:
 
 
 def report(options: ReportOptions) -> Path:
-    """Gather the runs, write the three files, print the best groups; returns the page. Raises UserError."""
+    """Read the runs, write the three files and print the best groups. Return the path of the page. Raises UserError."""
     runs = found_runs(options.folder)
     refuse_metric(options.metric, runs)
     refuse_keys(options.group_by, runs)
@@ -63,21 +64,21 @@ def report(options: ReportOptions) -> Path:
         "report.csv": text.table(found, runs),
     }
     for name, content in contents.items():
-        whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character, of a damaged file, is a ?
+        whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
     show(options.folder, found, runs)
     return options.folder / "report.html"
 
 
 def refuse_metric(metric: str | None, runs: Sequence[Run]) -> None:
-    """Raise UserError for a metric that no run has, or that is not of validation."""
+    """Raise UserError for a metric that no run has, or that is not measured in validation."""
     if metric is None:
         return
     known = sorted({name for run in runs for name in run.metrics if run.is_counted and name.startswith("val/")})
-    there_are = f"there are {', '.join(known)}" if known else "no run has finished, so there is none"
+    there_are = f"there are {', '.join(known)}" if known else "no run has finished"
     if metric.startswith("test/"):
         raise UserError(
-            f"--metric {metric}: choices are made on validation, and test is read once, after them all; {there_are}"
+            f"--metric {metric}: a test metric must not rank runs, since choices are made on validation; {there_are}"
         )
     if metric not in known:
         raise UserError(f"--metric {metric}: no run that counts has this validation metric; {there_are}")
@@ -95,7 +96,7 @@ def refuse_keys(keys: Sequence[str] | None, runs: Sequence[Run]) -> None:
 
 
 def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board]) -> tuple[str, list[str]]:
-    """The title of every view, and the lines below it."""
+    """Return the title of the report and the lines below it."""
     left = list(not_counted(found, runs))
     when = datetime.now().strftime("%Y-%m-%d %H:%M")
     count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
@@ -103,7 +104,7 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board])
     ranked = "; ".join(f"{board.name} by {text.direction(board)}" for board in found) or "nothing"
     notes = [
         f"{when}. {len(runs) - len(left)} of {count} are counted, {len(left)} are not. Grouped by {grouped}.",
-        f"Ranked: {ranked}. Means are ± the sample standard deviation over seeds; test is shown and ranks nothing.",
+        f"Ranked: {ranked}. Means are ± the sample standard deviation over seeds; test metrics rank nothing.",
     ]
     if any(run.is_sample for run in runs):
         notes.append(f"{SAMPLE_NOTE} These runs are marked {text.SAMPLE_MARK} and ranked among themselves.")
@@ -111,7 +112,7 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board])
 
 
 def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
-    """The best groups of each task on the terminal, how many runs do not count, and where the files are."""
+    """Print the best groups of each task, and where the files are."""
     from rich.table import Table
 
     from firstlight.console import Console

@@ -1,4 +1,4 @@
-"""A run's folder: what lies where, and which run a name means. Imports nothing heavy."""
+"""A run's folder and the files in it. Imports nothing heavy."""
 
 import json
 import logging
@@ -21,19 +21,19 @@ log = logging.getLogger(__name__)
 
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
-LOCK = ".lock"  # the file in a run's folder that the process which trains the run has locked
-MOMENT = ("step", "epoch", "seconds")  # what every line of a history has besides metrics
+LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
+MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
 
 
 def lower_is_better(metric: str) -> bool:
-    """Whether a metric, such as val/loss, should fall."""
+    """Return whether lower values of a metric, such as val/loss, are better."""
     return metric.rpartition("/")[2] in LOWER_IS_BETTER
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run keeps its things."""
+    """The folder of a run, with the paths of its files."""
 
     path: Path
 
@@ -63,7 +63,7 @@ class RunFolder:
 
     @property
     def wandb_id_file(self) -> Path:
-        """What W&B calls this run, so that it is the same one when it goes on."""
+        """The file with W&B's id of this run, by which a resumed run is the same run there."""
         return self.path / "wandb_id.txt"
 
     @property
@@ -76,20 +76,20 @@ class RunFolder:
 
     @property
     def previous_checkpoint(self) -> Path:
-        """What last_checkpoint was before it was written the last time."""
+        """The file that was last_checkpoint before the last write."""
         return self.path / "checkpoints" / "previous.ckpt"
 
     def checkpoints(self) -> list[Path]:
-        """The checkpoints that there are, whole or damaged."""
+        """Return the existing checkpoints, complete or damaged."""
         named = (self.last_checkpoint, self.previous_checkpoint, self.best_checkpoint)
         return [path for path in named if path.is_file()]
 
     def is_run(self) -> bool:
-        """Whether a training run has written here."""
+        """Return whether a training run has written a record here."""
         return self.metrics_file.is_file()
 
     def read(self) -> dict[str, Any]:
-        """The content of metrics.json. Raises UserError where there is none, or a broken one."""
+        """Return the content of metrics.json. Raises UserError if the file is missing or broken."""
         try:
             record = json.loads(regular(self.metrics_file).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -101,7 +101,7 @@ class RunFolder:
         return record
 
     def write(self, record: dict[str, Any]) -> None:
-        """Replace metrics.json, whole or not at all."""
+        """Replace metrics.json, completely or not at all."""
         write_atomically(self.metrics_file, json.dumps(record, indent=2, allow_nan=True) + "\n")
 
     def is_empty(self) -> bool:
@@ -113,7 +113,7 @@ class RunFolder:
         shutil.rmtree(self.path)
 
     def remove_leftovers(self) -> None:
-        """Delete what a process that was killed while it wrote a checkpoint has left."""
+        """Delete the unfinished checkpoints of processes that were killed while they wrote them."""
         for unfinished in self.leftovers():
             unfinished.unlink()
         folder = self.path / "checkpoints"
@@ -121,25 +121,25 @@ class RunFolder:
             folder.rmdir()
 
     def leftovers(self) -> list[Path]:
-        """What a process that was killed while it wrote a checkpoint has left."""
+        """Return the unfinished checkpoints of processes that were killed while they wrote them."""
         return list((self.path / "checkpoints").glob(".*.ckpt-*"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for one training process; the lock goes with the process, however it ends."""
+        """Lock the folder for one training process. The lock ends with the process, however it ends."""
         with locked(self.path, "is training this run"):
             yield
 
     def is_locked(self) -> bool:
-        """Whether a living process trains this run."""
+        """Return whether a process is training this run."""
         lock = self.path / LOCK
         return lock.exists() and locks.is_taken(regular(lock))
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
-    """The lines of a history; without the last one if a killed run left it half written.
+    """Return the lines of a history, without the last line if a killed run has left it incomplete.
 
-    Raises UserError, with the number of the line, for a line that is no JSON object with a step and seconds.
+    Raises UserError, with the number of the line, for a line that is not a JSON object with a step and seconds.
     """
     if not path.exists():
         return []
@@ -148,7 +148,7 @@ def read_history(path: Path) -> list[dict[str, Any]]:
 
 
 def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    """A line of a history as a dict."""
+    """Return a line of a history as a dict."""
     remedy = "delete this line, or train the run again"
     try:
         values = json.loads(line)
@@ -162,7 +162,10 @@ def _line(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 @contextmanager
 def locked(folder: Path, what_for: str) -> Iterator[None]:
-    """Hold a folder, which is made, for one process. Raises UserError where another has it, and says what_for."""
+    """Make a folder and lock it for one process.
+
+    Raises UserError if another process has locked it. what_for: what that process does, for the message.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lock = locks.take(folder / LOCK)
     if lock is None:
@@ -176,7 +179,7 @@ def locked(folder: Path, what_for: str) -> Iterator[None]:
 def refuse_links(folder: Path, part: str = "") -> None:
     """Raise UserError for a link in a run's folder, or in a part of it, that leads out of the folder.
 
-    What is written there would go elsewhere, and a stranger may have made it.
+    What is written there would go elsewhere, and another person may have made the link.
     """
     real, start = folder.resolve(), folder / part
     for path in (start, *_paths_below(start)):
@@ -185,7 +188,7 @@ def refuse_links(folder: Path, part: str = "") -> None:
 
 
 def _paths_below(folder: Path) -> Iterator[Path]:
-    """Every path below a run's folder but those in W&B's folders of earlier parts of the run.
+    """Yield every path below a run's folder, except those in W&B's folders of earlier parts of the run.
 
     W&B links its own log into them, and nothing is written to them again.
     """
@@ -196,7 +199,7 @@ def _paths_below(folder: Path) -> Iterator[Path]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a text file under a temporary name and rename it, so that nobody ever reads half of it."""
+    """Write a text file under a temporary name and rename it, so that a reader never sees an incomplete file."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -211,13 +214,13 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def all_runs(log_dir: Path) -> list[RunFolder]:
-    """Every run below log_dir, in single runs and sweeps, the newest first."""
+    """Return every run below log_dir, single or in a sweep, the newest first."""
     files = sorted(log_dir.glob("**/metrics.json"), key=lambda file: file.stat().st_mtime, reverse=True)
     return [RunFolder(file.parent) for file in files if (file.parent / ".hydra").is_dir()]
 
 
 def metrics_in(run: RunFolder) -> dict[str, Any]:
-    """The metrics of a run's record by name. Raises UserError where there is no record, or a broken one."""
+    """Return the metrics in a run's record by name. Raises UserError if the record is missing or broken."""
     metrics = run.read().get("metrics") or {}
     if not isinstance(metrics, dict):
         raise UserError(f"{run.metrics_file} is broken (metrics is not an object); the run must be trained again")
@@ -225,5 +228,5 @@ def metrics_in(run: RunFolder) -> dict[str, Any]:
 
 
 def is_finite(value: Any) -> TypeGuard[float]:
-    """Whether a value of a record is a number that can be compared: neither a text nor infinite nor NaN."""
+    """Return whether a value of a record is a finite number, which can be compared."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf

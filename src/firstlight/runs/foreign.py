@@ -1,4 +1,4 @@
-"""The saved command line of a run's folder, replayed as data: it may be a stranger's.
+"""The saved command line of a run's folder, which another person may have written: it is checked before it is used.
 
 A line may choose among the configuration files, and set numbers, names and the user's data. It may not name code, a
 place to write, an address, or an interpolation. What is typed again on this command line is the user's own.
@@ -22,9 +22,9 @@ from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import TARGET
 
-LEFT_OUT = {"hydra", "paths", "hparams_search", "resume"}  # groups and keys: where and how Hydra runs, and writes
+LEFT_OUT = {"hydra", "paths", "hparams_search", "resume"}  # groups and keys that choose where and how Hydra runs
 LEFT_OUT_OF_DATA = {"data.cache_dir"}
-BUILT = {"callbacks", "logger", "trainer", "module", "optimizer", "schedule", "model"}  # their values become arguments
+BUILT = {"callbacks", "logger", "trainer", "module", "optimizer", "schedule", "model"}  # values become arguments
 ADDRESSES = {"data.url", "data.hub"}
 PLACE = re.compile(r"(^|_)(dir|dirpath|folder|paths?|files?|root|location|registry|ur[il]|host)($|_)|(dir|path)$")
 OF_AN_ACCOUNT = {"entity", "workspace", "api_key", "settings", "id", "experiment", "resume_from", "fork_from"}
@@ -35,7 +35,11 @@ ROOTS = ("firstlight.", "lightning.", "torch.optim.")  # the packages whose clas
 
 
 class Place(NamedTuple):
-    """Where a class may be named: a pattern of the key, the packages to name it from, and what it must be."""
+    """A key that may name a class.
+
+    key: a pattern; packages: those from which the class may be; bases: it must be a subclass of one of them; what: the
+    words for such a class.
+    """
 
     key: str
     packages: tuple[str, ...]
@@ -52,7 +56,7 @@ PLACES = (
     ),
     Place(
         r"logger\.[^.]+",
-        ("lightning.pytorch.loggers.",),  # those that write on this machine alone
+        ("lightning.pytorch.loggers.",),  # only those that write on this machine
         ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger"),
         "Lightning's CSVLogger or TensorBoardLogger",
     ),
@@ -90,12 +94,12 @@ PLACES = (
         "a scheduler class of torch.optim",
     ),
 )
-# These write, and delete, the files that a checkpoint's own state names.
+# These write and delete files that the state in a checkpoint names.
 NOT_FROM_A_FOLDER = ("lightning.pytorch.callbacks.ModelCheckpoint", "lightning.pytorch.callbacks.OnExceptionCheckpoint")
 
 
 class Refusal(NamedTuple):
-    """A line that is not used. what: the key and the value that it is about; why: what they must be."""
+    """A line that is refused. what: its key and value; why: what is wrong with them."""
 
     line: str
     what: str
@@ -103,9 +107,9 @@ class Refusal(NamedTuple):
 
 
 def kept_overrides(file: Path, typed: Sequence[str]) -> list[str]:
-    """Return the lines of a run's overrides.yaml that a resumed run is composed of, with what is typed in their place.
+    """Return the lines of a run's overrides.yaml from which a resumed run is composed.
 
-    Lines that say where things are written are left out. Raises UserError for a line that names code, a place, an
+    Lines that choose where files are written are left out. Raises UserError for a line that names code, a place, an
     address or an interpolation, with what to type to allow it; `overrides.merged` replaces a line that is typed again.
     """
     lines, typed_keys = saved_lines(file), {key_of(argument) for argument in typed}
@@ -127,7 +131,7 @@ def to_type_again(file: Path) -> list[str]:
 def saved_lines(file: Path) -> list[str]:
     """Return the lines of a run's overrides.yaml as text, with the names of this version.
 
-    Raises UserError for one that is no override.
+    Raises UserError for a line that is not an override.
     """
     lines = read_yaml(file)
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
@@ -144,14 +148,14 @@ def saved_lines(file: Path) -> list[str]:
 
 
 def refused(lines: Sequence[str], typed: Collection[str]) -> list[Refusal]:
-    """Return what is wrong with the lines. typed: the keys that the command line sets, by which it allows them."""
+    """Return what is wrong with the lines. typed: the keys on the command line, which are allowed."""
     return [
         refusal for line in lines if not _is_left_out(line) and key_of(line) not in typed for refusal in _refusals(line)
     ]
 
 
 def _refusals(line: str) -> list[Refusal]:
-    """What is wrong with a line, at most one thing."""
+    """Return what is wrong with a line: at most one refusal."""
     override = _parsed(line)
     if override.package is not None:
         return [Refusal(line, line.lstrip("+~"), "moves settings to another place")]
@@ -167,7 +171,7 @@ def _refusals(line: str) -> list[Refusal]:
 
 
 def _wrong_choice(group: str, value: Any) -> str | None:
-    """What is wrong with the choice of a group: it must be a file of the configuration."""
+    """Return what is wrong with the choice of a group, which must be a file of the configuration; or None."""
     known = config_files.choices(group)
     for choice in value if isinstance(value, list) else [value]:
         if choice is not None and choice not in known:
@@ -176,7 +180,7 @@ def _wrong_choice(group: str, value: Any) -> str | None:
 
 
 def _wrong(key: str, value: Any) -> str | None:
-    """What is wrong with a value, of a key that is no group; None if it is harmless."""
+    """Return what is wrong with the value of a key that is not a group; None if it is harmless."""
     *parents, name = parts = key.split(".")
     if name == TARGET:
         return _wrong_target(".".join(parents), value)
@@ -204,7 +208,7 @@ def _wrong(key: str, value: Any) -> str | None:
 
 
 def _wrong_target(parent: str, target: Any) -> str | None:
-    """What is wrong with a class that is named below a key; a module is imported only where it is one of ours."""
+    """Return what is wrong with a class named below a key. Only modules of the allowed packages are imported."""
     place = next((place for place in PLACES if re.fullmatch(place.key, parent)), None)
     if place is None:
         return "names code where no class is expected"
@@ -223,7 +227,7 @@ def _wrong_target(parent: str, target: Any) -> str | None:
 
 
 def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Every value of a parsed override with its full key."""
+    """Yield every value of a parsed override with its full key."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if children is None:
         yield key, value

@@ -1,4 +1,4 @@
-"""The runs below a folder as rows of a report, the damaged ones too. Imports nothing heavy."""
+"""The runs below a folder as rows of a report, including damaged runs. Imports nothing heavy."""
 
 import csv
 import io
@@ -23,18 +23,18 @@ from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
 log = logging.getLogger(__name__)
 
 POINTS_PER_CURVE = 200
-POINTS_OF_ALL_RUNS = 60_000  # in the curves of one metric, so that a thousand runs are read in seconds
+POINTS_OF_ALL_RUNS = 60_000  # of one metric, so that a thousand runs are read in seconds
 IN_NUMBERS = b"0123456789+-.eE"
 LONGEST_TEXT = 4_000  # characters
-LARGEST = 2**1000  # of the whole numbers in a record; a float holds it
-PARTS_OF_A_RUN = ("checkpoints", "evaluate", "samples", "confusion_matrix", "wandb")  # no other run lies in these
+LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
+PARTS_OF_A_RUN = ("checkpoints", "evaluate", "samples", "confusion_matrix", "wandb")  # without runs of their own
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
-GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # as whole choices, such as trainer=cpu
+GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # their choices, such as trainer=cpu, do not change the results
 WHERE_DATA_IS = "data.source"  # a report has a column for it
 
 
-class Damaged(Exception):  # noqa: N818 (of the run, not of the report)
-    """A file of a run is not whole. The message says which and how."""
+class Damaged(Exception):  # noqa: N818 (the run is damaged; the report does not fail)
+    """A file of a run is incomplete or broken. The message names the file and the damage."""
 
 
 def found_runs(folder: Path) -> list[Run]:
@@ -65,8 +65,8 @@ def _read_runs(folder: Path, folders: Sequence[Path]) -> list[Run]:
 
 
 def run_folders(folder: Path) -> Iterator[Path]:
-    """The folders that hold a run, or what is left of one."""
-    for where, names, files in os.walk(folder, onerror=lambda error: log.warning("passed over: %s", error)):
+    """Yield the folders that contain a run, complete or not."""
+    for where, names, files in os.walk(folder, onerror=lambda error: log.warning("ignored: %s", error)):
         is_run = "metrics.json" in files or ".hydra" in names
         if is_run:
             yield Path(where)
@@ -74,9 +74,9 @@ def run_folders(folder: Path) -> Iterator[Path]:
 
 
 def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
-    """What a report knows of a run, its curves of at most so many points.
+    """Return the row of a run. most: the number of points of its curves.
 
-    Raises nothing for what a folder holds: a damaged run says what is damaged.
+    A damaged folder raises no error: the row says what is damaged.
     """
     try:
         record = read_record(folder)
@@ -100,7 +100,7 @@ def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
 
 
 def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tuple[str, str]:
-    """How a run ended, and why it is not counted; "" for one that is whole."""
+    """Return the status of a run, and why it is not counted; "" for a run that is counted."""
     match record["status"]:
         case "finished":
             return (INCOMPLETE, "; ".join(damages)) if damages else (COUNTED, "")
@@ -112,24 +112,24 @@ def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tup
             return "running", "it is still running"
         case "running":
             return INCOMPLETE, "it was killed while it ran: its record says running, and no process trains it"
-    return UNREADABLE, f"metrics.json: status={record['status']!r} is no status of a run"
+    return UNREADABLE, f"metrics.json: status={record['status']!r} is not the status of a run"
 
 
 def is_trained_now(folder: RunFolder) -> bool:
-    """Whether a process holds the folder; a disk that cannot tell, as some of a network, counts as no."""
+    """Return whether a process trains the run. On a file system without locks the answer is no."""
     try:
         return folder.is_locked()
     except OSError as error:
-        log.warning("%s: whether it still runs cannot be told (%s)", folder.path, error)
+        log.warning("%s: cannot check whether the run is still running (%s)", folder.path, error)
         return False
 
 
 def read_record(folder: RunFolder) -> dict[str, Any]:
-    """metrics.json. Raises Damaged, too for a file that is another program's."""
+    """Return the content of metrics.json. Raises Damaged, also for a file of another program."""
     try:
         text = regular(folder.metrics_file).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise Damaged("there is no metrics.json: it ended before its record began") from None
+        raise Damaged("metrics.json is missing: the run ended before it was written") from None
     except (OSError, UnicodeDecodeError) as error:
         raise Damaged(f"metrics.json cannot be read ({error})") from error
     if not text.strip():
@@ -139,12 +139,12 @@ def read_record(folder: RunFolder) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Damaged(f"metrics.json is cut short or broken ({error})") from error
     if not isinstance(record, dict) or not record.get("task") or "status" not in record:
-        raise Damaged("metrics.json is no record of a run: it has no task and status")
+        raise Damaged("metrics.json is not the record of a run: it has no task and status")
     return record
 
 
 def run_of(name: str, record: dict[str, Any]) -> Run:
-    """The row of a record, before anyone asked how the run ended. Raises Damaged for a part of another type."""
+    """Return the row of a record without its curves. Raises Damaged if a value has another type."""
     overrides = _part(record, "overrides", list) or []
     if not all(isinstance(override, str) for override in overrides):
         raise Damaged(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
@@ -178,23 +178,23 @@ def _part(record: dict[str, Any], key: str, *kinds: type) -> Any:
 
 
 def metrics_of(record: dict[str, Any]) -> dict[str, float]:
-    """The metrics of a record by name. Raises Damaged for one that is not a number."""
+    """Return the metrics of a record by name. Raises Damaged for a value that is not a number."""
     metrics: dict[str, Any] = _part(record, "metrics", dict) or {}
     for name, value in metrics.items():
         is_whole = isinstance(value, int) and abs(value) >= LARGEST
         if isinstance(value, bool) or not isinstance(value, int | float | None) or is_whole:
-            raise Damaged(f"metrics.json: {name} is {str(value)[:40]!r}, which is no number")
+            raise Damaged(f"metrics.json: {name} is {str(value)[:40]!r}, which is not a number")
     return {name: float(value) for name, value in metrics.items() if value is not None}
 
 
 def _source_typed(overrides: list[Any]) -> str | None:
-    """What the command line of a run forced its data to be from; None where it left that open."""
+    """Return the source of the data that the command line of a run sets; None if it sets none."""
     forced = [str(each).partition("=")[2] for each in overrides if str(each).lstrip("+").startswith("data.source=")]
     return forced[-1] if forced and forced[-1] != "auto" else None
 
 
 def key_and_value(override: str) -> tuple[str, Value] | None:
-    """What an override says of the computation: `optimizer.lr`, 0.001; None for one that does not change it."""
+    """Return the key and the value of an override; None if it does not change what the run computes."""
     is_removal = override.startswith("~")
     key, _, text = override.lstrip("+~").partition("=")
     group = re.split(r"[./@]", key)[0]
@@ -206,7 +206,7 @@ def key_and_value(override: str) -> tuple[str, Value] | None:
 
 
 def plain_value(value: Any) -> Value:
-    """A value as a number or a word, so that 1e-3 and 0.001 are equal, and 'a' and a."""
+    """Return a value as a number or a word, so that 1e-3 equals 0.001, and 'a' equals a."""
     if isinstance(value, bool | int | float | None):
         return value
     if not isinstance(value, str):
@@ -226,7 +226,7 @@ def plain_value(value: Any) -> Value:
 
 
 def with_defaults(folder: Path, runs: list[Run]) -> list[Run]:
-    """The runs, with what the configuration of each says of a key that only others of its task were given."""
+    """Return the runs, with the values of keys that only other runs of their task have typed."""
     known: dict[str | None, set[str]] = {}
     for run in runs:
         known.setdefault(run.task, set()).update(run.keys)
@@ -242,13 +242,13 @@ def with_defaults(folder: Path, runs: list[Run]) -> list[Run]:
 
 @dataclass
 class Configuration:
-    """What a run's configuration says, read when it is asked."""
+    """The configuration of a run. Its files are read when a value is needed."""
 
     folder: Path
     files: dict[str, Any] = field(default_factory=dict)
 
     def value(self, key: str) -> Value:
-        """The value of a key, or the choice of a group; None where there is none, or no configuration."""
+        """Return the value of a key, or the choice of a group; None if the configuration or the key is missing."""
         choices = self._read(".hydra/hydra.yaml", "hydra", "runtime", "choices")
         if isinstance(choices, dict) and key in choices:
             return plain_value(choices[key])
@@ -271,11 +271,11 @@ class Configuration:
 
 
 def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], str | None]:
-    """The curves of a history, thinned, and what is wrong with the file; its whole lines are read all the same."""
+    """Return the thinned curves of a history, and what is wrong with the file. Its complete lines are always read."""
     try:
         content = regular(path).read_bytes()
     except FileNotFoundError:
-        return {}, None  # its numbers are whole without
+        return {}, None  # the record is complete without a history
     except OSError as error:
         return {}, f"{path.name} cannot be read ({error})"
     if not content.strip():
@@ -285,12 +285,12 @@ def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[s
         return curves_of(_parsed(lines, most), most), damage and f"{path.name}: {damage}"
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         broken = next((number for number, line in enumerate(lines, start=1) if not _is_moment(line)), None)
-        where = f"line {broken} is broken" if broken else f"a metric is no number ({error})"
+        where = f"line {broken} is broken" if broken else f"a metric is not a number ({error})"
         return {}, f"{path.name}: {where}"
 
 
 def _whole_lines(content: bytes) -> tuple[list[bytes], str | None]:
-    """The lines before the first that is cut short, and which that is."""
+    """Return the lines before the first incomplete one, and a message about that one."""
     lines = content.splitlines()
     if not content.endswith(b"\n"):
         return lines[:-1], f"line {len(lines)}, the last, is cut short"
@@ -301,7 +301,7 @@ def _whole_lines(content: bytes) -> tuple[list[bytes], str | None]:
 
 
 def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
-    """At most so many of the lines that have the same metrics, parsed; to parse all of a long history takes seconds."""
+    """Return at most so many parsed lines for each set of metrics. To parse a complete long history takes seconds."""
     alike: dict[bytes, list[bytes]] = {}
     for line in filter(bytes.strip, lines):
         alike.setdefault(line.translate(None, IN_NUMBERS), []).append(line)
@@ -317,8 +317,9 @@ def _is_moment(line: bytes) -> bool:
 
 
 def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
-    """A curve of at most so many points for each metric. Raises TypeError, KeyError, ValueError or
-    OverflowError for other lines.
+    """Return a curve of at most so many points for each metric.
+
+    Raises TypeError, KeyError, ValueError or OverflowError for a line that is not from a history.
     """
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for line in lines:
@@ -341,14 +342,14 @@ def _curve(name: str, lines: list[dict[str, Any]]) -> Curve:
 
 
 def thinned(values: list[Any], most: int) -> list[Any]:
-    """At most so many of the values, evenly spread, the first and the last among them."""
+    """Return at most so many of the values, evenly spaced, with the first and the last."""
     if len(values) <= most:
         return values
     return [values[round(index * (len(values) - 1) / (most - 1))] for index in range(most)]
 
 
 def read_confusion(path: Path) -> Confusion | None:
-    """The table of callbacks/confusion_matrix.py; None where there is none. Raises Damaged."""
+    """Return the table that callbacks/confusion_matrix.py wrote; None if it is missing. Raises Damaged."""
     name = f"{path.parent.name}/{path.name}"
     try:
         text = regular(path).read_bytes().decode("utf-8")
@@ -366,13 +367,13 @@ def read_confusion(path: Path) -> Confusion | None:
     classes = list(dict.fromkeys(true for true, _ in counts))
     is_square = classes and counts.keys() == {(true, predicted) for true in classes for predicted in classes}
     if not is_square or not text.endswith("\n"):
-        raise Damaged(f"{name} is cut short: it has {len(counts)} whole cells of {len(classes)} true classes")
+        raise Damaged(f"{name} is cut short: it has {len(counts)} complete cells of {len(classes)} true classes")
     return Confusion(classes, [[counts[true, predicted] for predicted in classes] for true in classes])
 
 
 def newest_texts(folder: Path) -> str | None:
-    """What a generator or translator wrote last, or its beginning; None where there is nothing."""
-    run = folder.parent.resolve()  # a link may lead to a file that is nobody's business
+    """Return the last sample that a generator or translator wrote, shortened; None if it wrote none."""
+    run = folder.parent.resolve()  # a link may lead to a private file outside the run
     files = [file for file in sorted(folder.glob("[0-9]*.txt")) if file.resolve().is_relative_to(run)]  # by their step
     if not files:
         return None

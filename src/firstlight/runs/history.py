@@ -1,4 +1,4 @@
-"""The curve of a run as JSON lines, whatever other loggers there are."""
+"""The logger that every run has: its metrics as JSON lines."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class HistoryLogger(Logger):
-    """Appends {"step", "seconds", "epoch", metrics…} to history.jsonl; seconds count from the start of the fit."""
+    """Logger that appends lines of JSON to history.jsonl: the step, the seconds of the fit, the epoch and metrics."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class HistoryLogger(Logger):
         return ""
 
     def start(self, first_step: int, others: Sequence[Logger] = ()) -> float:
-        """Forget what was written at first_step or later: a resumed run writes it again. Returns its seconds so far.
+        """Remove the lines of first_step and later, which a resumed run writes again. Return its seconds so far.
 
-        others: loggers, of which those of CSV and W&B are given what they lack of the lines before first_step.
+        others: the other loggers of the run. Those of CSV and W&B receive the lines before first_step that they miss.
         """
         before = read_history(self.path)
         kept = [line for line in before if line["step"] < first_step]
@@ -67,9 +67,9 @@ class HistoryLogger(Logger):
             file.write(json.dumps(line) + "\n")
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
-        """The run's folder has them in .hydra/ and metrics.json."""
+        """Do nothing: the hyperparameters are in the run's folder, in .hydra/ and metrics.json."""
 
 
 def _metrics_of(line: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """The step of a line, and what was logged at it."""
+    """Return the step of a line and its metrics."""
     return line["step"], {name: value for name, value in line.items() if name not in ("step", "seconds")}

@@ -1,6 +1,6 @@
-"""Which settings make a run the run that it is, the key of a run, and how two configurations differ.
+"""The settings that decide what a run computes, the key made of them, and how two configurations differ.
 
-Every list of such settings is here.
+All lists of such settings are here.
 """
 
 import hashlib
@@ -13,11 +13,11 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.earlier_names import earlier_config
 from firstlight.errors import UserError
 
-NOT_PART_OF_A_RUN = (  # keys at the top that change where, how fast or how loudly a run computes, but not what
+NOT_PART_OF_A_RUN = (  # top-level keys that do not change what a run computes, but where, how fast or what it prints
     *("resume", "tags", "paths", "sweep", "logger", "callbacks", "test", "train", "hydra"),
     *("optimized_metric", "optimized_mode", "dry_run", "threads", "quiet", "print_config"),
 )
-FREE_OPTIONS = {  # likewise, options of groups whose other options are part of a run
+FREE_OPTIONS = {  # the same for options of groups whose other options are part of a run
     "data": ("cache_dir", "num_workers", "evaluation_batch_size", "device_resident"),
     "trainer": (
         *("accelerator", "strategy", "benchmark", "deterministic", "detect_anomaly", "inference_mode", "profiler"),
@@ -25,17 +25,17 @@ FREE_OPTIONS = {  # likewise, options of groups whose other options are part of 
         *("enable_progress_bar", "log_every_n_steps", "num_sanity_val_steps"),
     ),
 }
-# What is not listed above is part of a run: two runs that differ in it have different keys. A run that is named by its
-# folder may go on with another value all the same, for the options below excepted: those decide what its steps are,
-# and others, such as trainer.max_epochs, only how long it goes on.
+# All other settings are part of a run: two runs that differ in one of them have different keys. A run that is resumed
+# by its folder may still have another value, such as a larger trainer.max_epochs. The options below are an exception:
+# they decide what a step computes, and must stay the same.
 MAY_CHANGE_ON_RESUME = ("init_from",)
 FIXED_OF_TRAINER = (
     *("accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision"),
     *("limit_train_batches", "devices", "num_nodes"),
 )
-# Callbacks that print something and neither change nor record anything: finished runs may differ in them.
+# Callbacks that only print; finished runs may differ in them.
 CALLBACKS_THAT_PRINT = ("model_summary", "progress", "validation_line")
-# The keys of runs that version 0.2.0 recorded left out no more than this.
+# The keys of runs that version 0.2.0 recorded left out only these.
 NOT_PART_OF_A_RUN_IN_0_2 = tuple(key for key in NOT_PART_OF_A_RUN if key != "threads")
 FREE_OPTIONS_IN_0_2 = {"data": ("cache_dir",), "trainer": ("default_root_dir",)}
 # Options that version 0.2.0 does not have, with their defaults. A default does not change the key of a run.
@@ -47,17 +47,17 @@ ADDED_SINCE_0_2: dict[str, dict[str, Any]] = {
 
 
 def run_key(config: DictConfig) -> str:
-    """A name for everything that decides what a run computes: equal configs have equal keys."""
+    """Return a hash of all settings that decide what a run computes."""
     return _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN))
 
 
 def is_of_run(record: dict[str, Any], config: DictConfig) -> bool:
-    """Whether a record is that of a run which computes what config says. Knows the keys of version 0.2.0 too."""
+    """Return whether a record belongs to a run with this configuration, also for the keys of version 0.2.0."""
     return record.get("run_key") in (run_key(config), run_key_in_0_2(config))
 
 
 def run_key_in_0_2(config: DictConfig) -> str:
-    """The key that version 0.2.0 gave to a run with this configuration."""
+    """Return the key that version 0.2.0 gave to a run with this configuration."""
     return _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN_IN_0_2, FREE_OPTIONS_IN_0_2))
 
 
@@ -67,16 +67,16 @@ def _hash_of(container: dict[str, Any]) -> str:
 
 
 def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:
-    """`key=value` of the trained configuration where it first differs from config; None if they are the same run."""
+    """Return the first key in which the trained configuration differs, with both values; None for the same run."""
     now, then = (flat(_comparable(each, NOT_PART_OF_A_RUN)) for each in (plain(config), trained))
     keys = (key for key in sorted(now.keys() | then.keys()) if now.get(key) != then.get(key))
-    return next((f"{key}={then.get(key)}, where it is {now.get(key)} here" for key in keys), None)
+    return next((f"{key}={then.get(key)}, which is {now.get(key)} now" for key in keys), None)
 
 
 def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
-    """Raise UserError if a run was trained with another network, other data or another optimizer than config names."""
+    """Raise UserError if a run was trained with another network, data or optimizer than config has."""
     now, then = (flat(_fixed(each)) for each in (plain(config), trained))
-    for key in sorted(then):  # a key that it does not have came after the version that trained it
+    for key in sorted(then):  # a later version may have more keys
         if now.get(key) != then[key]:
             raise UserError(
                 f"{key}={now.get(key)} differs from the {then.get(key)} that the resumed run was trained with; "
@@ -85,8 +85,8 @@ def refuse_other_config(config: DictConfig, trained: dict[str, Any]) -> None:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The resolved config in nothing but dicts, lists, strings and numbers."""
-    keys = [str(key) for key in config if key != "hydra"]  # Hydra's own part cannot be resolved before a run starts
+    """Return the resolved config as dicts, lists, strings and numbers."""
+    keys = [str(key) for key in config if key != "hydra"]  # cannot be resolved before a run starts
     return {
         key: OmegaConf.to_container(config[key], resolve=True, enum_to_str=True)
         if OmegaConf.is_config(config[key])
@@ -96,7 +96,7 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 
 def _fixed(container: dict[str, Any]) -> dict[str, Any]:
-    """What must not change when a run goes on. container: the resolved config in plain types."""
+    """Return the settings that must stay the same in a resumed run. container: the resolved config in plain types."""
     kept = _comparable(container, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME)
     if not all(isinstance(kept.get(part), dict) for part in ("trainer", "data")):
         raise UserError("the run's saved configuration has no trainer or no data; the run must be trained again")

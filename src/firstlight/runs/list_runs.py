@@ -13,14 +13,14 @@ from firstlight.runs.gather import found_runs
 
 FRACTIONS = (
     *("dropout", "value", "group_mean", "group_sd", "fit_seconds", "tokens_per_second", "compute_flops"),
-)  # floats, whatever their values are
+)  # floats, also where all values are integers
 COUNTS = (
     *("rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"),
-)  # integers, even where no run has one
+)  # integers, also where all values are missing
 
 
 def list_runs(folder: Path) -> pandas.DataFrame:
-    """The runs below a folder: the rows and columns of `report.csv`. Raises UserError."""
+    """Return the runs below a folder as the rows and columns of `report.csv`. Raises UserError."""
     runs = found_runs(folder)
     rows = list(run_rows(boards(runs, lower_is_better), runs))
     for row in rows:
@@ -30,7 +30,7 @@ def list_runs(folder: Path) -> pandas.DataFrame:
 
 
 def _column(name: str, values: Sequence[Any], floats: set[str]) -> pandas.Series:
-    """The values of a column in the type that holds all of them."""
+    """Return a column whose type can hold all values."""
     known = [value for value in values if value is not None]
     kinds = {type(value) for value in known}
     dtype: str | None = "object"

@@ -1,4 +1,4 @@
-"""The command line of a run that goes on, made of its old one and of what is typed now."""
+"""The command line of a resumed run, made from its old command line and the one that is typed now."""
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
@@ -8,8 +8,8 @@ from firstlight import config_files
 def merged(old: list[str], typed: list[str]) -> list[str]:
     """Return the overrides of a run with those typed now, which replace the old ones of the same key.
 
-    Both are read by Hydra from left to right against the configuration without any of them. So a typed `key=2` after
-    an old `+key=1` becomes `+key=2`, and a typed `~key` removes that line; `~key` typed again is there once.
+    Hydra applies the result from left to right to the configuration without overrides. A typed `key=2` after an old
+    `+key=1` therefore becomes `+key=2`, and a typed `~key` removes that line. `~key` that is typed again appears once.
 
     old, typed: overrides of Hydra's grammar, such as `task=stars`, `+group/x@package=y` or `~callbacks.bar`.
     """
@@ -24,7 +24,7 @@ def merged(old: list[str], typed: list[str]) -> list[str]:
         for place in places:
             result[place] = []
         result[places[0]] = _replacement(olds, news)
-        if prefix_of(news[0]) == "~":  # what was set below the key has gone with it
+        if prefix_of(news[0]) == "~":  # removing a key removes what was set below it
             result = [lines for lines in result if not (lines and key_of(lines[0]).startswith(f"{key}."))]
     return [argument for lines in result for argument in lines]
 
@@ -35,15 +35,15 @@ def key_of(argument: str) -> str:
 
 
 def prefix_of(argument: str) -> str:
-    """Return what says how a key is changed: `+`, `++`, `~`, or nothing."""
+    """Return the prefix that says how a key is changed: `+`, `++`, `~` or ""."""
     return argument[: len(argument) - len(argument.lstrip("+~"))]
 
 
 def _replacement(olds: list[str], news: list[str]) -> list[str]:
-    """The lines of one key: news, changed so that they are right without olds, whose first one worked."""
+    """Return the new lines of one key, with the prefixes that they need once the old lines are gone."""
     first, *more = news
     match prefix_of(olds[0]), prefix_of(first):
-        case ("+" | "++") as was, "":  # the key is not there without it
+        case ("+" | "++") as was, "":  # without the prefix Hydra refuses a key that the configuration does not have
             return [was + first, *more]
         case "++", "+":
             return ["+" + first, *more]

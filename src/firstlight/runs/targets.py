@@ -1,4 +1,4 @@
-"""The classes that a configuration names by `_target_`: whether they can be found, and which are the user's own."""
+"""The classes that a configuration names by `_target_`: checks that they exist, and the user's own ones."""
 
 import sysconfig
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ TARGET = "_target_"
 
 
 def targets(config: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every full key of a `_target_`, with the dotted name that it has; the settings of Hydra itself are left out."""
+    """Yield the full key of every `_target_` with its dotted name, except those in the settings of Hydra."""
     names = range(len(config)) if isinstance(config, ListConfig) else [str(name) for name in config]
     for name in names:
         full_key = f"{key}.{name}" if key else str(name)
@@ -37,13 +37,13 @@ def check_targets(config: DictConfig) -> None:
             raise UserError(f"{key}={target} must be a class in a module, such as my_package.my_module.MyClass")
         if location(target) is None and not _is_built_in(target):
             raise UserError(
-                f"{key}={target}: there is no package {_package(target)} in {Path.cwd()} or in this environment; "
+                f"{key}={target}: the package {_package(target)} is neither in {Path.cwd()} nor in this environment; "
                 f"correct the name, or start in the folder that has the package"
             )
 
 
 def own_sources(config: DictConfig) -> list[Path]:
-    """The files and folders of the user's own modules and packages that config names: those that are not installed."""
+    """Return the files and folders of the user's own modules and packages that config names: those not installed."""
     found = {location(target) for _, target in targets(config)}
     return sorted(path for path in found if path is not None and _is_own(path))
 

@@ -1,4 +1,4 @@
-"""The logger of W&B for a run that may be interrupted and go on. wandb is imported only when a logger is made."""
+"""The logger of W&B for a run that may be interrupted and resumed. wandb is imported when a logger is made."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,13 +11,13 @@ from lightning.pytorch.utilities import rank_zero_only
 class ResumableWandbLogger(WandbLogger):
     """Lightning's logger for W&B with the number of the training step as W&B's own step.
 
-    By it W&B and a run that goes on agree on what is logged already, so nothing is logged twice.
+    By this step, W&B and a resumed run agree on what is logged already, so nothing is logged twice.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._first_step = 0  # what is from before it is passed over
-        self._step_of_part = 0  # what W&B's step 0 of this part of the run is; its server adds up the parts
+        self._first_step = 0  # metrics of earlier steps are ignored, since W&B has them
+        self._step_of_part = 0  # the step of the run that is W&B's step 0 in this part; its server joins the parts
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
@@ -29,13 +29,13 @@ class ResumableWandbLogger(WandbLogger):
 
     @rank_zero_only
     def go_on(self, lines: Iterable[tuple[int, Mapping[str, Any]]], last_step: int) -> None:
-        """Continue a run: log what W&B lacks of its numbers, and pass over what it has.
+        """Continue a run: log the numbers that W&B does not have, and ignore those that it has.
 
-        Online, W&B's server says where it stands. Offline, an earlier part of the run may have been cut short when its
-        process was killed, so this part has all numbers. If an earlier part is uploaded already, it has the rest.
+        Online, W&B's server knows the last step. Offline, an earlier part of the run may be incomplete because its
+        process was killed. This part therefore has all numbers, unless an earlier part has been uploaded.
 
-        lines: the steps in order, with the numbers of each; last_step: the last step that was logged before, -1 if none
-            was, which may lie behind the lines.
+        lines: the steps in order, with the numbers of each; last_step: the last step that was logged before, which may
+            be after the lines; -1 if none was logged.
         """
         run = self.experiment
         self._first_step = run.starting_step
@@ -46,7 +46,7 @@ class ResumableWandbLogger(WandbLogger):
 
 
 def parts(folder: Path, run_id: str) -> list[Path]:
-    """Return the folders that W&B has made for the parts of an offline run, given that of one part."""
+    """Return the folders that W&B has made for the parts of an offline run, given the folder of one part."""
     return sorted(folder.parent.glob(f"offline-run-*-{run_id}"))
 
 

@@ -1,4 +1,4 @@
-"""What Weights & Biases is told of a run besides its metrics. It is imported only where it is asked for."""
+"""What a run sends to Weights & Biases besides its metrics. wandb is imported only if a run logs to it."""
 
 import logging
 import os
@@ -22,10 +22,11 @@ ID = re.compile("[a-z0-9]{8}")
 
 
 def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample: bool) -> dict[str, Any]:
-    """What conf/logger/wandb.yaml leaves to the run: the mode, the names, the tags. Raises UserError without a key.
+    """Return the options that conf/logger/wandb.yaml leaves to the run: the mode, the names and the tags.
 
-    The mode is given to `wandb.init`: Lightning's own `offline` would set WANDB_MODE for the whole process, and its
-    `log_model` knows no checkpoints but its own.
+    The mode is passed to `wandb.init`, since Lightning's `offline` would set WANDB_MODE for the complete process.
+    Lightning's `log_model` is off, since it uploads only checkpoints of Lightning's own callback. Raises UserError
+    without a key.
     """
     folder = Path(config.paths.output_dir)
     options: dict[str, Any] = {"offline": False, "log_model": False}
@@ -35,16 +36,16 @@ def logger_options(config: DictConfig, node: DictConfig, task: str, *, is_sample
         options["name"] = f"{task}-{folder.name}"
     if node.get("group") is None:
         own = config.get("sweep", {}).get("name") or folder.name
-        options["group"] = os.environ.get("WANDB_SWEEP_ID") or own  # a sweep of W&B's own
+        options["group"] = os.environ.get("WANDB_SWEEP_ID") or own  # set by an agent of a W&B sweep
     if is_sample:
         options["tags"] = [*(node.get("tags") or []), "sample"]
     return options
 
 
 def identity(config: DictConfig, node: DictConfig) -> dict[str, str]:
-    """What makes a run that is resumed the same run to W&B: its id, which is kept in the run's folder.
+    """Return the id by which a resumed run is the same run in W&B. The id is stored in the run's folder.
 
-    {} where the id is given: by an agent of a W&B sweep, or in node.
+    Return {} if an agent of a W&B sweep or the node gives the id.
     """
     if os.environ.get("WANDB_RUN_ID") or node.get("id") or node.get("version"):
         return {}
@@ -59,7 +60,7 @@ def identity(config: DictConfig, node: DictConfig) -> dict[str, str]:
 
 
 def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
-    """Make the best checkpoint an artifact of the run, where logger.wandb.log_model says so."""
+    """Upload the best checkpoint as an artifact of the run if logger.wandb.log_model is set."""
     node = (config.logger or {}).get("wandb")
     if node and node.get("log_model") and record["checkpoint"]:
         import wandb
@@ -71,14 +72,14 @@ def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
 
 
 def finish(record: dict[str, Any]) -> None:
-    """Close the run of this process, if there is one, with exit code 0 if it finished and 1 if not."""
+    """Close the W&B run of this process, if it has one, with exit code 0 if the training finished, else with 1."""
     if "wandb" not in sys.modules:
         return
     import wandb
 
     if wandb.run is None:
         return
-    best = record["metrics"]  # of the best checkpoint, where W&B would show the last
+    best = record["metrics"]  # of the best checkpoint; W&B would show those of the last step
     wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
     is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
     run_id = wandb.run.id
@@ -90,7 +91,7 @@ def finish(record: dict[str, Any]) -> None:
 
 
 def _mode(node: DictConfig) -> str | None:
-    """offline, online, or None where WANDB_MODE decides."""
+    """Return offline or online; None if WANDB_MODE decides."""
     if node.get("offline"):
         return "offline"
     if node.get("offline") is None and os.environ.get("WANDB_MODE"):
@@ -106,9 +107,9 @@ def _mode(node: DictConfig) -> str | None:
 
 
 def has_key() -> bool:
-    """Whether `wandb login`, or WANDB_API_KEY, has left a key; no server is asked whether it is right.
+    """Return whether `wandb login` or WANDB_API_KEY has stored a key. No server is asked whether the key is valid.
 
-    Raises UserError for one that can be none.
+    Raises UserError for a text that cannot be a key.
     """
     import wandb
 

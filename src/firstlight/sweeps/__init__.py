@@ -1,1 +1,1 @@
-"""Many runs of one command: the jobs of a grid or a search, how they are launched, and how far they are."""
+"""Many runs of one command: the jobs of a grid or a search, their launchers and their progress."""

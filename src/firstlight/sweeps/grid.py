@@ -1,4 +1,4 @@
-"""A grid of runs that can be stopped, repeated and asked what it would do."""
+"""A grid of runs, which can be interrupted and continued."""
 
 import logging
 import traceback
@@ -24,10 +24,10 @@ LauncherOf = Callable[[DictConfig], Launcher]
 
 
 def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
-    """Run every job of the grid that is not finished; returns their metrics, of those too that were finished before.
+    """Run every job of the grid that is not finished. Return the metrics of all jobs, also of those finished earlier.
 
-    A job that fails does not end the sweep. Raises RunError at the end if one did, UserError before the first if one
-    cannot be run.
+    A job that fails does not end the sweep. Raises UserError before the first job if one of them cannot run, and
+    RunError at the end if one has failed.
     """
     config, sources = composer.config, Sources()
     jobs = checked(composer.grid(), sources)
@@ -48,9 +48,11 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
 
 
 def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
-    """The jobs, told where their data is. Raises UserError if a folder holds what is no part of this sweep.
+    """Return the jobs with the sources of their data as overrides.
 
-    sources: what is known of that already; it learns more.
+    Raises UserError if the folder of a job has a run that does not belong to this sweep.
+
+    sources: the sources that are known already; new ones are added.
     """
     from firstlight.runs.record import hash_of_code
 
@@ -63,10 +65,10 @@ def checked(jobs: Sequence[Job], sources: Sources) -> list[Job]:
 
 
 class Runner:
-    """Hands jobs to a launcher and keeps what went wrong. errors: by the job's folder, in one line."""
+    """Passes jobs to a launcher and collects their errors. errors: one line for each folder of a failed job."""
 
     def __init__(self, config: DictConfig, folder: Path, launcher_of: LauncherOf) -> None:
-        """folder: of the sweep; it is made."""
+        """Make the folder of the sweep."""
         folder.mkdir(parents=True, exist_ok=True)
         refuse_links(folder)
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
@@ -75,28 +77,28 @@ class Runner:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the sweep's folder for one process at a time. Raises UserError where another has it."""
+        """Lock the folder of the sweep. Raises UserError if another process has locked it."""
         with locked(self.folder, "runs this sweep"):
             OmegaConf.save(self.config, self.folder / "multirun.yaml")
             yield
 
     def run(self, batch: Sequence[Job], first_number: int) -> None:
-        """Run some jobs to their end, one after another or at the same time, as the launcher does."""
+        """Run jobs to their end, one after another or at the same time, as the launcher does."""
         if not batch:
             return
         try:
             results = self.launcher.launch([resumed(job) for job in batch], initial_job_idx=first_number)
-        except Exception as error:  # noqa: BLE001  (of a launcher that lost a job: a worker was killed, a limit reached)
+        except Exception as error:  # noqa: BLE001  (the launcher lost a job: a worker was killed, or a limit was reached)
             for job in batch:
                 if job.status != "finished":
                     self.note_failure(job, error)
             return
         for job, result in zip(batch, results, strict=True):
             if result.status is JobStatus.FAILED:
-                self.note_failure(job, result._return_value)  # the public one would raise it
+                self.note_failure(job, result._return_value)  # return_value would raise it
 
     def note_failure(self, job: Job, error: Any) -> None:
-        """Keep why a job failed, in its folder too where it did not come so far as to say so itself."""
+        """Log and store the reason of a failure, also in the job's folder if the job could not write it."""
         self.errors[job.folder.path] = reason = explained(error)
         output = job.folder.path / OUTPUT
         job.folder.path.mkdir(parents=True, exist_ok=True)
@@ -118,13 +120,13 @@ class Runner:
 
 
 def resumed(job: Job) -> list[str]:
-    """The overrides of a job, which goes on where it was interrupted; one that has no checkpoint begins again."""
+    """Return the overrides of a job that resume it if it was interrupted. Without a checkpoint it starts again."""
     if not job.record():
         return list(job.overrides)
     return [*job.overrides, f"resume={quoted(str(job.folder.path.absolute()))}"]
 
 
 def explained(error: Exception) -> str:
-    """An error in one line."""
+    """Return an error in one line."""
     message = " ".join(str(error).split())
     return message if isinstance(error, UserError | RunError) else f"{type(error).__name__}: {message}"

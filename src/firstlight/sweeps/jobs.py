@@ -1,4 +1,4 @@
-"""The jobs of a sweep: what each is given, where it lies, and whether it can be run, all known before the first."""
+"""The jobs of a sweep: their overrides, folders and configurations, which are checked before the first job starts."""
 
 import hashlib
 import re
@@ -26,17 +26,17 @@ from firstlight.runs.overrides import key_of
 from firstlight.spelling import quoted
 from firstlight.sweeps import names
 
-LONGEST_NAME = 120  # characters of a job's folder
-SAYS_WHERE = (  # the options of data that a source depends on
+LONGEST_NAME = 120  # characters of the name of a job's folder
+SAYS_WHERE = (  # the options of data that choose its source
     *("_target_", "source", "path", "name", "hub", "url", "sample", "preparation"),
     *("source_column", "target_column"),
 )
-MAY_NOT_CHANGE = ("train", "test", "optimized_metric", "callbacks")  # of a finished run, besides what is computed
+MAY_NOT_CHANGE = ("train", "test", "optimized_metric", "callbacks")  # for a finished run, besides its identity
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a sweep. overrides: what Hydra is given; varied: what differs between the jobs, `key=value`."""
+    """A run of a sweep. overrides: all of them, for Hydra; varied: those that differ between jobs, `key=value`."""
 
     overrides: tuple[str, ...]
     varied: tuple[str, ...]
@@ -48,7 +48,7 @@ class Job:
         return " ".join(self.varied) or self.folder.path.name
 
     def record(self) -> dict[str, Any]:
-        """What its folder says: {} before there is anything."""
+        """Return its metrics.json; {} before the job has started."""
         return self.folder.read() if self.folder.is_run() else {}
 
     @property
@@ -56,7 +56,7 @@ class Job:
         return status_of(self.record())
 
     def description(self) -> dict[str, Any]:
-        """What it is, as metrics.json says it."""
+        """Return the description of the job for metrics.json."""
         choices = self.config.hydra.runtime.choices
         return {
             **{key: choices.get(key) for key in ("task", "model", "experiment")},
@@ -67,7 +67,7 @@ class Job:
 
 
 class Composer:
-    """Makes jobs of a command line. overrides: all that is typed, and what the sweeper's params add."""
+    """Composes the jobs of a command line. overrides: those typed, and those that the sweeper's params add."""
 
     def __init__(self, arguments: list[str], params: dict[str, str], config: DictConfig, loader: ConfigLoader) -> None:
         self.config, self._loader = config, loader
@@ -102,7 +102,7 @@ class Composer:
         return False
 
     def job(self, overrides: Sequence[str], varied: Sequence[str], subdir: str) -> Job:
-        """The job of some values, in the folder subdir of the sweep. Raises UserError if it cannot be run."""
+        """Return the job of some values, in the folder subdir of the sweep. Raises UserError if it cannot run."""
         own = (*overrides, f"sweep.name={quoted(self.sweep_name)}", f"hydra.sweep.subdir={subdir}")
         config = self._loader.load_sweep_config(self.config, list(own))
         HydraConfig.instance().set_config(config)
@@ -114,7 +114,7 @@ class Composer:
         return Job(own, tuple(varied), RunFolder(Path(config.hydra.sweep.dir) / subdir), config)
 
     def grid(self) -> list[Job]:
-        """A job for every choice of all values. Raises UserError for one that cannot be run."""
+        """Return a job for every combination of values. Raises UserError if one of them cannot run."""
         jobs = []
         for choice in product(*map(choices, self.overrides)):
             pairs = zip(choice, self.overrides, strict=True)
@@ -122,20 +122,19 @@ class Composer:
             jobs.append(self.job(choice, varied, folder_name(varied)))
         repeated = [path for path, count in Counter(job.folder.path for job in jobs).items() if count > 1]
         if repeated:
-            raise UserError(
-                f"two jobs of the sweep are the same, {repeated[0].name}; remove one of the repeated values"
-            )
+            raise UserError(f"{repeated[0].name}: two jobs of the sweep are the same; remove the repeated value")
         return jobs
 
 
 def choices(override: Override) -> list[str]:
-    """What an override may be in a job: all values of a comma list, else the one value. Raises UserError."""
+    """Return an override for each value of a comma list; else the override itself. Raises UserError."""
     key = override.get_key_element()
     if not override.is_sweep_override():
         return [f"{key}={override.get_value_element_as_str()}"]
     if not override.is_discrete_sweep():
         raise UserError(
-            f"{override.input_line}: a grid takes lists, such as {key}=1,2; an interval is for hparams_search=optuna"
+            f"{override.input_line}: a grid requires lists, such as {key}=1,2; an interval requires "
+            "hparams_search=optuna"
         )
     pattern: Any = override.value()
     if isinstance(pattern, Glob):
@@ -158,7 +157,7 @@ def _matching(pattern: Glob, group: str, override: Override) -> list[str]:
 
 
 def folder_name(varied: Sequence[str]) -> str:
-    """`model-tiny_seed-1` of seed=1 model=tiny; of a very long one, its beginning and a hash of it."""
+    """Return `model-tiny_seed-1` for seed=1 model=tiny; a very long name is cut and gets a hash."""
     plain = sorted(re.sub(r"[^A-Za-z0-9_.+-]+", "-", value.lstrip("+~")).strip("-") for value in varied)
     name = "_".join(plain) or "job"
     if len(name) <= LONGEST_NAME:
@@ -167,25 +166,25 @@ def folder_name(varied: Sequence[str]) -> str:
 
 
 def refuse_processes(config: DictConfig) -> None:
-    """Raise UserError for a strategy that starts the whole command again in each process."""
+    """Raise UserError for a strategy that starts the complete command again in each process."""
     strategy = str(config.trainer.get("strategy", "auto"))
     if strategy == "auto" and not (config.trainer.get("devices") in (1, "1") and config.trainer.get("num_nodes") == 1):
-        strategy = "ddp"  # which Lightning takes for several devices
+        strategy = "ddp"  # Lightning's choice for several devices
     if not strategy.startswith(("ddp", "fsdp", "deepspeed")) or re.search("spawn|fork|notebook", strategy):
         return
-    if "Slurm" in str(config.hydra.launcher.get("_target_")):  # which starts a job's processes itself
+    if "Slurm" in str(config.hydra.launcher.get("_target_")):  # Slurm starts the processes of a job
         return
     raise UserError(
-        f"trainer.strategy={strategy} would start the whole sweep again in each process; use trainer=ddp_sim or "
+        f"trainer.strategy={strategy} would start the complete sweep again in each process; use trainer=ddp_sim or "
         f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=submitit_slurm with "
         f"hydra.launcher.tasks_per_node=<GPUs of a machine>"
     )
 
 
 def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
-    """Raise UserError if the job's folder holds a run of another configuration, other code or other data.
+    """Raise UserError if the job's folder has a run with another configuration, code or data.
 
-    code, fingerprint: of what would be run now.
+    code, fingerprint: the hashes of the current code and data.
     """
     record = job.record()
     if not record:
@@ -196,44 +195,43 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
         if job.folder.config_file.is_file():
             trained = read_config(job.folder.config_file)
             difference = identity.first_difference(job.config, trained) or difference
-        raise UserError(f"{where} holds a run of {difference}; give this sweep another sweep.name, or move that one")
+        raise UserError(f"{where} has a run with {difference}; choose another sweep.name, or move the folder")
     if record.get("status") == "finished":
         refuse_other_choices(job)
     trained_on = (record.get("data") or {}).get("fingerprint", fingerprint)
     if trained_on != fingerprint:
         raise UserError(
-            f"{where} holds a run on other data (fingerprint {trained_on}, and {fingerprint} here); "
-            f"give this sweep another sweep.name, or restore the data"
+            f"{where} has a run with other data (fingerprint {trained_on}, now {fingerprint}); "
+            f"choose another sweep.name, or restore the data"
         )
     if record.get("code", code) != code and not job.config.sweep.any_code:
         raise UserError(
-            f"{where} holds a run of other code ({record['code']}, and {code} here); give this sweep another "
-            f"sweep.name, or say sweep.any_code=true if the change makes no difference to what is finished"
+            f"{where} has a run with other code ({record['code']}, now {code}); choose another sweep.name, "
+            f"or set sweep.any_code=true if the change does not affect finished jobs"
         )
 
 
 def refuse_other_choices(job: Job) -> None:
-    """Raise UserError if a finished run was measured or watched otherwise than is asked for now."""
+    """Raise UserError if a finished run has other metrics or callbacks than the job has now."""
     if not job.folder.config_file.is_file():
         return
     trained = read_config(job.folder.config_file)
     now = job.config.copy()
     paths = trained.get("paths")
     now.paths.output_dir = _text(paths.get("output_dir") if isinstance(paths, dict) else None)  # where callbacks write
-    now.test = bool(now.test)  # null is no, under -m
+    now.test = bool(now.test)  # null means false in a sweep
     if now.optimized_mode == "auto":
         now.optimized_mode = _text(trained.get("optimized_mode"))
     wanted, had = (_without_printing(each) for each in (identity.plain(now), trained))
     for key in MAY_NOT_CHANGE:
         if key in had and wanted[key] != had[key]:
             raise UserError(
-                f"{job.folder.path} is a finished run of another {key}; "
-                f"give this sweep another sweep.name, or move that one"
+                f"{job.folder.path} is a finished run with another {key}; choose another sweep.name, or move the folder"
             )
 
 
 def _without_printing(container: dict[str, Any]) -> dict[str, Any]:
-    """A configuration in plain types without the callbacks that only print."""
+    """Return a configuration in plain types without the callbacks that only print."""
     callbacks = container.get("callbacks")
     if not isinstance(callbacks, dict):
         return container
@@ -242,18 +240,18 @@ def _without_printing(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(saved: Any) -> str:
-    """What a folder says, as text in which nothing is interpolated."""
+    """Return a saved value as text in which nothing is interpolated."""
     return str(saved).replace("${", "\\${")
 
 
 class Sources:
-    """Where the jobs' data is: looked for once for all jobs that want the same."""
+    """The sources of the jobs' data. Jobs with the same data share one search for it."""
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[SourceKind, str]] = {}
 
     def settle(self, job: Job) -> tuple[Job, str]:
-        """The job, told where its data is if it would look for it itself; and the fingerprint of that data."""
+        """Return the job, with the source of its data as an override if it is automatic, and the fingerprint."""
         data = job.config.data
         wanted = str([data.get(key) for key in SAYS_WHERE])
         if wanted not in self._found:
@@ -269,5 +267,5 @@ class Sources:
 
 
 def status_of(record: dict[str, Any]) -> str:
-    """finished, failed, interrupted, running, or waiting for a job without a record."""
+    """Return finished, failed, interrupted or running; waiting for a job without a record."""
     return str(record.get("status", "waiting"))

@@ -1,4 +1,4 @@
-"""The ladder of the 2023 post: what each part of a transformer is worth, beside the figures that the post gives."""
+"""The ladder of the 2023 post: what each part of a transformer contributes, next to the losses in the post."""
 
 import json
 import logging
@@ -14,13 +14,13 @@ from firstlight.files.rows import write_rows
 
 log = logging.getLogger(__name__)
 
-PUBLISHED = {"one_head": 2.476, "pre_norm": 2.024}  # validation losses; the rungs between have no figure
+PUBLISHED = {"one_head": 2.476, "pre_norm": 2.024}  # validation losses; the post gives none for the other rungs
 CHOICE = "ladder"
 RUNGS = ("one_head", "positions", "heads", "feed_forward", "residuals", "pre_norm")
 
 
 class ShowLadder(Callback):
-    """At the end of the multirun, prints the rungs and draws them: `ladder.csv` and `ladder.png` in its folder."""
+    """Callback that prints and draws the rungs at the end of a sweep: `ladder.csv` and `ladder.png` in its folder."""
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
@@ -30,7 +30,7 @@ class ShowLadder(Callback):
             return
         Console().print(table_of(rungs))
         write_rows(folder / "ladder.csv", rungs)
-        from firstlight.figures import plot_ladder, save  # matplotlib: only where a figure is wanted
+        from firstlight.figures import plot_ladder, save  # imports matplotlib
 
         losses = [rung["validation_loss"] for rung in rungs]
         figure = plot_ladder([rung["rung"] for rung in rungs], losses, [rung["post"] for rung in rungs])
@@ -39,7 +39,7 @@ class ShowLadder(Callback):
 
 
 def read_rung(path: Path) -> dict[str, Any] | None:
-    """What a finished run says of its rung."""
+    """Return the row of a run; None if it has not finished."""
     record = json.loads(path.read_text(encoding="utf-8"))
     if record["status"] != "finished":
         return None
@@ -56,7 +56,7 @@ def read_rung(path: Path) -> dict[str, Any] | None:
 
 
 def table_of(rungs: list[dict[str, Any]]) -> Table:
-    """The rungs from the lowest to the highest."""
+    """Return the table of the rungs, from the lowest to the highest."""
     table = Table(title="Names, rung by rung")
     for column in rungs[0]:
         table.add_column(column.replace("_", " "), justify="left" if column == "rung" else "right")

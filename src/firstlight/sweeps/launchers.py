@@ -1,4 +1,4 @@
-"""What a job has to mind because of how Hydra launched it: its GPU, and who may write on the terminal."""
+"""What a job needs from the way in which Hydra launches it: its own GPU, and its own file for its output."""
 
 import contextlib
 import os
@@ -17,16 +17,16 @@ ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 PARALLEL = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
 OUTPUT = "output.txt"  # in the folder of a job: what it prints; in the folder of a sweep: what nothing else has caught
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
-CLAIMED: list[TextIO] = []  # the lock of the GPU that this process has
+CLAIMED: list[TextIO] = []  # the lock of the GPU that this process uses
 
 
 def is_one_by_one(config: DictConfig) -> bool:
-    """Whether jobs run one after another in this process, which leaves time to say how each went."""
+    """Return whether jobs run one after another in this process."""
     return str(config.hydra.launcher.get("_target_")) == ONE_BY_ONE
 
 
 def is_parallel(hydra_config: Any) -> bool:
-    """Whether a job is one of several that run on this machine at the same time; hydra_config: the node `hydra`."""
+    """Return whether several jobs run on this machine at the same time. hydra_config: the node `hydra`."""
     return str(hydra_config.launcher.get("_target_")) == PARALLEL
 
 
@@ -45,36 +45,38 @@ def own_output(folder: Path) -> Iterator[None]:
 
 
 def num_gpus(config: DictConfig) -> int:
-    """How many GPUs the jobs of a sweep may share; 0 where they use none, or each takes more than one for itself."""
+    """Return how many GPUs the jobs of a sweep share; 0 if they use none, or if each job uses several."""
     trainer = config.trainer
     if trainer.get("accelerator") not in GPU_ACCELERATORS or trainer.get("devices") != 1:
         return 0
     import torch
 
-    return torch.cuda.device_count()  # which does not initialise CUDA
+    return torch.cuda.device_count()  # does not initialize CUDA
 
 
 def jobs_at_a_time(num_jobs: int) -> int:
-    """What hydra.launcher.n_jobs means, as joblib counts: -1 is a job for every core, -2 for all but one."""
+    """Return the number of jobs that hydra.launcher.n_jobs means: -1 is one for every core, -2 one less."""
     return num_jobs if num_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + num_jobs)
 
 
 def check_gpus(config: DictConfig) -> None:
-    """Raise UserError if more jobs would run at a time than there are GPUs for them."""
+    """Raise UserError if more jobs would run at a time than the machine has GPUs."""
     if not is_parallel(config.hydra) or not (count := num_gpus(config)):
         return
     num_jobs = config.hydra.launcher.n_jobs
     if jobs_at_a_time(num_jobs) > count:
         raise UserError(
-            f"hydra.launcher.n_jobs={num_jobs} is {jobs_at_a_time(num_jobs)} jobs at a time, and there are {count} "
-            f"GPUs; set hydra.launcher.n_jobs={count}, or trainer=cpu"
+            f"hydra.launcher.n_jobs={num_jobs} means {jobs_at_a_time(num_jobs)} jobs at a time, and the machine has "
+            f"{count} GPUs; set hydra.launcher.n_jobs={count}, or trainer=cpu"
         )
 
 
 def claim_gpu(folder: Path, count: int) -> None:
-    """Make one of the machine's GPUs the only one that this process sees, if no other worker of the sweep has it.
+    """Make a GPU that no other worker of the sweep uses the only one that this process sees.
 
-    folder: of the sweep; count: of GPUs. A worker keeps its GPU for all its jobs. Call it before CUDA is initialised.
+    A worker uses the same GPU for all its jobs. Call this function before CUDA is initialized.
+
+    folder: of the sweep; count: the number of GPUs of the machine.
     """
     if CLAIMED or count == 0:
         return
@@ -87,4 +89,4 @@ def claim_gpu(folder: Path, count: int) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = name
         CLAIMED.append(lock)  # the lock lasts as long as this process
         return
-    raise RunError(f"all {count} GPUs are taken by other jobs of {folder}; start fewer at a time")
+    raise RunError(f"other jobs of {folder} use all {count} GPUs; run fewer jobs at a time")

@@ -1,4 +1,4 @@
-"""The folder of a sweep that was not named: its name says what is varied, and the same command finds it again."""
+"""The folder of a sweep without sweep.name: its name lists what varies, and the same command finds it again."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from firstlight.files.regular import regular
 
 log = logging.getLogger(__name__)
 
-RECORD = "sweep.json"  # in the folder of a sweep that was not named
+RECORD = "sweep.json"  # in the folder of a sweep without sweep.name
 SUBJECTS = ("experiment", "task")  # the groups whose choices begin the name
 MOST_SUBJECTS = 3
 LONGEST_SUBJECT, LONGEST_KEYS = 30, 40  # characters
@@ -105,7 +105,7 @@ def _plain(text: str) -> str:
 def claim(folder: Path, key: str, overrides: Sequence[Override]) -> bool:
     """Make the folder of a new sweep with its record. Return False if another process has made this folder.
 
-    The folder gets its name when the record is in it, so that two commands that start at once cannot both have it.
+    The folder is renamed when its record is complete, so that two commands that start at once cannot both have it.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".new-"))

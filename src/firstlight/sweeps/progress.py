@@ -1,4 +1,4 @@
-"""How far a sweep is: a live table on a terminal, lines in a log, and the results at the end."""
+"""The progress of a sweep: a live table on a terminal, lines in a log, and the results at the end."""
 
 import logging
 import shlex
@@ -31,7 +31,7 @@ from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
 
-SECONDS_BETWEEN = 1.0  # two looks at the folders
+SECONDS_BETWEEN = 1.0  # between two reads of the folders
 ORDER = ("running", "failed", "interrupted", "finished", "waiting")
 STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green"}
 BORDERS = 4  # lines of a table besides its rows
@@ -99,7 +99,7 @@ class Progress:
             raise error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT)
 
     def say(self) -> None:
-        """Log a line on how far the sweep has come, unless a table shows it or the last line said the same."""
+        """Log the progress of the sweep, unless a table shows it or it has not changed since the last line."""
         counts = self.summary(with_time=False)
         if not self.quiet and self._live is None and counts != self._said:
             self._said = counts
@@ -120,7 +120,7 @@ class Progress:
             yield job, self._records[path]
 
     def status(self, job: Job, record: dict[str, Any]) -> str:
-        """Return what a job does now. It was killed if its record has said that it runs since before this sweep."""
+        """Return the status of a job. It was killed if its record says running and is older than this sweep."""
         if job.folder.path in self.errors:
             return "failed"
         return "interrupted" if status_of(record) == "running" and self._is_old(job, record) else status_of(record)
@@ -134,7 +134,7 @@ class Progress:
         return status_of(record) == "failed" and not self._is_old(job, record)
 
     def summary(self, *, with_time: bool = True, with_best: bool = True) -> str:
-        """Return how far the sweep has come, what is best so far, and how long the rest may take."""
+        """Return the number of jobs by status, the best jobs so far, and an estimate of the time that is left."""
         records = list(self.records())
         done = [(job, record) for job, record in records if status_of(record) == "finished"]
         failed = len({*self.errors, *(job.folder.path for job, record in records if self._has_failed(job, record))})

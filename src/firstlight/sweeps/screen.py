@@ -1,4 +1,4 @@
-"""A terminal that shows a live table and nothing that jobs, their processes or libraries write meanwhile."""
+"""A live table on a terminal. All other output of jobs, their processes and libraries goes elsewhere meanwhile."""
 
 import io
 import logging
@@ -77,7 +77,7 @@ def live_table(table: Callable[[], RenderableType], per_second: float, other_out
 
 @contextmanager
 def silenced(loggers: tuple[str, ...]) -> Iterator[None]:
-    """Let loggers say no more than warnings."""
+    """Let loggers emit warnings and errors only."""
     levels = {name: logging.getLogger(name).level for name in loggers}
     for name in loggers:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -92,7 +92,7 @@ def silenced(loggers: tuple[str, ...]) -> Iterator[None]:
 def streams_to(stream: Any) -> Iterator[None]:
     """Let print, warnings and the handlers of the root logger write to a stream instead of the terminal.
 
-    Standard output and standard error are left alone where they do not go to a terminal.
+    Standard output and standard error do not change where they are not a terminal.
     """
     output, error = sys.stdout, sys.stderr
     replaced = [each for each in (output, error) if each.isatty()]

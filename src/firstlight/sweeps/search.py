@@ -1,4 +1,4 @@
-"""Trials that Optuna chooses by how the earlier ones went, in a sweep that can be stopped and gone on with."""
+"""A search: Optuna chooses each trial by the results of the earlier ones. It can be interrupted and continued."""
 
 import json
 import logging
@@ -30,10 +30,10 @@ BEST_FILE = "best.json"
 
 
 def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: DictConfig) -> float | None:
-    """Run trials until there are n_trials, those of earlier calls among them; returns the best value.
+    """Run trials until there are n_trials, including those of earlier calls. Return the best value.
 
-    A trial that was interrupted goes on first. One that failed counts, and ends nothing. Raises UserError for what
-    cannot be searched, RunError at the end if a trial of this call failed.
+    Interrupted trials are resumed first. A failed trial counts and does not end the search. Raises UserError if the
+    search cannot run, and RunError at the end if a trial of this call has failed.
     """
     if find_spec("optuna") is None:
         raise UserError(f"hparams_search=optuna needs Optuna: {install_command('optuna')}")
@@ -51,7 +51,7 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
     study = Study(space, sampler)
     jobs: dict[int, Job] = {}
     for number, values in study.trials():
-        with suppress(UserError) if number in study.failed() else nullcontext():  # such as one that cannot be run
+        with suppress(UserError) if number in study.failed() else nullcontext():  # it may be one that cannot run
             (jobs[number],) = checked([space.trial(number, values)], sources)
     at_a_time = trials_at_a_time(config)
     watched = list(jobs.values())
@@ -64,9 +64,9 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
                 try:
                     (jobs[number],) = checked([space.trial(number, study.values(number))], sources)
                     watched.append(jobs[number])
-                except UserError as error:  # values that contradict each other
+                except UserError as error:  # the values contradict each other
                     runner.errors[space.folder / folder_of(number)] = str(error)
-                    log.error("%s cannot be run: %s", folder_of(number), error)  # noqa: TRY400  (a user's mistake)
+                    log.error("%s cannot run: %s", folder_of(number), error)  # noqa: TRY400  (a user's mistake)
             able = [number for number in numbers if number in jobs]
             runner.run([jobs[number] for number in able if jobs[number].status != "finished"], numbers[0])
             for number in numbers:
@@ -74,12 +74,12 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int, sampler: 
             progress.say()
     study.write_best(jobs)
     progress.show_results(with_best=False)
-    runner.complain(n_trials, "what failed is not tried again, and a higher hydra.sweeper.n_trials tries more")
+    runner.complain(n_trials, "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values")
     return study.best_value()
 
 
 def trials_at_a_time(config: DictConfig) -> int:
-    """How many trials are chosen before the first of them has ended: as many as run at once, 1 unless that is typed."""
+    """Return how many trials are chosen together: as many as run at the same time, 1 unless that is typed."""
     launcher = config.hydra.launcher
     if is_one_by_one(config):
         return 1
@@ -90,34 +90,34 @@ def trials_at_a_time(config: DictConfig) -> int:
 
 
 def folder_of(number: int) -> str:
-    """The folder of a trial, in that of the search."""
+    """Return the name of a trial's folder."""
     return f"trial-{number:04d}"
 
 
 class Space:
-    """What is searched, and what every trial has in common."""
+    """The values that are searched, and those that all trials share."""
 
     def __init__(self, composer: Composer) -> None:
         self._composer = composer
         searched = [each for each in composer.overrides if each.is_sweep_override()]
         if not searched:
             raise UserError(
-                "there is nothing to search; give at least one key an interval or a list, "
+                "the search has no key to vary; give at least one key an interval or a list, "
                 "such as optimizer.lr='tag(log, interval(1e-4, 1e-1))'"
             )
         self.fixed = [choices(each)[0] for each in composer.overrides if not each.is_sweep_override()]
         self.distributions = {each.get_key_element(): distribution(each) for each in searched}
         lowest = (each.choices[0] if hasattr(each, "choices") else each.low for each in self.distributions.values())
-        self.lowest = self.job("lowest", dict(zip(self.distributions, lowest, strict=True)))  # which is never run
+        self.lowest = self.job("lowest", dict(zip(self.distributions, lowest, strict=True)))  # it never runs
         self.folder = self.lowest.folder.path.parent
         self.metric = str(self.lowest.config.optimized_metric)
 
     def trial(self, number: int, values: dict[str, Any]) -> Job:
-        """The job of a trial. Raises UserError if it cannot be run."""
+        """Return the job of a trial. Raises UserError if it cannot run."""
         return self.job(folder_of(number), values)
 
     def job(self, subdir: str, values: dict[str, Any]) -> Job:
-        """A job of some values, in a folder of the search. Raises UserError if it cannot be run."""
+        """Return a job of some values, in a folder of the search. Raises UserError if it cannot run."""
         given = [f"{key}={value}" for key, value in values.items()]
         shown = [
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in values.items()
@@ -125,24 +125,24 @@ class Space:
         return self._composer.job([*self.fixed, *given], shown, subdir)
 
     def description(self) -> dict[str, Any]:
-        """What must not change when a search goes on."""
+        """Return the settings that must stay the same when a search is continued."""
         from optuna.distributions import distribution_to_json
 
         space = {key: json.loads(distribution_to_json(each)) for key, each in self.distributions.items()}
         return {"metric": self.metric, "space": space}
 
     def show(self, n_trials: int) -> None:
-        """What dry_run=true says of a search."""
+        """Print what dry_run=true shows of a search."""
         say(f"{n_trials} trials in {self.folder}, for the best {self.metric}; dry_run=true runs none")
         for key, each in self.distributions.items():
             say(f"  {key}: {each}")
 
 
 class Study:
-    """Optuna's study in the folder of the search: what was tried and how it went, whatever happens to the process."""
+    """Optuna's study, a database in the folder of the search. It stores all trials and their results."""
 
     def __init__(self, space: Space, sampler: DictConfig) -> None:
-        """Raises UserError if the study that lies there is damaged or of something else."""
+        """Open or create the study. Raises UserError if an existing one is damaged or belongs to another search."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -155,30 +155,30 @@ class Study:
                 load_if_exists=True,
             )
             known = self.study.user_attrs.get("search")
-            self.study.get_trials(deepcopy=False)  # those that have ended are read once, here
+            self.study.get_trials(deepcopy=False)  # reads the trials that have ended, once
         if known is None:
             self.study.set_user_attr("search", space.description())
         elif known != space.description():
-            raise UserError(f"{self.path} is a search of {json.dumps(known)}; give this one another sweep.name")
+            raise UserError(f"{self.path} is a search of {json.dumps(known)}; choose another sweep.name")
 
     def numbers(self) -> list[int]:
-        """The numbers of all trials so far."""
+        """Return the numbers of all trials so far."""
         return [trial.number for trial in self.study.get_trials(deepcopy=False)]
 
     def trials(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The number and the values of every trial so far."""
+        """Return the number and the values of every trial so far."""
         return ((number, self.values(number)) for number in self.numbers())
 
     def failed(self) -> list[int]:
-        """The numbers of the trials that failed."""
+        """Return the numbers of the failed trials."""
         from optuna.trial import TrialState
 
         return [trial.number for trial in self.study.get_trials(deepcopy=False, states=(TrialState.FAIL,))]
 
     def values(self, number: int) -> dict[str, Any]:
-        """What a trial tries. Raises UserError for what is not in the space of this command line.
+        """Return the values of a trial. Raises UserError for a value outside the space of this command line.
 
-        The values become overrides, and the file may be a stranger's.
+        The values become overrides, and another person may have written the file.
         """
         values = dict(self.study.get_trials(deepcopy=False)[number].params)
         space = self.space.distributions
@@ -188,7 +188,7 @@ class Study:
         return values
 
     def batches(self, n_trials: int, at_a_time: int) -> Iterator[list[int]]:
-        """The numbers of the trials to run next: those that were interrupted, then new ones until there are enough."""
+        """Yield the numbers of the trials to run next: interrupted ones, then new ones until there are n_trials."""
         from optuna.trial import TrialState
 
         interrupted = [trial.number for trial in self.study.get_trials(states=(TrialState.RUNNING,))]
@@ -199,21 +199,24 @@ class Study:
             yield [self.ask() for _ in range(min(left, at_a_time))]
 
     def ask(self) -> int:
-        """Let the sampler choose a trial. Its seed goes with the trial, so that a search that goes on goes on alike."""
+        """Let the sampler choose a trial. Return its number.
+
+        The seed depends on the number of the trial, so a continued search chooses what an uninterrupted one chooses.
+        """
         if self.sampler:
             seed = {} if self.sampler.get("seed") is None else {"seed": self.sampler.seed + len(self.numbers())}
             self.study.sampler = instantiate(self.sampler, **seed)
         return self.study.ask(self.space.distributions).number
 
     def tell(self, number: int, job: Job | None) -> None:
-        """How a trial went; None: it could not be run."""
+        """Store the result of a trial. job: None if it could not run."""
         from optuna.trial import TrialState
 
         value = metric_of(job, job.record()) if job and job.status == "finished" else None
         self.study.tell(number, value, state=TrialState.FAIL if value is None else None)
 
     def best_value(self) -> float | None:
-        """The best value of the trials that went well."""
+        """Return the best value of the finished trials; None if none has finished."""
         from optuna.trial import TrialState
 
         if not self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -221,7 +224,7 @@ class Study:
         return float(self.study.best_value)
 
     def write_best(self, jobs: dict[int, Job]) -> None:
-        """The best trial as JSON, and in the log."""
+        """Write the best trial as JSON, and to the log."""
         if self.best_value() is None:
             return
         best = self.study.best_trial
@@ -233,7 +236,7 @@ class Study:
 
 
 def is_in(space: Any, value: Any) -> bool:
-    """Whether a distribution of Optuna's has a value."""
+    """Return whether a distribution of Optuna contains a value."""
     try:
         return bool(space._contains(space.to_internal_repr(value)))
     except ValueError:
@@ -242,7 +245,7 @@ def is_in(space: Any, value: Any) -> bool:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Raise UserError for what SQLite and Optuna complain about in the file of a study."""
+    """Raise UserError where SQLite or Optuna cannot read the file of a study."""
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
@@ -253,12 +256,12 @@ def readable(path: Path) -> Iterator[None]:
         reason = getattr(error, "orig", None) or error
         raise UserError(
             f"{path} cannot be read ({type(reason).__name__}: {reason}); "
-            f"move it away with the trials beside it, or give this search another sweep.name"
+            f"move the folder of the search, or choose another sweep.name"
         ) from error
 
 
 def check_database(path: Path) -> None:
-    """Raise sqlite3.DatabaseError if a file is no whole database. Waits for a process that writes to it."""
+    """Raise sqlite3.DatabaseError if a file is not a complete database. Wait for a process that writes to it."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         found = [row[0] for row in database.execute("PRAGMA integrity_check(1)")]
     if found != ["ok"]:
@@ -266,7 +269,7 @@ def check_database(path: Path) -> None:
 
 
 def distribution(override: Override) -> Any:
-    """What Optuna draws from for `key=interval(0,1)`, `tag(log,interval(1e-4,1))`, `range(1,9)` or `a,b`.
+    """Return Optuna's distribution for `key=interval(0,1)`, `tag(log,interval(1e-4,1))`, `range(1,9)` or `a,b`.
 
     Raises UserError for an interval that cannot be drawn from.
     """
@@ -274,7 +277,7 @@ def distribution(override: Override) -> Any:
 
     value: Any = override.value()
     if isinstance(value, RangeSweep) and not [*value.range()]:
-        raise UserError(f"{override.input_line}: there is nothing in this range")
+        raise UserError(f"{override.input_line}: this range is empty")
     is_log = "log" in getattr(value, "tags", ())
     try:
         if isinstance(value, IntervalSweep):
