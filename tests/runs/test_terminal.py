@@ -146,8 +146,11 @@ def test_without_a_terminal_there_is_no_colour_and_no_bar_and_the_commands_at_th
 
 
 def test_a_run_on_the_sample_says_so_at_the_start_and_at_the_end(scripts: Scripts, small_sample: str) -> None:
-    done = scripts.run("train", *QUICK, "data.source=sample", "trainer.max_steps=1", "test=false", small_sample)
+    training = ["data.source=sample", "trainer.max_steps=1", "test=false", small_sample, "resume=auto"]
+    done = scripts.run("train", *QUICK, *training)
     lines = done.stdout.splitlines()
+    assert "run      new  " in done.stdout
+    assert "starts again" not in done.stdout  # that is said of an unfinished run
     (start, end) = (number for number, line in enumerate(lines) if "GENERATED SAMPLE" in line)
     assert lines[start].startswith("data     ")
     assert lines[end] == "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
@@ -157,8 +160,8 @@ def test_a_run_on_the_sample_says_so_at_the_start_and_at_the_end(scripts: Script
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trainer=gpu"], "trainer.accelerator=gpu: torch finds no such device on this machine"),
-        (["data.text_column=txet"], "no column 'txet'"),
+        (["trainer=gpu"], "trainer.accelerator=gpu: torch finds no such device; set trainer=cpu"),
+        (["data.text_column=txet"], "the column 'txet' does not exist; the columns are text, label; set data."),
         (["data.path=nowhere"], "data.path=nowhere: "),
     ],
 )

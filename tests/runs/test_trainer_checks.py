@@ -7,7 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from firstlight.config import trainer_checks
-from firstlight.config.trainer_checks import check_trainer
+from firstlight.config.trainer_checks import check_accelerator, check_trainer
 from firstlight.errors import UserError
 
 DEFAULT = {"accelerator": "cpu", "devices": 1, "strategy": "auto", "max_epochs": 10, "max_steps": -1}
@@ -56,3 +56,24 @@ def test_what_trains_nothing_or_fails_is_refused(
 def test_what_can_be_trained_with_is_not_refused(trainer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer_checks, "has_accelerator", lambda: True)
     checked(**trainer)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "count", "message"),
+    [
+        ({"accelerator": "gpu"}, 0, "trainer.accelerator=gpu: torch finds no such device; set trainer=cpu"),
+        ({"accelerator": "gpu", "devices": 3}, 2, "trainer.devices=3: torch finds 2; set trainer.devices=2"),
+        ({"accelerator": "gpu", "devices": -1}, 2, None),
+        ({"accelerator": "auto"}, 0, None),
+    ],
+)
+def test_a_gpu_that_the_machine_lacks_is_refused(
+    trainer: dict[str, Any], count: int, message: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_checks, "num_gpus", lambda _: count)
+    config = OmegaConf.create(DEFAULT | trainer)
+    if message is None:
+        check_accelerator(config)
+    else:
+        with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+            check_accelerator(config)

@@ -54,12 +54,9 @@ def check_accelerator(trainer: DictConfig) -> None:
         return
     count = num_gpus(accelerator)
     if count == 0:
-        raise UserError(
-            f"trainer.accelerator={accelerator}: torch finds no such device on this machine; leave the option of "
-            "trainer out, or set trainer=cpu"
-        )
+        raise UserError(f"trainer.accelerator={accelerator}: torch finds no such device; set trainer=cpu")
     if devices.isdecimal() and int(devices) > count:
-        raise UserError(f"trainer.devices={devices}: torch finds {count} of them; set trainer.devices={count}")
+        raise UserError(f"trainer.devices={devices}: torch finds {count}; set trainer.devices={count}")
 
 
 def num_gpus(accelerator: str) -> int:

@@ -47,7 +47,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
     folder = RunFolder(Path(config.paths.output_dir))
     if not is_rank_zero():
         record = record_of_start(config, folder)
-        parts, start = prepare(config, folder)
+        parts, start = prepare(config, folder, is_resumed=bool(config.resume))
         return _train(config, folder, record, parts, start, started_at)
     is_new = HydraConfig.get().mode is RunMode.RUN and folder.is_empty()
     is_prepared = False
@@ -58,7 +58,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
             folder.write(record)
         try:
             with terminal.preparing():
-                parts, start = prepare(config, folder)
+                parts, start = prepare(config, folder, is_resumed=is_resumed)
             is_prepared = True
             is_resumed = False  # all checks have passed: from here on, the folder records this run
             folder.remove_leftovers()
@@ -83,13 +83,13 @@ def train(config: DictConfig, started_at: float) -> float | None:
         return metric
 
 
-def prepare(config: DictConfig, folder: RunFolder) -> tuple[Parts, Found | None]:
+def prepare(config: DictConfig, folder: RunFolder, *, is_resumed: bool) -> tuple[Parts, Found | None]:
     """Build all parts. Return them and the checkpoint from which the run resumes, or None for a new run.
 
     Raises UserError if a resumed run has another network or other data than its checkpoint.
     """
     keeps_checkpoints = bool((config.callbacks or {}).get("checkpoint"))
-    start = newest_checkpoint(folder, keeps_checkpoints=keeps_checkpoints) if config.resume else None
+    start = newest_checkpoint(folder, keeps_checkpoints=keeps_checkpoints) if is_resumed else None
     if start is not None:
         refuse_other_config(config, start.card["config"])
     parts = build(config, folder, HydraConfig.get().runtime.choices["task"], start.card if start else None)
