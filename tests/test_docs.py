@@ -18,7 +18,7 @@ PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 MISTAKE = re.compile(r"^\$ .*\nerror: .*$", re.MULTILINE)  # a command and its answer
-CHOICE = re.compile(r"(?<![\w-])(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)")
+CHOICE = re.compile(r"(?<![\w-])(task|model|optimizer|schedule|logger|trainer|experiment|debug)=([\w/]+)(?![\w/(])")
 
 
 class Resources(HTMLParser):
