@@ -84,7 +84,10 @@ class ComposedOnce:
     def _copy(self, key: State, make: Callable[[], Any]) -> Any:
         """Return a copy of the stored value of a key, or make and store it."""
         if key not in self._kept:
-            self._kept[key] = self._shared(key, make)
+            try:
+                self._kept[key] = self._shared(key, make)
+            except pickle.PicklingError:  # Hydra's search for plugins runs joblib's schema twice: two equal classes
+                return make()
         return pickle.loads(self._kept[key])  # noqa: S301  (made here)
 
     def _shared(self, key: State, make: Callable[[], Any]) -> bytes:

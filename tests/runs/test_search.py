@@ -20,7 +20,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from firstlight.errors import UserError
 from firstlight.sweeps import search
 from firstlight.sweeps.search import distribution
-from tests_support import Done, Scripts, records, wait_until
+from tests_support import Done, Scripts, records, screens, wait_until
 
 SPACE = [
     "optimizer.lr=tag(log, interval(1e-3, 1e-1))",
@@ -269,6 +269,20 @@ def test_trials_run_at_the_same_time_in_batches(scripts: Scripts, command: list[
     assert "The run is in" not in said(done)
     best = json.loads((folder_of(scripts) / "best.json").read_text())
     assert best["value"] == min(record["metrics"]["val/loss"] for record in found.values())
+
+
+@pytest.mark.slow  # 10 s, since the workers start from nothing; test_sweep.py tests the table with the basic launcher
+def test_a_search_by_workers_shows_one_table(scripts: Scripts, command: list[str]) -> None:
+    at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_trials=4", "trainer.max_steps=2"]
+    done = scripts.run_in_terminal("train", *command, *at_once, fresh=True, columns=80)
+    assert done.returncode == 0, done.stdout
+    seen = list(screens(done.stdout, 80, step=97))
+    for lines in seen:
+        assert sum("┏" in line for line in lines) <= 1, "\n".join(lines)
+        assert not any(word in line for line in lines for word in ("Joblib", "Launching", "epoch", "Traceback"))
+    assert seen[-1][0] == "4 jobs in logs/sweeps/mine"
+    assert "4 jobs: 4 finished, 0 failed, 0 to go" in seen[-1]
+    assert seen[-1][-2:] == ["To compare the jobs:", "  python src/report.py logs/sweeps/mine"]
 
 
 @pytest.mark.parametrize(

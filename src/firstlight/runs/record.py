@@ -1,4 +1,4 @@
-"""What metrics.json says of a run, from its first moment to its last."""
+"""The record of a run, metrics.json, from its start to its end."""
 
 import hashlib
 import subprocess
@@ -61,7 +61,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
 
 
 def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str | None = None) -> None:
-    """Write how the run ended, for the folder and for W&B."""
+    """Write how the run ended into its folder, and send it to W&B."""
     record["status"], record["reason"] = status, " ".join(reason.split()) if reason else None
     folder.write(record)
     weights_and_biases.finish(record)
@@ -69,13 +69,13 @@ def finish(folder: RunFolder, record: dict[str, Any], status: str, reason: str |
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions of Python, of this package and of the libraries that a result depends on."""
+    """Return the versions of Python, this package and the libraries that a result depends on."""
     own = {"python": sys.version.split()[0], "firstlight": __version__}
     return own | {name: version(name) for name in LIBRARIES}
 
 
 def hash_of_code(config: DictConfig) -> str:
-    """A name for the source of this package and of the user's own that config names: equal code has equal names."""
+    """Return a hash of the source of this package and of the user's own classes that config names."""
     own = [hash_of_source(path) for path in own_sources(config)]
     if not own:
         return "c" + hash_of_source(PACKAGE)[:12]
@@ -84,7 +84,7 @@ def hash_of_code(config: DictConfig) -> str:
 
 @cache
 def hash_of_source(path: Path) -> str:
-    """The hash of a module's file, or of all Python files below a package's folder."""
+    """Return the hash of a module's file, or of all Python files below a package's folder."""
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
         digest.update(str(file.relative_to(path)).encode() + b"\0" + file.read_bytes() + b"\0")
@@ -92,9 +92,9 @@ def hash_of_source(path: Path) -> str:
 
 
 def git_state() -> dict[str, Any] | None:
-    """The commit of the code and whether files differ from it; None outside a repository.
+    """Return the commit of the code and whether files differ from it; None outside a repository.
 
-    The code is that of a checkout of firstlight. Where firstlight is installed, it is that of the current folder.
+    The repository is the checkout of firstlight, or where firstlight is installed, the one of the current folder.
     """
     root = CHECKOUT or Path.cwd()
     command = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
