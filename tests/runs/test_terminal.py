@@ -60,9 +60,11 @@ def end_of(task: str, command: str, example: str, *, is_wide: bool) -> list[str]
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns: int, scripts: Scripts) -> None:
-    done = scripts.run_in_terminal("train", *names(scripts), columns=columns)
+    has_bar = columns == 80
+    bar = f"trainer.enable_progress_bar={str(has_bar).lower()}"
+    done = scripts.run_in_terminal("train", *names(scripts), bar, columns=columns)
     assert done.returncode == 0, done.stdout
-    assert re.search(r"epoch 1/30 .*step \d/9 .*loss \d\.\d{3}", done.stdout)  # the bar was there
+    assert bool(re.search(r"epoch 1/30 .*step \d/9 .*loss \d\.\d{3}", done.stdout)) == has_bar
     lines = rendered(done.stdout, columns)
     epoch = r"epoch 1  step {}  \d+ s  val/loss {NUMBER}  train/loss {NUMBER}  val/accuracy {NUMBER}"
     more = rf"  val/bits_per_character {NUMBER}" if columns == 120 else ""
@@ -86,11 +88,17 @@ def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns:
     assert shown.replace("(empty)", "").split() == " ".join(file.read_text() for file in files).split()
 
 
-def test_ctrl_c_leaves_no_part_of_the_bar(scripts: Scripts, tiny_training: list[str]) -> None:
+def test_ctrl_c_leaves_no_part_of_the_bar_and_no_color_is_obeyed(scripts: Scripts, tiny_training: list[str]) -> None:
     training = [*tiny_training, "threads=1", "trainer.max_epochs=1000", "logger=none", "callbacks.early_stopping=null"]
-    done = scripts.run_in_terminal("train", *training, columns=80, interrupt=lambda shown: b"epoch 3/1000" in shown)
+    done = scripts.run_in_terminal(
+        *("train", *training),
+        columns=80,
+        environ={"NO_COLOR": "1"},
+        interrupt=lambda shown: b"epoch 3/1000" in shown,
+    )
     assert done.returncode == 130
     assert "^C" in done.stdout
+    assert not re.search(r"\x1b\[[\d;]*3[0-8]", done.stdout)  # no colour
     lines = rendered(done.stdout, 80)
     validation = rf"epoch \d+  step \d+  \d+ s  val/accuracy {NUMBER}  val/loss {NUMBER}  train/loss {NUMBER}"
     assert_lines(
@@ -106,15 +114,6 @@ def test_ctrl_c_leaves_no_part_of_the_bar(scripts: Scripts, tiny_training: list[
             rf"  python src/train\.py resume=logs/sentiment/runs/{TIME}",
         ],
     )
-
-
-def test_no_color_is_obeyed_and_the_bar_can_be_left_out(scripts: Scripts, tiny_training: list[str]) -> None:
-    training = [*tiny_training, "trainer.max_steps=2", "logger=none", "trainer.enable_progress_bar=false", "test=false"]
-    done = scripts.run_in_terminal("train", *training, environ={"NO_COLOR": "1"})
-    assert done.returncode == 0, done.stdout
-    assert not re.search(r"\x1b\[[\d;]*3[0-8]", done.stdout)
-    assert "epoch 1/" not in done.stdout
-    assert "epoch 1  step 2" in done.stdout
 
 
 def test_quiet_prints_the_folder_alone(scripts: Scripts, tiny_training: list[str]) -> None:
