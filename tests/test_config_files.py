@@ -119,7 +119,7 @@ def test_other_commands_know_config_dir_too(own: Scripts) -> None:
 def test_a_folder_that_does_not_exist_is_one_line(scripts: Scripts) -> None:
     done = scripts.run("train", "--config-dir", "nowhere", "task=stars")
     assert done.returncode == 2
-    assert done.stderr == "error: --config-dir nowhere: there is no such folder; name the folder of your settings\n"
+    assert done.stderr == "error: --config-dir nowhere: the folder does not exist; name the folder of your settings\n"
 
 
 def test_a_root_of_another_program_is_one_line(scripts: Scripts) -> None:

@@ -54,7 +54,7 @@ def test_help_for_a_word_shows_only_what_has_this_name() -> None:
     assert "Type: number." in lr
     assert "0.005 (names)" in lr
     assert "  data.url=https://www.gutenberg.org" in help_text(["data"], ["task=shakespeare"])
-    with pytest.raises(UserError, match="--help nothing: there is no such group or key; `--help` lists them"):
+    with pytest.raises(UserError, match="--help nothing: not a group or a key; `--help` lists them"):
         help_text(["nothing"], [])
 
 

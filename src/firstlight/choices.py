@@ -1,4 +1,4 @@
-"""Options by name: choices of an enum, and names that are not known. Imports nothing heavy."""
+"""Enum options by name, and errors for unknown option names. Imports nothing heavy."""
 
 import difflib
 import typing
@@ -11,9 +11,9 @@ Choice = TypeVar("Choice", bound=Enum)
 
 
 def accept_names(options: Any, prefix: str = "") -> None:
-    """Replace the name of a choice by its enum member, in every field of a dataclass that holds an enum.
+    """Replace the name of a choice by its enum member, in every enum field of a dataclass.
 
-    options: a dataclass instance, changed in place; prefix: what an error message puts before the field's name, such as
+    options: a dataclass instance, changed in place; prefix: the text before the field's name in messages, such as
     `data.`. Raises ValueError if the value is not one of the choices.
 
     >>> from dataclasses import dataclass
@@ -36,9 +36,9 @@ def accept_names(options: Any, prefix: str = "") -> None:
 
 
 def member(kind: type[Choice], value: Any, name: str) -> Choice:
-    """The member of an enum, given itself or its name.
+    """Return the member of an enum, given the member or its name.
 
-    name: what an error message calls the option. Raises ValueError if there is no such member.
+    name: the option's name in messages. Raises ValueError if the enum has no such member.
     """
     if isinstance(value, kind):
         return value
@@ -48,9 +48,9 @@ def member(kind: type[Choice], value: Any, name: str) -> Choice:
 
 
 def refuse_unknown(given: Iterable[str], known: Collection[str], owner: str) -> None:
-    """Raise TypeError for the first name that is not known, and show the nearest one that is.
+    """Raise TypeError for the first unknown name, and suggest the most similar known name.
 
-    owner: what an error message says the option was given to.
+    owner: the class or function that got the option, for the message.
     """
     for name in given:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Where the files of the configuration are: those of this package, and the user's own beside or before them."""
+"""The folders of the configuration: that of this package and those of the user."""
 
 import sys
 from itertools import pairwise
@@ -15,15 +15,15 @@ CONFIG_DIR = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[2] / "c
 
 
 def own_folders() -> list[Path]:
-    """Return the user's folders of settings, the most important first: that of --config-dir, then ./conf.
+    """Return the user's folders of settings: that of --config-dir, then ./conf.
 
     A file in one of them replaces the file of firstlight with the same name. Raises UserError for a folder that does
     not exist, and for a train.yaml that belongs to another program.
     """
     folders = [_existing(folder) for folder in _typed_folders()]
-    beside = Path.cwd() / OWN_FOLDER
-    if beside.is_dir():
-        folders.append(beside)
+    here = Path.cwd() / OWN_FOLDER
+    if here.is_dir():
+        folders.append(here)
     own = [folder for folder in dict.fromkeys(map(Path.resolve, folders)) if folder != CONFIG_DIR.resolve()]
     for folder in own:
         _refuse_foreign_root(folder)
@@ -65,7 +65,7 @@ def _typed_folders() -> list[Path]:
 
 def _existing(folder: Path) -> Path:
     if not folder.is_dir():
-        raise UserError(f"--config-dir {folder}: there is no such folder; name the folder of your settings")
+        raise UserError(f"--config-dir {folder}: the folder does not exist; name the folder of your settings")
     return folder
 
 

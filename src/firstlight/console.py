@@ -1,4 +1,4 @@
-"""The console of rich that shows texts of data as they are: brackets are no markup, and no character is a command."""
+"""A console of rich that shows text unchanged: brackets are not markup, and control characters are escaped."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,9 +16,9 @@ from firstlight.terminal_text import visible
 
 
 class Console(RichConsole):
-    """A rich console without markup, emoji codes and highlights, whose texts are made visible.
+    """A rich console without markup, emoji codes and highlights, which escapes control characters.
 
-    A string in a table is a text like any other: `[red]` remains `[red]`, and ESC is written as an escape.
+    This applies to strings in tables too: `[red]` is shown as `[red]`, and ESC is written as an escape.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Options that earlier versions had under another name. Every such name is here; this module imports nothing heavy."""
+"""Options that had another name in earlier versions. Every such name is here. Imports nothing heavy."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +14,13 @@ EARLIER = {new: old for old, new in RENAMED.items()}
 def current_config(config: Any) -> Any:
     """Return a resolved configuration of any version, in plain types, with the names of this version.
 
-    What is not a configuration is returned as it is; the reader complains of it.
+    A value that is not a configuration is returned unchanged; the reader reports it.
     """
     return _renamed(config, RENAMED)
 
 
 def earlier_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a resolved configuration with the names of earlier versions, by which a run is recognized."""
+    """Return a resolved configuration with the names of earlier versions, which identify a run."""
     return _renamed(config, EARLIER)
 
 
@@ -32,8 +32,8 @@ def current_override(line: str) -> str:
 
 
 def remedy(key: str) -> str | None:
-    """Return what to say of an earlier name that is typed; None for any other key."""
-    return f"{key} is {RENAMED[key]} now; write that instead" if key in RENAMED else None
+    """Return the message for an earlier name that is typed; None for any other key."""
+    return f"{key} was renamed; write {RENAMED[key]}" if key in RENAMED else None
 
 
 def _renamed(config: Any, names: Mapping[str, str]) -> Any:

@@ -1,4 +1,4 @@
-"""The exceptions that the entry scripts print in one line, without a traceback."""
+"""The exceptions that the commands print in one line, without a traceback."""
 
 import errno
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from firstlight.spelling import spelled
 
 
 class UserError(ValueError):
-    """What the user asked for cannot be done; exit code 2.
+    """A mistake of the user; exit code 2.
 
-    The message names the key, or the file and line, then the value, then the remedy. Options are written as for a
-    training, such as `data.path=…`, and shown as the user would type them.
+    The message names the key, or the file and line, then the value, then what to do. Options are written as for
+    `train`, such as `data.path=…`, and shown as the user would type them.
     """
 
     def __str__(self) -> str:
@@ -19,7 +19,7 @@ class UserError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run could not go on, for no mistake in what was asked: a full disk, a loss that is no number; exit code 1.
+    """A failure of a run that is not a mistake of the user, such as a full disk or a NaN loss; exit code 1.
 
     Options in the message are shown as the user would type them.
     """
@@ -29,10 +29,10 @@ class RunError(RuntimeError):
 
 
 class Interrupted(BaseException):
-    """A signal asked the run to stop, and it did so at the end of a step; exit code 128 + signal."""
+    """The run stopped at the end of a step because of a signal; exit code 128 + signal."""
 
     def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)  # as it is, so that it can be handed from process to process
+        super().__init__(signal_number)  # unchanged, so that it can be pickled
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number
 
@@ -41,7 +41,7 @@ class Interrupted(BaseException):
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether an exception, or one that led to it, says that a disk or a quota is full."""
+    """Return whether a full disk or quota caused an exception."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
@@ -50,7 +50,7 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """What a module said when it was imported, in one line: the innermost of a chain of errors."""
+    """Return the innermost of a chain of errors in one line, such as why a module cannot be imported."""
     while error.__cause__ is not None:
         error = error.__cause__
     last = (str(error).strip().splitlines() or [""])[-1]
@@ -59,7 +59,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def arguments_of(key: str) -> Iterator[None]:
-    """What a class or function that the configuration names does not accept is the user's mistake."""
+    """Turn an error about the arguments of a class that the configuration names into a UserError."""
     try:
         yield
     except (TypeError, ValueError) as error:

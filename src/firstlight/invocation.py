@@ -26,15 +26,15 @@ def install_command(extra: str) -> str:
 
 
 def _is_module_run() -> bool:
-    """Whether Python was started with `-m firstlight`."""
+    """Return whether Python was started with `-m firstlight`."""
     options = sys.orig_argv
     return "-m" in options and options[options.index("-m") + 1 :][:1] == ["firstlight"]
 
 
 def location(name: str) -> Path | None:
-    """Return the folder of the package, or the file of the module, that a dotted name begins with. Imports nothing.
+    """Return the folder of the package, or the file of the module, at the start of a dotted name. Imports nothing.
 
-    It is None where there is no such module, and for the modules that are built into Python.
+    It is None if the module does not exist or is built into Python.
     """
     spec = find_spec(name.partition(".")[0])
     if spec is None:

@@ -1,7 +1,7 @@
-"""How a message names an option: as it is typed for the command that runs, or as it is given in Python.
+"""Spelling of options in messages: as they are typed for the running command, or as keywords of Python.
 
-The code writes every option as a training does, such as `data.lowest_label=1`. An error spells it
-`--data.lowest-label 1` below a command with options, and `lowest_label=1` where there is no command.
+The code writes every option as for `train`, such as `data.lowest_label=1`. An error spells it `--data.lowest-label 1`
+in a command with options, and `lowest_label=1` in Python.
 """
 
 import re
@@ -13,22 +13,22 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-Spell = Callable[[str, str | None], str | None]  # a key and its value, if one is given; None leaves the text as it is
+Spell = Callable[[str, str | None], str | None]  # of a key and its value; None: leave it unchanged
 
 LOG_DIR = "paths.log_dir"
 _NOT_PLAIN = re.compile(r"[^\w/.+-]")  # a character for which the shell or Hydra needs quotes
 _OPTION = re.compile(r"(?<![\w/.-])((?:data|paths)\.[a-z_]+)\b(?:=(\w*))?")
-_python_options: dict[str, Any] = {LOG_DIR: ""}  # and an example of the value of each
+_python_options: dict[str, Any] = {LOG_DIR: ""}  # each with an example of its value
 
 
 def declare(group: str, options: type) -> None:
-    """Make the options of a dataclass known as keywords of Python. group: what stands before them, such as `data`."""
+    """Register the fields of a dataclass as keywords of Python. group: their section, such as `data`."""
     for each in fields(options):
         _python_options[f"{group}.{each.name}"] = None if each.default is MISSING else each.default
 
 
 def as_override(key: str, value: str | None) -> str:
-    """Return an option as it is typed for a training."""
+    """Return an option as it is typed for `train`."""
     return key if value is None else f"{key}={value}"
 
 
@@ -46,8 +46,8 @@ def as_keyword(key: str, value: str | None) -> str | None:
 
 
 def as_options_of(options: type) -> Spell:
-    """Return how options are typed for the command that takes a dataclass of options."""
-    names = {each.name: each.name for each in fields(options)}  # by the key of a training
+    """Return the spelling of options for the command whose options are a dataclass."""
+    names = {each.name: each.name for each in fields(options)}  # by the key of `train`
     names |= {f"data.{name}": name for name in names}
     for each in fields(options):
         group: Any = each.default_factory
@@ -68,7 +68,7 @@ _spell: ContextVar[Spell] = ContextVar("spell", default=as_keyword)
 
 
 def use(spell: Spell) -> None:
-    """Spell all options in this way from here on, in this context."""
+    """Spell all options in this way from now on, in this context."""
     _spell.set(spell)
 
 
@@ -83,7 +83,7 @@ def kept() -> Iterator[None]:
 
 
 def option(key: str, value: str | None = None) -> str:
-    """Return an option as the user would type it. It is left as it is where the user cannot give it."""
+    """Return an option as the user would type it, or unchanged if the user cannot set it."""
     return _spell.get()(key, value) or as_override(key, value)
 
 

@@ -1,7 +1,7 @@
-"""Text for a terminal: what a file, a data set or a network wrote is shown as text and commands nothing.
+"""Printing without control characters: text from files, data sets and networks cannot send commands to the terminal.
 
-Every line that the program prints goes through `say` or `write_out`, every table through `firstlight.console`, every
-line of a log through `Formatter`. Imports nothing heavy.
+All lines are printed by `say` or `write_out`, tables by `firstlight.console`, and lines of a log by `Formatter`.
+Imports nothing heavy.
 """
 
 import io
@@ -13,19 +13,16 @@ import warnings
 from types import TracebackType
 from typing import TextIO
 
-# The control characters C0 and C1 except tab and newline, with which a text can command a terminal (ESC begins a
-# command, OSC sets the title or the clipboard); the characters that change the order in which text is shown
-# (https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing); halves of characters, which no encoding has.
+# The control characters C0 and C1 except tab and newline, which can send commands to a terminal (ESC begins a command,
+# OSC sets the title or the clipboard); the characters that change the order in which text is shown
+# (https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing); surrogates, which no encoding can write.
 COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 format_warning = warnings.formatwarning
 
 
 def visible(text: str) -> str:
-    r"""Return the text with every character that could command a terminal as an escape, such as `\x1b`.
-
-    Tabs, newlines and all that can be read remain.
-    """
+    r"""Return the text with control characters as escapes such as `\x1b`; tabs and newlines are unchanged."""
     return COMMANDS.sub(lambda found: _escaped(found[0]), text)
 
 
@@ -35,7 +32,7 @@ def _escaped(character: str) -> str:
 
 
 def say(*parts: object, to: TextIO | None = None, flush: bool = False) -> None:
-    """Print a line for people, on standard output or another stream; what it holds of data is made visible."""
+    """Print a line on standard output or another stream, with control characters as escapes."""
     print(visible(" ".join(map(str, parts))), file=to, flush=flush)
 
 
@@ -45,17 +42,17 @@ def note(text: str) -> None:
 
 
 def write_out(text: str, *, end: str = "\n", flush: bool = False) -> None:
-    """Write a result to standard output: made visible on a terminal, and as it is into a pipe or a file."""
+    """Write a result to standard output: with escapes on a terminal, and unchanged into a pipe or a file."""
     print(shown(text), end=end, flush=flush)  # noqa: T201
 
 
 def shown(text: str) -> str:
-    """Return a result as `write_out` writes it: as it is, unless standard output is a terminal."""
+    """Return a result as `write_out` writes it: unchanged unless standard output is a terminal."""
     return visible(text) if sys.stdout.isatty() else text
 
 
 class Formatter(logging.Formatter):
-    """Formats a record of a log in visible characters, the traceback of an exception included."""
+    """Formatter of log records that writes control characters as escapes, also in tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))
@@ -89,9 +86,9 @@ class Handler(logging.StreamHandler[TextIO]):
 
 
 def prepare_streams() -> None:
-    """Make warnings, log lines before a log is set up and tracebacks visible; no character can fail to be printed.
+    """Escape control characters in warnings, in tracebacks and in log lines before logging is configured.
 
-    What the encoding of standard output does not have is written as an escape, as Python does on standard error.
+    Characters that the encoding of standard output does not have are written as escapes, as on standard error.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,4 +1,4 @@
-"""Puts the user's folders of settings before those of firstlight; Hydra finds plugins in this namespace alone."""
+"""Search path of the user's folders of settings. Hydra finds plugins only in this namespace."""
 
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.plugins.search_path_plugin import SearchPathPlugin

@@ -247,7 +247,7 @@ def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> No
             ["--task", "stars", "--data.path", "nowhere.csv"],
             "--data.path nowhere.csv: the file or folder does not exist",
         ),
-        (["--task", "stars", "--data.split", "passages"], "--data.split means nothing to --task stars; leave it out"),
+        (["--task", "stars", "--data.split", "passages"], "--data.split does not apply to --task stars; leave it out"),
         (["--task", "names", "--data.test-fraction", "0.7"], "--data.test-fraction 0.7 must be at least 0"),
         (
             ["--task", "stars", "--data.path", "x.csv", "--data.source", "sample"],

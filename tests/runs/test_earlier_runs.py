@@ -121,4 +121,4 @@ def test_a_file_of_settings_with_an_earlier_name_is_answered_with_the_name_of_no
     file.parent.mkdir(parents=True)
     file.write_text("# @package _global_\nmodel:\n  evidence: true\n")
     done = scripts.run("train", "experiment=mine")
-    assert (done.returncode, done.stderr) == (2, "error: model.evidence is data.evidence now; write that instead\n")
+    assert (done.returncode, done.stderr) == (2, "error: model.evidence was renamed; write data.evidence\n")

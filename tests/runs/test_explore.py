@@ -289,7 +289,7 @@ def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
         (["--task", "stars", "--log"], "--log requires a run, which has loggers"),
         (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
         (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
-        (["--task", "names", "--data.text-column", "a"], "--data.text-column means nothing to --task names"),
+        (["--task", "names", "--data.text-column", "a"], "--data.text-column does not apply to --task names"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(arguments: list[str], message: str, trained: Trained, scripts: Scripts) -> None:

@@ -265,7 +265,7 @@ def test_names_that_were_not_read_are_marked(runs: Runs, scripts: Scripts, tmp_p
     known.write_text("\n".join(names) + "\n", encoding="utf-8")
     done = scripts.run("generate", *arguments)
     assert done.stdout.splitlines() == names
-    assert done.stderr == f"note: * not among the {len(set(names))} of the training\n"
+    assert done.stderr == f"note: * not among the {len(set(names))} documents of the training\n"
 
     half = set(sorted(set(names))[::2])
     known.write_text("\n".join(half) + "\n", encoding="utf-8")

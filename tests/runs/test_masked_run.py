@@ -72,8 +72,11 @@ def test_a_text_without_a_mask_and_the_options_of_others_are_one_line(run: Path,
             ["predict", str(run), "--text", "no mask"],
             "error: the text 'no mask' does not contain [MASK]; write [MASK] for",
         ),
-        (["predict", str(run), "--text", TEXT, "--beam-size", "2"], "error: --beam-size is for translators, and"),
-        (["evaluate", str(run), "--context-length", "4"], "error: --context-length is for generators; leave it out"),
+        (["predict", str(run), "--text", TEXT, "--beam-size", "2"], "error: --beam-size applies to translators, and"),
+        (
+            ["evaluate", str(run), "--context-length", "4"],
+            "error: --context-length applies to generators; leave it out",
+        ),
         (["generate", str(run)], f"error: {run}: {run} is a masked language model; use"),
     ):
         done = scripts.run(*command)

@@ -428,7 +428,7 @@ def test_a_classifier_does_not_translate(
 ) -> None:
     run = str(trained("sentiment"))
     done = scripts.run("predict", run, "--text", "good", *option)
-    assert_one_line(done, f"{option[0]} is for translators, and {run} is a classifier")
+    assert_one_line(done, f"{option[0]} applies to translators, and {run} is a classifier")
 
 
 # --- the other scripts ---
@@ -494,7 +494,7 @@ def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: 
         (["--data.source-column", "fr"], "fr"),
         (["--data.source-column", "de"], "--data.source-column and --data.target-column are both de"),
         (["--data.text-column", "en"], "--data.text-column does not apply to this kind of run"),
-        (["--context-length", "7"], "--context-length is for generators"),
+        (["--context-length", "7"], "--context-length applies to generators"),
         (["--data.path", "nowhere.jsonl"], "nowhere.jsonl"),
         (
             ["--data.path", "one.csv", "--split", "validation"],
@@ -514,7 +514,7 @@ def test_a_mistake_in_evaluate_is_one_line(
 
 def test_a_beam_is_not_for_classifiers(trained: Callable[[str], Path], scripts: Scripts) -> None:
     done = scripts.run("evaluate", str(trained("sentiment")), "--beam-size", "2")
-    assert_one_line(done, "--beam-size is for translators; leave it out")
+    assert_one_line(done, "--beam-size applies to translators; leave it out")
 
 
 def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Trained, scripts: Scripts) -> None:

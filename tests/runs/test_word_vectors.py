@@ -436,12 +436,16 @@ def test_a_run_changes_its_vectors_and_counts_them_among_its_parameters(scripts:
 # --- mistakes ---
 
 ONE_LINE = {
-    "task=shakespeare vectors=cooccurrence": "vectors=cooccurrence are of words, and tokenizer.kind=char; set vectors=",
-    "tokenizer=subword vectors=glove": "vectors=glove are of words, and tokenizer.kind=subword; set vectors=random",
-    "task=translation vectors=cooccurrence": "vectors=cooccurrence are of words, and tokenizer.kind=subword",
+    "task=shakespeare vectors=cooccurrence": (
+        "vectors=cooccurrence requires tokenizer=word, not tokenizer=char; set vectors="
+    ),
+    "tokenizer=subword vectors=glove": (
+        "vectors=glove requires tokenizer=word, not tokenizer=subword; set vectors=random"
+    ),
+    "task=translation vectors=cooccurrence": "vectors=cooccurrence requires tokenizer=word, not tokenizer=subword",
     "vectors=file": "vectors=file requires a file; set vectors.path",
-    "vectors=file vectors.path=nowhere.txt": "vectors.path=nowhere.txt: there is no such file",
-    "vectors=glove vectors.path=.": "vectors.path=.: there is no such file",
+    "vectors=file vectors.path=nowhere.txt": "vectors.path=nowhere.txt: the file does not exist",
+    "vectors=glove vectors.path=.": "vectors.path=.: the file does not exist",
     "vectors=cooccurrence vectors.path=v.txt": "vectors=cooccurrence reads no file; set vectors=file, or remove",
     "vectors.path=v.txt": "vectors=random reads no file; set vectors=file, or remove vectors.path",
     "vectors.trained=false": "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence",

@@ -1,4 +1,4 @@
-"""What counting achieves on a task's own data: the number that a network has to beat, as a record like a run's."""
+"""`baseline`: the metrics of a model that counts words or n-grams on the data of a task."""
 
 import re
 import time
@@ -30,33 +30,33 @@ BASELINES = {target: baseline for kind in KINDS.values() for target, baseline in
 
 @dataclass
 class TaskData(DataChanges):
-    """Changes of the task's own data, as data.<key>= of a training."""
+    """Options that replace data.<key> of the task."""
 
     labels: Literal["binary", "stars", "classes"] | None = None
-    """What is predicted of the labels."""
+    """The classes to predict."""
     max_train_rows: int | None = None
-    """Train on so many rows, documents or windows at most."""
+    """The number of training rows, documents or windows to use."""
     validation_fraction: float | None = None
-    """The share for validation, where the data has no such split."""
+    """The share for validation if the data has no validation split."""
     test_fraction: float | None = None
-    """The share for the test, likewise."""
+    """The share for the test if the data has no test split."""
     split: Literal["sequential", "passages"] | None = None
-    """Of a text: its end for validation, or passages at random."""
+    """For a text: the part for validation, its end or passages at random."""
     split_seed: int | None = None
-    """Which rows or passages are drawn for validation and test."""
+    """The seed that draws the rows or passages for validation and test."""
 
 
 @dataclass
 class BaselineOptions:
-    """Train and measure a baseline on the data of a task: what counting words, n-grams or neighbors achieves."""
+    """Train and measure a baseline on the data of a task, by counting words, n-grams or neighboring words."""
 
     task: str
-    """The task, as in `train task=…`."""
+    """The task whose data is used."""
     data: TaskData = field(default_factory=TaskData)
     log_dir: Path = Path("logs")
-    """Below which <task>/baseline/<time> is made."""
+    """The folder for the results, below <task>/baseline/."""
     config_dir: Path | None = None
-    """A folder with settings of your own, which come before those of ./conf."""
+    """A folder with your own settings, used in addition to ./conf."""
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def measure_baseline(options: BaselineOptions) -> Path:
-    """Fit on train, choose on validation, measure test once, write the record, print it; returns its folder."""
+    """Fit on train, choose on validation, measure test once, write and print the record. Return its folder."""
     config, overrides = compose(options)
     model, _ = BASELINES[config.data._target_]
     folder = RunFolder(Path(config.paths.output_dir))
@@ -90,7 +90,7 @@ def measure_baseline(options: BaselineOptions) -> Path:
 
 
 def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> None:
-    """Everything between the first and the last state of the record, into record."""
+    """Fit and measure, and write the results into record."""
     from hydra.utils import instantiate
 
     data = instantiate(config.data, _convert_="object")
@@ -110,12 +110,12 @@ def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> N
     if data.has_split("test"):
         record["metrics"] |= fitted.test()
     else:
-        say(f"{data.source.where} has no test split; nothing is reported on test")
+        say(f"{data.source.where} has no test split; no test metrics are reported")
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
 
 
 def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
-    """The checked config that `python src/train.py task=…` would have, and its overrides. Raises UserError."""
+    """Return the checked configuration of the task and its overrides. Raises UserError if it has no baseline."""
     register_schemas()
     names = config_files.choices("task")
     if options.task not in names:
@@ -139,7 +139,7 @@ def _there_are(tasks: list[str]) -> str:
 
 
 def _target_of(task: str) -> str | None:
-    """What a task's files say of its data; read one by one, since to compose all tasks takes seconds."""
+    """Return the `_target_` of a task's data, read from its files, since composing all tasks takes seconds."""
     choice = _chosen(task, "override /data")
     if choice is None:
         return None
@@ -152,7 +152,7 @@ def _target_of(task: str) -> str | None:
 
 
 def _chosen(task: str, group: str) -> str | None:
-    """What the defaults list of a task, or of the task that it begins with, says of a group."""
+    """Return the choice of a group in the defaults list of a task, or of the task that it extends."""
     file: Any = OmegaConf.load(config_files.file_of("task", task))
     entries = file.get("defaults", [])
     own = [entry[group] for entry in entries if OmegaConf.is_dict(entry) and group in entry]
@@ -161,7 +161,7 @@ def _chosen(task: str, group: str) -> str | None:
 
 
 def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[str, Any]:
-    """The record of a training that begins, without what is a network's alone."""
+    """Return the record of the start of a training without the entries of networks."""
     from importlib.metadata import version
 
     record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None}
@@ -171,7 +171,7 @@ def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[s
 
 
 def report(folder: RunFolder, record: dict[str, Any]) -> None:
-    """The metrics on the terminal, and where they are."""
+    """Print the metrics and the folder of the record."""
     from firstlight.console import Console
     from firstlight.training.terminal import as_typed, metrics_table
 

@@ -1,4 +1,4 @@
-"""`evaluate`: a trained run on any split, or on other data."""
+"""`evaluate`: the metrics of a trained run on any split or on other data."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def main() -> None:
 
 
 def evaluate(options: EvaluateOptions) -> Path:
-    """Judge a split, write everything below the run's folder, print the metrics; returns where they are."""
+    """Evaluate a split, write and print the results, and return their folder."""
     path = located("evaluate", options.run, options.log_dir)
     from firstlight.kinds.load import load
 
@@ -25,7 +25,7 @@ def evaluate(options: EvaluateOptions) -> Path:
     kind = KINDS[run.kind]
     for name in OF_SOME_KINDS:
         if getattr(options, name) is not None and name not in kind.evaluation_options:
-            raise UserError(f"--{name.replace('_', '-')} is for {kinds_with(name)}; leave it out")
+            raise UserError(f"--{name.replace('_', '-')} applies to {kinds_with(name)}; leave it out")
     folder: Path = get(kind.evaluate)(run, options)
     return folder
 

@@ -1,4 +1,4 @@
-"""The frame around every entry script: one line for a mistake, and the right exit code. Imports nothing heavy."""
+"""The frame of every command: a mistake is reported in one line, with the right exit code. Imports nothing heavy."""
 
 import os
 import sys
@@ -17,17 +17,17 @@ STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
 CRASH = 1
 INTERRUPTED_BY_CTRL_C = 130
-LONGEST_MESSAGE = 2000  # characters: a damaged file may have a name of a column of megabytes
+LONGEST_MESSAGE = 2000  # characters; the name of a column of a damaged file may have megabytes
 
 
 Result = TypeVar("Result")
 
 
 def run(main: Callable[[], Result]) -> Result:
-    """Call main as a command: see `answered`.
+    """Call main as a command and return its result; errors are handled by `answered`.
 
-    No text that is printed commands the terminal (terminal_text.py). The modules of the current folder can be
-    imported, so that settings can name the user's own classes.
+    Printed text contains no control characters (terminal_text.py). The modules of the current folder can be imported,
+    so that settings can name the user's classes.
     """
     prepare_streams()
     make_importable(Path.cwd())
@@ -36,17 +36,17 @@ def run(main: Callable[[], Result]) -> Result:
 
 
 def run_module(name: str) -> None:
-    """Run the `main` of a module of commands.
+    """Run `main` of a module of commands.
 
-    A command that is started by `python -m` is the module `__main__`. It passes its own name here, so that its
-    functions are those of the module, which other processes can import.
+    A command that is started by `python -m` has the module name `__main__`. It passes its real name, so that its
+    functions belong to a module that other processes can import.
     """
     run(import_module(name).main)
 
 
 @contextmanager
 def answered() -> Iterator[None]:
-    """Turn an error into one line and end the process: 2 for a mistake, 1 for a crash, 128 + signal if interrupted."""
+    """Print an error in one line and exit with 2 for a mistake, 1 for a crash, or 128 + signal for an interruption."""
     with kept():  # messages spell options as this command does
         try:
             yield
@@ -60,7 +60,7 @@ def answered() -> Iterator[None]:
             if sys.stderr.isatty():
                 sys.stderr.write("\r")  # over the ^C that the terminal shows
             fail("interrupted", INTERRUPTED_BY_CTRL_C)
-        except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        except BrokenPipeError:  # the reader of the output, such as `head`, has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         except (PermissionError, NotADirectoryError) as error:
@@ -75,7 +75,7 @@ def answered() -> Iterator[None]:
 
 
 def make_importable(folder: Path) -> None:
-    """Put a folder at the end of the module search path, where its files hide no installed package."""
+    """Append a folder to the module search path, where its files cannot hide installed packages."""
     if not {str(folder), ""} & set(sys.path):
         sys.path.append(str(folder))
 
@@ -87,7 +87,7 @@ def fail(message: str, exit_code: int) -> NoReturn:
 
 
 def cut(message: str) -> str:
-    """Return a message without its middle where it is very long; its end is the remedy."""
+    """Return a message without its middle if it is very long. Its end says what to do."""
     if len(message) <= LONGEST_MESSAGE:
         return message
     return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"

@@ -1,4 +1,4 @@
-"""What a trained generator writes, on the terminal as it is written."""
+"""`generate`: text of a trained generator, printed token by token."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -21,40 +21,43 @@ if TYPE_CHECKING:
 
 MARK = "*"
 SAMPLES_AT_ONCE = 256
-TOKENS_AT_ONCE = 2**24  # of all samples that are written together, whose texts are kept in memory
-MOST_SAMPLES = 1_000_000  # of 500 tokens a small network writes so many in a day
+TOKENS_AT_ONCE = 2**24  # of all samples that are written together; their texts are kept in memory
+MOST_SAMPLES = 1_000_000  # a small network takes a day for so many samples of 500 tokens
 
 
 @dataclass
 class GenerateOptions:
-    """Let a trained run write. A run of names writes one a line, and marks with * those it has not read."""
+    """Write text with a trained generator.
+
+    A run of task=names writes one name per line and marks with * the names that are not in its training data.
+    """
 
     run: Annotated[str, tyro.conf.Positional]
     """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
     latest:names or best:val/loss:names."""
     prompt: str = ""
-    """What the text begins with; of a prompt longer than the context, the network sees the end."""
+    """The beginning of the text. If it is longer than the context, the network reads its end."""
     tokens: int = 500
-    """How many to write; names and other documents end by themselves before."""
+    """The largest number of tokens to write. Names and other documents usually end earlier."""
     temperature: float = 1.0
-    """Below 1 plays safe, above 1 takes risks."""
+    """The temperature of sampling: below 1 likely tokens are preferred, above 1 the text varies more."""
     top_k: int | None = None
-    """Choose among the k likeliest tokens only."""
+    """Sample only from the k likeliest tokens."""
     top_p: float | None = None
-    """Choose among the likeliest tokens that together reach this probability only."""
+    """Sample only from the likeliest tokens that together reach this probability."""
     greedy: bool = False
-    """Always the likeliest token."""
+    """Choose the likeliest token each time."""
     num_samples: int = 1
-    """How many texts."""
+    """The number of texts."""
     seed: int | None = None
-    """The same seed writes the same text; without one, each call another."""
+    """The seed of sampling. The same seed writes the same text; without a seed, each call writes another."""
     window: Literal["half", "slide"] = "half"
-    """What is seen of a text beyond the context. half: when it is full, the first half is forgotten and the rest read
-    anew, which is fast; slide: always the last tokens, all read anew for each new one, as in the 2024 post."""
+    """The tokens that the network sees of a text longer than the context. half: when the context is full, its first
+    half is dropped, which is fast. slide: always the last tokens, as in the 2024 post."""
     context_length: int | None = None
-    """See fewer tokens than the network could."""
+    """The number of tokens that the network sees, at most that of the training."""
     checkpoint: Literal["best", "last"] = "best"
-    """Which of the run's checkpoints."""
+    """The checkpoint of the run to use."""
     log_dir: Path = field(default_factory=lambda: Path("logs"))
     """The folder below which `latest` and `best` search runs."""
 
@@ -66,7 +69,7 @@ def main() -> None:
         raise UserError(f"num_samples={options.num_samples} must be at least 1")
     if options.num_samples > MOST_SAMPLES:
         raise UserError(
-            f"num_samples={options.num_samples} must be at most {MOST_SAMPLES:,}; write the rest by another call, with "
+            f"num_samples={options.num_samples} must be at most {MOST_SAMPLES:,}; write the rest with another call and "
             "another --seed"
         )
     run = located("generate", options.run, options.log_dir)
@@ -90,7 +93,7 @@ def main() -> None:
 
 
 def write_one(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing") -> None:
-    """One text, each token as soon as there is one."""
+    """Print one text, each token as soon as it is written."""
     write_out(prompt.text, end="", flush=True)
     for pieces in generator.stream(prompt, 1, writing):
         write_out(pieces[0], end="", flush=True)
@@ -98,24 +101,24 @@ def write_one(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing"
 
 
 def write_many(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
-    """Several texts, each under its number."""
+    """Print several texts, each below its number."""
     for number, text in enumerate(texts(generator, prompt, writing, num_samples), start=1):
         say(f"--- {number}")
         write_out(text, flush=True)
 
 
 def write_documents(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> None:
-    """One document a line; those that the run was not trained on are marked, where it knows them."""
+    """Print one document per line. Mark documents that are not in the training data if the run has stored these."""
     known = generator.known_documents()
     for text in texts(generator, prompt, writing, num_samples):
         line = " ".join(text.split())
         write_out(f"{line} {MARK}" if known and line and line not in known else line, flush=True)
     if known:
-        note(f"{MARK} not among the {len(known):,} of the training")
+        note(f"{MARK} not among the {len(known):,} documents of the training")
 
 
 def texts(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", num_samples: int) -> Iterator[str]:
-    """Yield the samples, each with its prompt; some hundred are written together, fewer if they are long."""
+    """Yield the samples, each with its prompt. Up to SAMPLES_AT_ONCE are written together, fewer if they are long."""
     at_once = max(1, min(SAMPLES_AT_ONCE, TOKENS_AT_ONCE // writing.tokens))
     for number, chunk in enumerate(chunks(range(num_samples), at_once)):
         seed = None if writing.seed is None else (writing.seed + number) % 2**63

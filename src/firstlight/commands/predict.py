@@ -110,13 +110,13 @@ def check_column(column: str, row: Row, options: PredictOptions) -> None:
 
 
 def text_column_of(predictor: Predictor, row: Row) -> str:
-    """Return the column of the texts: that of the training if the row has it, else `text`."""
+    """Return the column of the texts: the column of the training if the row has it, else `text`."""
     trained_on = predictor.run.config["data"].get(predictor.column_key)
     return trained_on if trained_on in row.values else TEXT_COLUMN
 
 
 def load_predictor(options: PredictOptions) -> Predictor:
-    """Load the run, with a note where it was trained on the sample. Raises UserError for options of other kinds."""
+    """Load the run. Print a note if it was trained on the sample. Raises UserError for options of other kinds."""
     path = located("predict", options.run, options.log_dir)
     from firstlight.kinds.load import load_for
 
@@ -126,25 +126,27 @@ def load_predictor(options: PredictOptions) -> Predictor:
     for name in given:
         if name not in kind.prediction_options:
             option = name.replace("_", "-")
-            raise UserError(f"--{option} is for {kinds_with(name)}, and {options.run} is a {kind.noun}; leave it out")
+            raise UserError(
+                f"--{option} applies to {kinds_with(name)}, and {options.run} is a {kind.noun}; leave it out"
+            )
     if run.data_source == "sample":
         note("this run was trained on a GENERATED SAMPLE, not on real data")
-    assert kind.predictor is not None, "load_for has refused the others"
+    assert kind.predictor is not None, "load_for accepts only kinds that have one"
     predictor: Predictor = get(kind.predictor)(run, given)
     return predictor
 
 
 def predict_file(given: list[str], predictor: Predictor, rows: Iterator[Row], options: PredictOptions) -> None:
-    """Write every row of a file with what is predicted for it, a few thousand rows at a time.
+    """Write every row of a file with its prediction, a few thousand rows at a time.
 
     given: the columns of the input, all of which are kept.
     """
     ours = predictor.columns
     columns = [f"given_{name}" if name in ours else name for name in given] + ours
     if len(set(columns)) < len(columns):
-        raise UserError(f"{options.input} has predictions of predictions: rename its columns that begin with given_")
+        raise UserError(f"{options.input} already has columns that begin with given_; rename them")
     with _writer(options.output, columns) as write, _bar(options) as advance:
-        to_read, to_write = tee(rows)  # they are never further apart than what a run reads at once
+        to_read, to_write = tee(rows)  # at most one batch of the run lies between them
         predictions = predictor.rows(_text_of(row, options) for row in to_read)
         for prediction, row in zip(predictions, to_write, strict=True):
             values = [row.values.get(name) for name in given]
@@ -155,7 +157,7 @@ def predict_file(given: list[str], predictor: Predictor, rows: Iterator[Row], op
 
 
 def _text_of(row: Row, options: PredictOptions) -> str:
-    assert options.text_column is not None, "main has chosen one"
+    assert options.text_column is not None, "main has set it"
     text = row.values.get(options.text_column)
     if text is None:
         return ""
@@ -166,7 +168,7 @@ def _text_of(row: Row, options: PredictOptions) -> str:
 
 @contextmanager
 def _writer(output: Path | None, columns: list[str]) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that writes a row into the file, or as CSV to standard output."""
+    """Yield a function that writes a row to the file, or as CSV to standard output."""
     if output is None:
         table = csv.writer(sys.stdout)
         table.writerow(_cells(columns))
@@ -182,7 +184,7 @@ def _cells(values: Iterable[Any]) -> list[Any]:
 
 @contextmanager
 def _bar(options: PredictOptions) -> Iterator[Callable[[int], None]]:
-    """A count of the texts done, on standard error."""
+    """Show the number of finished texts on standard error."""
     columns = (SpinnerColumn(), "{task.completed:,} texts", TimeElapsedColumn())
     hidden = options.output is None or not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), disable=hidden) as progress:

@@ -1,4 +1,4 @@
-"""`train`: from the command line to a checked config. Imports no torch, so that a mistake is answered at once."""
+"""`train`: from the command line to a checked configuration. Imports no torch: mistakes are reported at once."""
 
 from firstlight.commands.frame import CRASH, STARTED_AT, USER_MISTAKE, answered, fail, run_module  # starts the clock
 
@@ -34,7 +34,7 @@ SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"
 
 
 def main() -> None:
-    """Compose, check and run one job, or under `-m` several."""
+    """Compose, check and run one job, or several with `-m`."""
     register_schemas()
     spelling.use(spelling.as_override)
     refuse_interpolation(Path.cwd())
@@ -57,16 +57,16 @@ def show_help(words: list[str], overrides: list[str]) -> None:
 
 @hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=CONFIG_NAME)
 def _job(config: DictConfig) -> float | None:
-    """One job; returns the optimized metric, which Hydra's sweepers read."""
-    spelling.use(spelling.as_override)  # in a process of its own too
+    """Run one job. Return the optimized metric, which Hydra's sweepers use."""
+    spelling.use(spelling.as_override)  # needed again in a separate process
     hydra_config = HydraConfig.get()
     is_alone = hydra_config.mode is RunMode.RUN
-    started_at = STARTED_AT if is_alone else time.perf_counter()  # a sweep's start-up is no job's own
+    started_at = STARTED_AT if is_alone else time.perf_counter()  # the start of a sweep does not count for its jobs
     folder = Path(hydra_config.runtime.output_dir)
     is_checked = not is_alone and is_checked_by_sweeper(hydra_config)
     is_beside_others = not is_alone and launchers.is_parallel(hydra_config)
     has_own_output = is_checked or is_beside_others  # the terminal shows the table of the sweep
-    # A mistake of a single run ends the process here, since Hydra would announce it in a line of its own.
+    # A mistake in a single run ends the process here, since Hydra would add a line.
     frame = answered() if is_alone else nullcontext()
     with frame, explained(), launchers.own_output(folder) if has_own_output else nullcontext():
         if not is_alone and not is_checked:  # CheckBeforeRun has checked a single run
@@ -82,21 +82,21 @@ def _job(config: DictConfig) -> float | None:
 
 
 def is_checked_by_sweeper(hydra_config: Any) -> bool:
-    """Return whether the sweeper checks all jobs before the first one starts: ours does, others of Hydra do not."""
+    """Return whether the sweeper checks all jobs before the first one starts, which only ours does."""
     return str(hydra_config.sweeper.get("_target_")) == SWEEPER
 
 
 def refuse_interpolation(folder: Path) -> None:
-    """Raise UserError for a working folder whose name Hydra would resolve, since it becomes a part of its settings."""
+    """Raise UserError for a current folder whose name Hydra would resolve, since the name is a part of its settings."""
     if "${" in str(folder):
         raise UserError(f"{folder}: the name of the current folder has ${{ in it, which Hydra resolves; rename it")
 
 
 class CheckBeforeRun(Callback):
-    """Answers a mistake before Hydra makes the run's folder."""
+    """Reports a mistake before Hydra creates the run's folder."""
 
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
-        HydraConfig.instance().set_config(config)  # the folder's name is made of Hydra's choices
+        HydraConfig.instance().set_config(config)  # the folder's name uses Hydra's choices
         try:
             check(config)
             refuse_folder(config, Path(config.hydra.run.dir))
@@ -105,15 +105,15 @@ class CheckBeforeRun(Callback):
                     _show_plan(config)
                 sys.exit(0)
             check_accelerator(config.trainer)
-        except (UserError, OmegaConfBaseException) as error:  # Hydra swallows what is not a SystemExit here
+        except (UserError, OmegaConfBaseException) as error:  # Hydra ignores exceptions other than SystemExit here
             fail(explain(error), USER_MISTAKE)
         except Exception as error:
-            sys.excepthook(*sys.exc_info())  # which makes the traceback visible characters
+            sys.excepthook(*sys.exc_info())  # it escapes control characters in the traceback
             raise SystemExit(CRASH) from error
 
 
 def _show_plan(config: DictConfig) -> None:
-    """What dry_run=true says of a single run."""
+    """Print what dry_run=true shows for a single run."""
     from firstlight.sweeps.jobs import Job
     from firstlight.sweeps.progress import show_plan
 
@@ -121,7 +121,7 @@ def _show_plan(config: DictConfig) -> None:
 
 
 def complete(config: DictConfig) -> None:
-    """Write down what depends on the rest or on Hydra: the run's folder, whether to test, which way is better."""
+    """Set the values that depend on other values or on Hydra: the run's folder, test and optimized_mode."""
     hydra_config = HydraConfig.get()
     config.paths.output_dir = hydra_config.runtime.output_dir
     if config.test is None:

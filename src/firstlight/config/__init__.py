@@ -1,1 +1,1 @@
-"""The configuration: its schema, its checks and its messages."""
+"""The configuration: its schema, its checks, its help and its messages."""

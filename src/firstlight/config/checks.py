@@ -1,4 +1,4 @@
-"""Checks of a composed configuration, section by section. Imports no torch."""
+"""Checks of a composed configuration, by section. Imports no torch."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -21,7 +21,7 @@ COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotu
 
 
 def check(config: DictConfig) -> None:
-    """Raise UserError for a key that no schema knows, a wrong type or an impossible combination."""
+    """Raise UserError for an unknown key, a wrong type or an impossible combination."""
     check_keys(config)
     check_values(config)
     check_targets(config)
@@ -48,7 +48,7 @@ def check_keys(config: DictConfig) -> None:
 
 
 def check_values(config: DictConfig) -> None:
-    """Raise UserError for values that the dataclass of a section refuses."""
+    """Raise UserError for values that the dataclass of a section rejects."""
     for name in ("paths", "tokenizer", "model", "vectors", "data"):
         try:
             OmegaConf.to_object(config[name])
@@ -57,17 +57,17 @@ def check_values(config: DictConfig) -> None:
 
 
 def check_written_once(config: DictConfig) -> None:
-    """Raise UserError where a section has another value than the key at the top, which all sections read."""
+    """Raise UserError if a section has another value than the top-level key, which all sections use."""
     for group, key in WRITTEN_ONCE:
         value = config[group].get(key, config[key])
         if value != config[key]:
             raise UserError(
-                f"{group}.{key}={value} differs from {key}={config[key]}; write {key}={value}, which all read"
+                f"{group}.{key}={value} differs from {key}={config[key]}; write {key}={value}, which sets all sections"
             )
 
 
 def check_run(config: DictConfig) -> None:
-    """Raise UserError for a key at the top that is out of range, or a run to start from that does not exist."""
+    """Raise UserError for a top-level key that is out of range, or if the run of init_from does not exist."""
     if not 0 <= config.seed < 2**32:
         raise UserError(f"seed={config.seed} must be at least 0 and below 2**32")
     if config.threads is not None and config.threads < 1:
@@ -83,35 +83,33 @@ def check_run(config: DictConfig) -> None:
 
 
 def check_data(config: DictConfig) -> None:
-    """Raise UserError for data that cannot be found, or that does not fit the network."""
+    """Raise UserError for data that does not exist or does not fit the network."""
     if check_node := getattr(OmegaConf.get_type(config.data), "check", None):
         check_node(config)
 
 
 def check_vectors(config: DictConfig) -> None:
-    """Raise UserError for vectors of words where there are no words."""
+    """Raise UserError for word vectors in a task without words."""
     kind = config.vectors.kind
     if kind is VectorsKind.random:
         return
     if config.tokenizer.kind is not TokenizerKind.word:
         raise UserError(
-            f"vectors={kind.value} are of words, and tokenizer.kind={config.tokenizer.kind.value}; "
-            "set vectors=random, or tokenizer=word where the task has words"
+            f"vectors={kind.value} requires tokenizer=word, not tokenizer={config.tokenizer.kind.value}; "
+            "set vectors=random, or tokenizer=word if the task has words"
         )
     if config.model.get("architecture") is Architecture.logistic:
-        raise UserError(f"vectors={kind.value}: model=logistic has a weight for each word, not vectors; leave it out")
+        raise UserError(f"vectors={kind.value}: model=logistic has a weight for each word, no vectors; leave it out")
     if not config.vectors.trained and config.model.get("tie_embeddings"):
-        raise UserError("vectors.trained=false would keep the output layer too; set model.tie_embeddings=false")
+        raise UserError("vectors.trained=false would not train the output layer either; set model.tie_embeddings=false")
     if config.init_from is not None:
-        raise UserError(
-            f"vectors={kind.value} and init_from= both say what the vectors begin as; leave one of them out"
-        )
+        raise UserError(f"vectors={kind.value} and init_from= both set the initial word vectors; leave one of them out")
     if config.resume is None and config.vectors.path is not None and not Path(config.vectors.path).is_file():
-        raise UserError(f"vectors.path={config.vectors.path}: there is no such file")
+        raise UserError(f"vectors.path={config.vectors.path}: the file does not exist; check the path")
 
 
 def typed_nodes(config: DictConfig, path: str = "") -> Iterator[tuple[str, DictConfig]]:
-    """Every node that one of our dataclasses describes, with its full key."""
+    """Yield every node that a dataclass describes, with its full key."""
     if OmegaConf.get_type(config) is not dict:
         yield path, config
     for key in map(str, config):

@@ -96,7 +96,7 @@ def _selected(words: Sequence[str], values: dict[str, Any], task: str, width: in
         groups = [group for group in _groups() if word == group]
         found = [key for key in keys() if _is_meant(key, word)]
         if not groups and not found and word not in values:
-            raise UserError(f"--help {word}: there is no such group or key; `--help` lists them")
+            raise UserError(f"--help {word}: not a group or a key; `--help` lists them")
         for group in groups:
             yield from _group(group, width, explained=True)
         if word in SECTIONS:

@@ -1,11 +1,11 @@
-"""Which metrics a configuration measures in validation, known before anything runs. Imports nothing heavy."""
+"""The metrics that a configuration measures in validation. Imports nothing heavy."""
 
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.errors import UserError
 from firstlight.kinds.registry import KINDS
 
-MEASURED_BY = {  # besides those that each kind of network always has
+MEASURED_BY = {  # in addition to the metrics of each kind of network
     "firstlight.callbacks.token_metrics.LastPosition": ("last_position_loss",),
     "firstlight.callbacks.translations.Translations": ("bleu", "chrf"),
 }
@@ -13,7 +13,7 @@ OURS = ("firstlight.", "lightning.")
 
 
 def known_metrics(config: DictConfig) -> list[str] | None:
-    """The metrics of validation, sorted; None where a class of the user's own may measure others."""
+    """Return the metrics of validation, sorted; None if a class of the user may measure others."""
     nodes = [config.module, *(config.callbacks or {}).values()]
     targets = [str(node.get("_target_")) for node in nodes if node]
     if not all(target.startswith(OURS) for target in targets):
@@ -27,7 +27,7 @@ def known_metrics(config: DictConfig) -> list[str] | None:
 
 
 def check_metric(config: DictConfig) -> None:
-    """Raise UserError if optimized_metric is nothing that validation measures."""
+    """Raise UserError if validation does not measure optimized_metric."""
     metric, known = config.optimized_metric, known_metrics(config)
     if known is None and not metric.startswith("val/"):
         raise UserError(f"optimized_metric={metric} must be a metric of validation, such as val/loss")

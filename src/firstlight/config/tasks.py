@@ -1,4 +1,4 @@
-"""The configuration of a task without a training: its data alone is drawn or counted."""
+"""The configuration of a task for commands that only use its data."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from firstlight.kinds.data_changes import DataChanges
 
 
 def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Path) -> DictConfig:
-    """Return the checked configuration of `python src/train.py task=…` with other data.
+    """Return the checked configuration of a task with other data.
 
-    task: one that exists. Raises UserError for a key that its data does not have, and for data that cannot be found.
+    task: an existing task. Raises UserError for an option that its data does not have, and for missing data.
     """
     register_schemas()
     with explained():
@@ -24,7 +24,7 @@ def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Pat
             config = hydra.compose(CONFIG_NAME, overrides=[f"task={task}"], return_hydra_config=True)
         for name in changes.given():
             if name not in config.data:
-                raise UserError(f"data.{name} means nothing to --task {task}; leave it out")
+                raise UserError(f"data.{name} does not apply to --task {task}; leave it out")
         for name, value in changes.options().items():
             OmegaConf.update(config.data, name, value)
         config.paths.log_dir = str(log_dir)

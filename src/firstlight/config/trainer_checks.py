@@ -13,7 +13,7 @@ TRAINS_NOTHING_AT_0 = ("max_epochs", "max_steps", "limit_train_batches")
 
 
 def check_trainer(config: DictConfig) -> None:
-    """Raise UserError for a number that Lightning divides by or trains nothing with, and for devices of a CPU."""
+    """Raise UserError for an impossible number, for a training without steps and for several devices of a CPU."""
     trainer = config.trainer
     for key in WHOLE_NUMBERS:
         if not isinstance(trainer.get(key), int | None):
@@ -36,7 +36,7 @@ def check_trainer(config: DictConfig) -> None:
 
 
 def check_devices(trainer: DictConfig) -> None:
-    """Raise UserError for several devices of a CPU, unless a strategy asks for several processes."""
+    """Raise UserError for several devices of a CPU, unless a strategy starts several processes."""
     devices = str(trainer.get("devices"))
     if not devices.isdecimal() or int(devices) < 2 or str(trainer.get("strategy", "auto")) != "auto":
         return
@@ -68,12 +68,12 @@ def num_gpus(accelerator: str) -> int:
 
 
 def has_accelerator() -> bool:
-    """Whether this machine has a GPU that torch can use. Imports torch."""
+    """Return whether this machine has a GPU that torch can use. Imports torch."""
     import torch
 
     return torch.cuda.is_available() or torch.backends.mps.is_available()
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number and no truth value."""
+    """Return whether a value is a number and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
