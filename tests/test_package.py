@@ -37,9 +37,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_wheel_holds_the_configuration(wheel: Path) -> None:
     tracked = subprocess.run(["git", "ls-files", "conf"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     wanted = {f"firstlight/{name}" for name in tracked.split() if not name.startswith(NOT_IN_A_WHEEL)}
-    held = {name for name in files_of(wheel) if name.startswith("firstlight/conf/") and name.endswith(".yaml")}
+    files = {name for name in files_of(wheel) if name.startswith("firstlight/conf/")}
+    held = {name for name in files if name.endswith((".yaml", ".json"))}
     assert held == wanted
-    assert "firstlight/conf/train.yaml" in held
+    assert {"firstlight/conf/train.yaml", "firstlight/conf/schema.json"} <= held
 
 
 def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:

@@ -38,11 +38,11 @@ CALLBACKS_THAT_PRINT = ("model_summary", "progress", "validation_line")
 # The keys of runs that version 0.2.0 recorded left out only these.
 NOT_PART_OF_A_RUN_IN_0_2 = tuple(key for key in NOT_PART_OF_A_RUN if key != "threads")
 FREE_OPTIONS_IN_0_2 = {"data": ("cache_dir",), "trainer": ("default_root_dir",)}
-# Options that version 0.2.0 does not have, with their defaults. A default does not change the key of a run.
-ADDED_SINCE_0_2: dict[str, dict[str, Any]] = {
-    "trainer": {"enable_progress_bar": True},
+# Options that were added later, with their defaults. A default does not change the key of a run.
+ADDED: dict[str, dict[str, Any]] = {"vectors": {"method": "lanczos"}}
+ADDED_AFTER_0_2: dict[str, dict[str, Any]] = ADDED | {
     "model": {"_target_": None, "options": {}},
-    "vectors": {"method": "lanczos"},
+    "trainer": {"enable_progress_bar": True},
 }
 
 
@@ -58,7 +58,7 @@ def is_of_run(record: dict[str, Any], config: DictConfig) -> bool:
 
 def run_key_in_0_2(config: DictConfig) -> str:
     """Return the key that version 0.2.0 gave to a run with this configuration."""
-    return _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN_IN_0_2, FREE_OPTIONS_IN_0_2))
+    return _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN_IN_0_2, FREE_OPTIONS_IN_0_2, ADDED_AFTER_0_2))
 
 
 def _hash_of(container: dict[str, Any]) -> str:
@@ -108,13 +108,14 @@ def _comparable(
     container: dict[str, Any],
     leave_out: tuple[str, ...],
     free_options: Mapping[str, tuple[str, ...]] = FREE_OPTIONS,
+    added: Mapping[str, Mapping[str, Any]] = ADDED,
 ) -> dict[str, Any]:
     """Return a resolved config in plain types without some keys, free options, and later options at their defaults."""
     kept = {key: value for key, value in container.items() if key not in leave_out}
     for group, options in free_options.items():
         if isinstance(kept.get(group), dict):
             kept[group] = {key: value for key, value in kept[group].items() if key not in options}
-    for group, defaults in ADDED_SINCE_0_2.items():
+    for group, defaults in added.items():
         if isinstance(kept.get(group), dict):
             kept[group] = {key: v for key, v in kept[group].items() if key not in defaults or v != defaults[key]}
     return kept
