@@ -135,5 +135,5 @@ def test_an_unnamed_sweep_of_an_earlier_version_is_continued(scripts: Scripts, t
     folder.rename(folder.with_name(key))
     done = scripts.run("train", *reversed(grid[1:]), "-m")
     assert done.returncode == 0, done.stderr
-    assert re.match(rf"2 jobs in logs/sweeps/{key}; 2 finished earlier\n", done.stdout)
+    assert re.match(rf"2 jobs \(2 finished\) in logs/sweeps/{key}\n", done.stdout)
     assert [path.name for path in folder.parent.iterdir()] == [key]

@@ -72,8 +72,8 @@ class Progress:
         if self.quiet:
             self._stack.enter_context(silenced(LAUNCHERS))
             return self
-        done = f"; {len(self._finished)} finished earlier" if self._finished else ""
-        say(f"{self.total} jobs in {self.folder}{done}", flush=True)
+        done = f" ({len(self._finished)} finished)" if self._finished else ""
+        say(f"{self.total} jobs{done} in {self.folder}", flush=True)
         if sys.stdout.isatty():
             self._live = self._stack.enter_context(
                 live_table(lambda: self, per_second=1 / SECONDS_BETWEEN, other_output=self.folder / OUTPUT)
