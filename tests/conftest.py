@@ -52,7 +52,7 @@ def pytest_collection_finish() -> None:
     torch.set_num_threads(1)
     gc.freeze()
     gc.enable()
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session")
