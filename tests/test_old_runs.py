@@ -86,7 +86,7 @@ def test_an_old_translator_translates_as_it_did(beam_size: int, unpacked: Path) 
     assert dict(zip(expected, run.translate_many(expected, beam_size=beam_size), strict=True)) == expected
 
 
-# The other runs are of the same kinds, and loaded by the tests above.
+# Slow: the other runs have the same kinds, and the tests above load them.
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=() if name in EVALUATED else pytest.mark.slow) for name in RUNS if name != "interrupted"],

@@ -472,7 +472,7 @@ def test_two_processes_may_encode_the_same_at_once(file, start):
         assert process.stdout.readline() == "written\n"
     assert len(cached(file)) == 2  # both have written it completely, under their own names
     for process in processes:
-        assert process.communicate("go on\n")[0] == f"{len(TEXT)}\n"
+        assert process.communicate("continue\n")[0] == f"{len(TEXT)}\n"
         assert process.returncode == 0
     [complete] = cached(file)
     assert not complete.name.startswith(".")

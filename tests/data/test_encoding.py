@@ -362,7 +362,7 @@ def test_two_processes_may_encode_the_same_at_once(write, folder, start):
         assert process.stdout.readline() == "written\n"
     assert len(cached(folder)) == 2  # both have written it completely, under their own names
     for process in processes:
-        assert process.communicate("go on\n")[0] == "23\n"
+        assert process.communicate("continue\n")[0] == "23\n"
         assert process.returncode == 0
     [complete] = cached(folder)
     assert not complete.name.startswith(".")

@@ -1,7 +1,7 @@
-"""Runs of earlier versions are read, predict the same and go on as they would have.
+"""Runs of earlier versions are read, make the same predictions and resume as with the earlier version.
 
 Each zip file in tests/earlier_runs/ holds a run folder that an earlier version wrote, and in expected.json what that
-version computed. evidence_0_2.zip is of version 0.2.0, which kept the counted evidence in the network:
+version computed. evidence_0_2.zip was written by version 0.2.0, which kept the counted evidence in the network:
 `train.py task=stars data.path=reviews.csv model.evidence=true model.evidence_pairs=41 …` for two epochs.
 """
 

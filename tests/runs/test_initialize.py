@@ -86,7 +86,7 @@ def test_the_same_network_takes_every_weight(positions: Positions, tied: bool, s
 
 
 def test_characters_that_both_know_keep_their_rows(saved: Saved, caplog) -> None:
-    """The other vocabulary has them at other ids; the rest starts anew."""
+    """The other vocabulary has them at other ids; the other words keep their new random vectors."""
     theirs, ours = characters("acegikm"), characters("abcdefghi")
     given = saved(generation(theirs, 0), theirs)
     with caplog.at_level(logging.INFO):

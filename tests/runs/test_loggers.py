@@ -1,4 +1,4 @@
-"""Every logger is told the same: history.jsonl, CSV, TensorBoard, W&B and one that somebody has written."""
+"""Every logger gets the same values: history.jsonl, CSV, TensorBoard, W&B and a logger of the user."""
 
 import csv
 import json

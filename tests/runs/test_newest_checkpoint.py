@@ -1,4 +1,4 @@
-"""A run whose last checkpoint is damaged or gone goes on from the newest one that is whole."""
+"""A run whose last checkpoint is damaged or missing resumes from the newest readable one."""
 
 import json
 import shutil
@@ -97,7 +97,7 @@ def test_the_best_checkpoint_counts_if_it_is_newer(interrupted: Path) -> None:
 def test_a_checkpoint_in_the_middle_of_a_step_does_not_count(interrupted: Path) -> None:
     checkpoints = interrupted / "checkpoints"
     content = read_checkpoint(checkpoints / "best.ckpt")
-    content["firstlight"]["config"]["trainer"]["accumulate_grad_batches"] = 2  # it is of step 9, or of step 27
+    content["firstlight"]["config"]["trainer"]["accumulate_grad_batches"] = 2  # the checkpoint has read 9 or 27 batches
     torch.save(content, checkpoints / "best.ckpt")
     for name in ("last.ckpt", "previous.ckpt"):
         lose(checkpoints / name)

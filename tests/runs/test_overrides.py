@@ -1,4 +1,4 @@
-"""The command line of a run that goes on: what is typed again replaces what was typed then."""
+"""The command line of a resumed run: an override that is typed again replaces the earlier one."""
 
 import hydra
 import pytest

@@ -1,4 +1,4 @@
-"""A run that was killed goes on, and ends with the very weights of one that was not."""
+"""A killed run resumes, and ends with the same weights as an uninterrupted run."""
 
 import json
 import random
@@ -152,9 +152,9 @@ def test_a_run_that_was_interrupted_after_its_last_step_logs_its_test_where_othe
     assert curve(whole) == before
 
 
-# Slow: a generator differs from the classifier and the translator below in its batches, which go on in the middle by
+# Slow: a generator differs from the classifier and the translator below only in its batches, and
 # tests/data/test_windows.py::test_windows_drawn_from_the_middle_are_those_of_an_uninterrupted_training and
-# ::test_shuffled_documents_can_be_taken_up_in_the_middle.
+# ::test_shuffled_documents_can_be_taken_up_in_the_middle test that these can start in the middle.
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["text", "names"])
 def test_a_killed_generator_ends_as_one_that_was_not(
@@ -210,7 +210,7 @@ def test_a_text_with_a_new_character_is_not_the_text_that_the_run_began_with(
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param([], id="plain", marks=pytest.mark.slow),  # a part of what the other has to go on with
+        pytest.param([], id="plain", marks=pytest.mark.slow),  # the other case resumes all of this and more
         pytest.param(["data.evidence=true", "module.r_drop=1"], id="evidence"),
     ],
 )

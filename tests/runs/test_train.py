@@ -216,7 +216,7 @@ def test_a_runs_vocabulary_serves_as_a_word_list(
         pytest.param("+optimizer.foo=1", "optimizer: ", marks=pytest.mark.slow),  # as that of the schedule
         ("optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),
         ("+schedule.foo=1", "schedule: "),
-        pytest.param("+module.foo=1", "module: ", marks=pytest.mark.slow),  # likewise
+        pytest.param("+module.foo=1", "module: ", marks=pytest.mark.slow),  # the same
         ("trainer.val_check_interval=0", "trainer.val_check_interval=0 must be a share of an epoch above 0"),
         ("trainer.val_check_interval=1000", "trainer.val_check_interval=1000: `val_check_interval` (1000) must be"),
         ("trainer.max_epochs=abc", "trainer.max_epochs=abc must be a whole number"),

@@ -125,7 +125,7 @@ def test_a_run_that_is_switched_off_is_finished_without_a_word(tmp_path, monkeyp
     weights_and_biases.finish({"status": "finished", "parameters": 17, "metrics": {}})  # where there is none
 
 
-# --- a run that goes on ---
+# --- a resumed run ---
 
 
 def folder_config(folder: Path, *, resumed: bool) -> DictConfig:
@@ -168,7 +168,7 @@ class FakeRun:
 
 
 def logged(run: FakeRun) -> list[tuple[int, int, float]]:
-    """What is logged by a training that goes on from step 10 and had logged the steps 4, 9 and 14."""
+    """Return the logged values of a training that resumes at step 10 after it had logged the steps 4, 9 and 14."""
     logger = ResumableWandbLogger(experiment=run)
     logger.go_on([(4, {"loss": 0.4}), (9, {"loss": 0.9})], 14)
     for step in (14, 19):

@@ -395,7 +395,7 @@ def words_of(run: Path) -> list[str]:
 def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
     scripts: Scripts, training: list[str]
 ) -> None:
-    """The record counts what is trained, predicting needs no file, and a run that goes on has its own weights."""
+    """The record counts trained parameters, predicting needs no file, and a resumed run keeps its weights."""
     vectors = scripts.folder / "v.txt"
     from_file(vectors, {"good": [1, 2, 3, 4, 5, 6], "not": [6, 5, 4, 3, 2, 1]})
     chosen = [*training, "vectors=file", f"vectors.path={vectors}", "vectors.trained=false", "vectors.std=null"]

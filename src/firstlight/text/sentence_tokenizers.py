@@ -120,7 +120,7 @@ def _words(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
 
 
 def _pieces(texts: Iterable[str], options: TokenizerOptions) -> models.Model:
-    """Return trained byte-pair encoding. The marks are no special tokens, so that they are not found in texts."""
+    """Return trained byte-pair encoding. The marks are not special tokens, so texts never contain them."""
     assert options.max_size is not None
     backend = _backend(models.BPE())
     backend.train_from_iterator(

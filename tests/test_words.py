@@ -1,0 +1,34 @@
+"""The texts of the project avoid phrases that readers had to read twice (docs/style.md)."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PHRASES = (
+    *("go on", "goes on", "gone on", "going on", "went on"),  # resume, continue
+    *("is told", "are told"),  # gets an error, is shown
+    *("is of", "are of"),  # belongs to, requires
+    *("is none of", "nothing of"),  # must be one of, no
+    *("that there are", "as it stands", "likewise", "anew", "for everybody"),
+)
+BETWEEN = r"[\s#]+"  # a phrase may be broken by a line
+WORDS = re.compile(rf"\b(?:{'|'.join(phrase.replace(' ', BETWEEN) for phrase in PHRASES)})\b", re.IGNORECASE)
+TEXTS = ("*.py", "*.pyi", "*.md", "*.yaml", "*.yml", "*.toml", "*.html", "*.js", "*.template", "*.sh", "Makefile")
+WITHOUT = (
+    "docs/style.md",  # its examples of what to avoid
+    "tests/test_words.py",
+    "src/firstlight/data/samples/",  # the words of generated texts
+)
+
+
+def test_no_text_has_a_phrase_that_readers_had_to_read_twice() -> None:
+    listed = subprocess.run(["git", "ls-files", *TEXTS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = [name for name in listed.splitlines() if not name.startswith(WITHOUT) and (ROOT / name).is_file()]
+    assert len(names) > 500
+    found = []
+    for name in names:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for match in WORDS.finditer(text):
+            found.append(f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}")
+    assert not found, "\n".join(found)
