@@ -237,7 +237,7 @@ def at_once(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str])
 
 
 def test_ctrl_c_leaves_the_table_and_the_same_command_continues(scripts: Scripts, tiny_training: list[str]) -> None:
-    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_epochs=40", "logger=none"]
+    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_epochs=8", "logger=none"]
     often = "callbacks.checkpoint.every_n_train_steps=2"
     folders = scripts.folder / "logs" / "sweeps"
 
