@@ -37,6 +37,7 @@ STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished
 BORDERS = 4  # lines of a table besides its rows
 BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
 NARROWEST_NAME, LAST_FINISHED = 12, 3
+LATEST_OF_WANDB = "wandb/latest-run"  # a link in the folder of a job
 
 Row = tuple[str, Job, dict[str, Any]]  # a job, its status now and its record
 
@@ -187,6 +188,17 @@ class Progress:
         for line in lines:
             console.print(line, soft_wrap=True)
         console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}", soft_wrap=True)
+        upload = upload_command(self.folder)
+        if upload is not None:
+            console.print(f"To upload the jobs to W&B, which were kept offline:\n  {upload}", soft_wrap=True)
+
+
+def upload_command(folder: Path) -> str | None:
+    """Return the command that uploads the newest W&B folder of each job; None if no job was kept offline."""
+    newest = (link.resolve() for link in folder.glob(f"*/{LATEST_OF_WANDB}"))
+    if not any(path.name.startswith("offline-run-") for path in newest):
+        return None
+    return f"wandb sync {shlex.quote(str(folder))}/*/{LATEST_OF_WANDB}"
 
 
 def _place(status: str) -> int:
