@@ -47,6 +47,7 @@ def chosen(task: str = "stars", experiment: str | None = None) -> DictConfig:
         (["optimizer@x.y=adam,sgd", "task='my task',stars"], chosen(), "my-task-stars_optimizer"),
         ([f"data.a_very_long_option_{each}=1,2" for each in "abcd"], chosen(), "stars_a-very-long-option-a_3-more"),
         (["dropout=interval(0,1)"], chosen(), "stars_dropout"),
+        (["experiment=glob(post/*)"], chosen(), "experiments"),
     ],
 )
 def test_a_name_says_what_the_sweep_is_about(typed: list[str], config: DictConfig, name: str) -> None:

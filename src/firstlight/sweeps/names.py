@@ -95,7 +95,9 @@ def _plain_key(override: Override) -> str:
 
 
 def _values(override: Override) -> list[str]:
-    return list(override.sweep_string_iterator()) if override.is_discrete_sweep() else [override.input_line or ""]
+    """Return the choices of a group that a sweep names; `experiments` and the like for a glob, which names none."""
+    values = list(override.sweep_string_iterator()) if override.is_discrete_sweep() else [override.input_line or ""]
+    return values or [f"{_plain_key(override)}s"]
 
 
 def _plain(text: str) -> str:
