@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from shutil import rmtree
 
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
@@ -96,8 +96,9 @@ def _plain_key(override: Override) -> str:
 
 def _values(override: Override) -> list[str]:
     """Return the choices of a group that a sweep names; `experiments` and the like for a glob, which names none."""
-    values = list(override.sweep_string_iterator()) if override.is_discrete_sweep() else [override.input_line or ""]
-    return values or [f"{_plain_key(override)}s"]
+    if override.value_type is ValueType.GLOB_CHOICE_SWEEP:
+        return [f"{_plain_key(override)}s"]
+    return list(override.sweep_string_iterator()) if override.is_discrete_sweep() else [override.input_line or ""]
 
 
 def _plain(text: str) -> str:
