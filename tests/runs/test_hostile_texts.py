@@ -65,7 +65,7 @@ def test_a_training_shows_names_as_they_are_and_obeys_none(trained_on_hostile: t
         ("evaluate", ["{run}"], ["logs[/b]", f"[red]reviews{SHOWN}.csv"]),
         ("report", ["logs["], ["logs["]),
         ("predict", ["{run}", "--input", FILE, "--text-column", TITLE], [f"nocolumn{SHOWN}", f"[/b]stars{SHOWN}"]),
-        ("evaluate", ["{run}", "--data.label-column", TITLE], [f"nocolumn'{SHOWN}'", f"[/b]stars{SHOWN}"]),
+        ("evaluate", ["{run}", "--data.label-column", TITLE], [f"thecolumn'{SHOWN}'doesnotexist", f"[/b]stars{SHOWN}"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -95,7 +95,7 @@ def test_a_repr_never_fails(copied: Path) -> None:
     assert repr(run).splitlines()[0] == "LoadedClassifier"
     assert facts_of(run)["status"].startswith("unreadable: metrics.json is cut short or broken")
     shutil.rmtree(copied)
-    assert facts_of(run)["status"].startswith("unreadable: there is no metrics.json")
+    assert facts_of(run)["status"].startswith("unreadable: metrics.json is missing")
 
 
 def test_of_many_classes_the_first_are_listed() -> None:
@@ -121,7 +121,7 @@ def test_metrics_are_the_numbers_of_the_record(trained: Trained) -> None:
         ("{", "metrics.json is broken .* must be trained again"),
         ("[]", "metrics.json is broken .not an object."),
         (None, "has no metrics.json"),
-        ('{"metrics": {"val/loss": "low"}}', "val/loss is 'low', which is no number; train the run again"),
+        ('{"metrics": {"val/loss": "low"}}', "val/loss is 'low', which is not a number; train the run again"),
         ('{"metrics": [1]}', r"metrics is '\[1\]', of type list; train the run again"),
     ],
 )

@@ -124,7 +124,7 @@ def test_hyperband_asks_at_least_three_times_in_a_run() -> None:
     bands = [rule["min_iter"] * rule["eta"] ** power for power in range(3)]
     assert rule["type"] == "hyperband"
     assert [band / an_epoch for band in bands] == [0.5, 1.5, 4.5]  # as the file says
-    assert "4 an epoch" in SWEEPS["bayes_hyperband"].read_text()
+    assert "makes 4 per epoch" in SWEEPS["bayes_hyperband"].read_text()
     assert bands[-1] < trainer.max_epochs * an_epoch == 32
 
 
