@@ -30,6 +30,7 @@ MISTAKES = {
     "model.norm=both": "model.norm=both: Invalid value 'both', expected one of [post, pre, none]",
     "dropout=null": "dropout=null: field 'dropout' is not Optional",
     "dropout=1.5": "dropout=1.5 must be at least 0 and below 1",
+    "optimizer.lr=fast": "error: optimizer.lr=fast must be a number\n",
     "seed=-1": "seed=-1 must be at least 0",
     "data.batch_size=0": "data.batch_size=0 must be at least 1",
     "tokenizer.max_size=2": "tokenizer.max_size=2 must be at least 3",

@@ -7,6 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from firstlight.config import trainer_checks
+from firstlight.config.checks import check_numbers
 from firstlight.config.trainer_checks import check_accelerator, check_trainer
 from firstlight.errors import UserError
 
@@ -77,3 +78,33 @@ def test_a_gpu_that_the_machine_lacks_is_refused(
     else:
         with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
             check_accelerator(config)
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("optimizer", {"lr": "fast"}, "optimizer.lr=fast must be a number"),
+        ("optimizer", {"lr": "1e-2.5"}, "optimizer.lr=1e-2.5 must be a number"),
+        ("optimizer", {"weight_decay": True}, "optimizer.weight_decay=true must be a number"),
+        ("optimizer", {"betas": "x"}, "optimizer.betas=x must be a list of numbers"),
+        ("optimizer", {"betas": [0.9, "x"]}, "optimizer.betas=[0.9,x] must be a list of numbers"),
+        ("schedule", {"warmup_steps": "x"}, "schedule.warmup_steps=x must be a number"),
+        ("callbacks", {"early_stopping": {"patience": "x"}}, "callbacks.early_stopping.patience=x must be a number"),
+    ],
+)
+def test_a_described_number_must_be_a_number(section: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        check_numbers(OmegaConf.create({section: values}))
+
+
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("optimizer", {"_target_": "my.Optimizer", "lr": None, "mode": "fast", "betas": [0.9, 0.98]}),
+        ("trainer", {"val_check_interval": "00:05:00", "devices": "auto", "precision": "bf16-mixed"}),
+        ("callbacks", {"early_stopping": None}),
+        ("callbacks", None),
+    ],
+)
+def test_other_values_are_not_checked_as_numbers(section: str, values: Any) -> None:
+    check_numbers(OmegaConf.create({section: values}))

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from firstlight import earlier_names
+from firstlight.config.keys import as_typed, keys
 from firstlight.config.messages import did_you_mean, explain, flat_keys
 from firstlight.config.metric_names import check_metric
-from firstlight.config.trainer_checks import check_trainer
+from firstlight.config.open_keys import OPEN_SECTIONS
+from firstlight.config.trainer_checks import check_trainer, is_number
 from firstlight.errors import UserError
 from firstlight.networks.config import Architecture
 from firstlight.runs.named import find_run
@@ -17,6 +19,7 @@ from firstlight.runs.targets import check_targets
 from firstlight.text.options import TokenizerKind, VectorsKind
 
 WRITTEN_ONCE = (("model", "dropout"), ("model", "context_length"), ("data", "context_length"), ("data", "seed"))
+NUMBERS = {"number", "integer", "null"}  # types of keys
 COMPILE_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -27,6 +30,7 @@ def check(config: DictConfig) -> None:
     check_targets(config)
     check_written_once(config)
     check_trainer(config)
+    check_numbers(config)
     check_run(config)
     check_metric(config)
     check_data(config)
@@ -54,6 +58,23 @@ def check_values(config: DictConfig) -> None:
             OmegaConf.to_object(config[name])
         except ValueError as error:  # OmegaConf's errors are ValueErrors too
             raise UserError(explain(error)) from error
+
+
+def check_numbers(config: DictConfig) -> None:
+    """Raise UserError for a described number of an open section, such as optimizer.lr, that is not a number.
+
+    null passes, since the user's own class may accept it.
+    """
+    for key in keys():
+        if key.section not in OPEN_SECTIONS:
+            continue
+        selected = OmegaConf.select(config, key.name)
+        value = list(selected) if isinstance(selected, ListConfig) else selected
+        is_list = key.type == "list of numbers"
+        if value is None or not (is_list or set(key.type.split(" or ")) <= NUMBERS):
+            continue
+        if not (isinstance(value, list) and all(map(is_number, value)) if is_list else is_number(value)):
+            raise UserError(f"{key.name}={as_typed(value)} must be a {'list of numbers' if is_list else 'number'}")
 
 
 def check_written_once(config: DictConfig) -> None:
