@@ -16,46 +16,48 @@ help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' Makefile
 
 setup: $(INSTALLED)  ## Make .venv with all packages, pinned by constraints.txt
+	@echo "Done. Now run: source $(BIN)/activate"
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV): some minutes, and several GB with the CUDA build of PyTorch"
 	@sh scripts/environment.sh $(VENV) "$(PYTHON)" -c constraints.txt -e '.[dev]'
 	@touch $@
 
-train: setup  ## Train, validate and test the sentiment classifier, the main job
+train: $(INSTALLED)  ## Train, validate and test the sentiment classifier, the main job
 	$(BIN)/python src/train.py task=sentiment model=small threads=1
 
-results: setup  ## Measure RESULTS.md; the same command continues after an interruption: hours
+results: $(INSTALLED)  ## Measure RESULTS.md; the same command continues after an interruption: hours
 	$(BIN)/python benchmarks/results.py
 
-dashboard: setup  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
+dashboard: $(INSTALLED)  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
 	$(BIN)/python src/dashboard.py
 
-schema: setup  ## Write conf/schema.json, from the docstrings of the configuration's schema
+schema: $(INSTALLED)  ## Write conf/schema.json, from the docstrings of the configuration's schema
 	PYTHONPATH=src $(BIN)/python -m firstlight.config.described
 
-build: setup  ## Build the wheel and the source distribution in dist/
+build: $(INSTALLED)  ## Build the wheel and the source distribution in dist/
 	$(BIN)/python -m build
 
-docs: setup  ## Build the documentation; then open build/site/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+docs: $(INSTALLED)  ## Build the documentation as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
 
-test: setup  ## Run the tests that are not marked slow
+test: $(INSTALLED)  ## Run the tests that are not marked slow
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10
 
-test-all: setup  ## Run all tests, with a new process for each script: many minutes more
+test-all: $(INSTALLED)  ## Run all tests, with a new process for each script: many minutes more
 	TRUE_PROCESSES=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --durations=10 -m 'not faults'
 
-faults: setup  ## Run tests with kills, damaged and hostile files and full disks; FAULTS_SEED=2 tries others: about 20 minutes
+faults: $(INSTALLED)  ## Run tests with kills, damaged and hostile files and full disks; FAULTS_SEED=2 tries others: about 20 minutes
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m faults tests/faults
 
-lint: setup  ## Check style, types and the direction of the imports
+lint: $(INSTALLED)  ## Check style, types and the direction of the imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=src $(BIN)/lint-imports --no-logo
 
-format: setup  ## Format the code
+format: $(INSTALLED)  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

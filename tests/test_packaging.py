@@ -124,6 +124,13 @@ def test_every_place_names_the_same_versions_of_python() -> None:
         assert f"Python {first} to {last}" in (ROOT / document).read_text(), document
 
 
+def test_make_setup_ends_with_the_command_that_comes_next(tmp_path: Path) -> None:
+    (tmp_path / ".installed").touch()
+    make = ["make", "--silent", f"VENV={tmp_path}", "setup"]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"Done. Now run: source {tmp_path}/bin/activate\n"
+
+
 STAND_IN = """#!/bin/sh
 # Replaces an interpreter: answers the calls of scripts/environment.sh, and logs them.
 case "$*" in

@@ -303,4 +303,6 @@ def test_mistakes_are_one_line(scripts: Scripts, arguments: tuple[str, ...], mes
 
 def test_make_writes_it() -> None:
     makefile = Path(ROOT / "Makefile").read_text()
-    assert re.search(r"^dashboard: setup  ## .+\n\t\$\(BIN\)/python src/dashboard\.py$", makefile, re.MULTILINE)
+    assert re.search(
+        r"^dashboard: \$\(INSTALLED\)  ## .+\n\t\$\(BIN\)/python src/dashboard\.py$", makefile, re.MULTILINE
+    )

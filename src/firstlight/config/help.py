@@ -37,7 +37,11 @@ GROUPS = {  # those that a user chooses from; the other folders of conf/ are use
 INTERNAL = ("hydra", "local", "paths", "schema", "size", "sweep", "wandb_sweep")
 COMMANDS = (
     ("train", "task=sentiment model=small", "Train, validate and test a classifier of reviews"),
-    ("train", "task=reviews data.path=my.csv data.text_column=body data.label_column=score", "Classify your own texts"),
+    (
+        "train",
+        "task=reviews data.path=my.csv data.text_column=body data.label_column=verdict",
+        "Classify your own texts",
+    ),
     ("train", "task=text data.path=my_novel.txt", "Train a generator on your own text"),
     ("train", "task=translation data.path=my.csv data.source_column=en data.target_column=fr", "Train a translator"),
     ("train", "task=stars optimizer.lr=0.001 trainer.max_epochs=10", "Change keys"),
