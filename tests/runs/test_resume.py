@@ -1,6 +1,7 @@
 """A killed run resumes, and ends with the same weights as an uninterrupted run."""
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -12,12 +13,14 @@ import hydra
 import pytest
 import torch
 
+from firstlight.commands.train import had_test
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.data.options import Preparation
 from firstlight.data.text_sources import sample_text
 from firstlight.files import locks
 from firstlight.runs import identity
+from firstlight.runs.folder import RunFolder
 from firstlight.training import resume
 from tests_support import Scripts, contents, some_text
 
@@ -340,17 +343,39 @@ def test_latest_resumes_the_newest_run_also_of_a_task(scripts: Scripts, training
     run = scripts.train(*training, *quick, "trainer.max_epochs=1")
     task = json.loads((run / "metrics.json").read_text())["task"]
     where = run.relative_to(scripts.folder)
+    newer = shutil.copytree(run, run.with_name("newer"))  # finished
     for number, typed in enumerate(("resume=latest", f"resume=latest:{task}"), start=2):
+        record = json.loads((run / "metrics.json").read_text())
+        (run / "metrics.json").write_text(json.dumps(record | {"status": "interrupted"}))
+        os.utime(newer / "metrics.json", (2e9, 2e9))
         done = scripts.run("train", typed, f"trainer.max_epochs={number}")
         assert done.returncode == 0, done.stderr
         assert f"{typed}: {where} (task={task})" in done.stdout.splitlines()
     assert json.loads((run / "metrics.json").read_text())["steps"] == 12
+    before = contents(run.parent)
+    done, further = scripts.run("train", "resume=latest"), scripts.run("train", "resume=latest", "trainer.max_epochs=9")
+    newest = newer.relative_to(scripts.folder)
+    message = (
+        f"resume=latest: {newest} is the newest run and is finished; there is nothing to resume; "
+        f"to train it further, write resume={newest} trainer.max_epochs=…\n"
+    )
+    assert (done.returncode, done.stdout) == (0, message)
+    assert (further.returncode, further.stderr) == (2, f"error: {message}")
+    assert contents(run.parent) == before
     for typed in (["resume=latest:names"], ["task=names", "resume=latest"]):
         done = scripts.run("train", *typed)
         assert done.returncode == 2
         assert done.stderr == (
             f"error: latest:names: no trained run below logs has task=names; there are runs of {task}\n"
         )
+
+
+def test_a_resumed_run_keeps_the_test_setting_that_it_was_started_with(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert had_test(folder), "a run that ended before its configuration was saved"
+    for test in (True, False):
+        folder.config_file.write_text(f"test: {str(test).lower()}\n")
+        assert had_test(folder) is test
 
 
 def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path) -> None:

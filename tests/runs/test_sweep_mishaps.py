@@ -34,21 +34,29 @@ def finished(tmp_path_factory: pytest.TempPathFactory, quick: list[str]) -> tupl
 
 
 @pytest.mark.parametrize(
-    ("change", "key"),
+    ("change", "difference"),
     [
-        ("test=true", "test"),
-        pytest.param("callbacks.early_stopping.patience=7", "callbacks", marks=pytest.mark.slow),  # the same comparison
-        pytest.param("optimized_metric=val/loss", "optimized_metric", marks=pytest.mark.slow),
+        ("test=true", "test=False, which is True now"),
+        pytest.param(
+            "callbacks.early_stopping.patience=7",
+            "callbacks.early_stopping.patience=3, which is 7 now",
+            marks=pytest.mark.slow,  # the same comparison
+        ),
+        pytest.param(
+            "optimized_metric=val/loss",
+            "optimized_metric=val/accuracy, which is val/loss now",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_finished_job_with_other_metrics_or_callbacks_is_refused(
-    change: str, key: str, finished: tuple[Scripts, list[str]]
+    change: str, difference: str, finished: tuple[Scripts, list[str]]
 ) -> None:
     scripts, sweep = finished
     before = contents(scripts.folder / "logs" / "sweeps")
     done = scripts.run("train", *sweep, change)
     assert done.returncode == 2
-    assert f"is a finished run with another {key}; choose another sweep.name" in done.stderr
+    assert f"is a finished run with {difference}; choose another sweep.name" in done.stderr
     assert contents(scripts.folder / "logs" / "sweeps") == before
 
 

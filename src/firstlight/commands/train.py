@@ -25,6 +25,7 @@ from firstlight.config.schema import register_schemas
 from firstlight.config.trainer_checks import check_accelerator
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.sweeps import launchers
 from firstlight.terminal_text import say
@@ -120,12 +121,18 @@ def _show_plan(config: DictConfig) -> None:
     show_plan([Job((), (), RunFolder(Path(config.hydra.run.dir)), config)])
 
 
+def had_test(folder: RunFolder) -> bool:
+    """Return `test` of the run to resume, which is false for a job of a sweep; true if the folder does not store it."""
+    return not folder.config_file.is_file() or read_config(folder.config_file).get("test") is not False
+
+
 def complete(config: DictConfig) -> None:
     """Set the values that depend on other values or on Hydra: the run's folder, test and optimized_mode."""
     hydra_config = HydraConfig.get()
     config.paths.output_dir = hydra_config.runtime.output_dir
     if config.test is None:
-        config.test = hydra_config.mode is RunMode.RUN
+        is_new = config.resume is None
+        config.test = hydra_config.mode is RunMode.RUN and (is_new or had_test(RunFolder(Path(config.resume))))
     if config.optimized_mode == "auto":
         config.optimized_mode = "min" if lower_is_better(config.optimized_metric) else "max"
 

@@ -58,8 +58,8 @@ class RootConfig:
     """Labels of the run, for filtering in loggers and reports; one word or a list, such as tags=demo or
     tags=[demo,v2]."""
     resume: str | None = None
-    """Run to resume: its folder, latest, or auto for the newest unfinished run of the same configuration; null: start a
-    new run."""
+    """Run to resume: its folder, latest for the newest unfinished run, or auto for the newest unfinished run with this
+    configuration; null: start a new run."""
     init_from: str | None = None
     """Trained run whose weights the network starts from, as a folder, latest or best:<metric>; for fine-tuning."""
     compile: bool = False

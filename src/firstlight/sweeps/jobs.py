@@ -222,11 +222,14 @@ def refuse_other_choices(job: Job) -> None:
     now.test = bool(now.test)  # null means false in a sweep
     if now.optimized_mode == "auto":
         now.optimized_mode = _text(trained.get("optimized_mode"))
-    wanted, had = (_without_printing(each) for each in (identity.plain(now), trained))
-    for key in MAY_NOT_CHANGE:
-        if key in had and wanted[key] != had[key]:
+    plain = [_without_printing(each) for each in (identity.plain(now), trained)]
+    compared = [key for key in MAY_NOT_CHANGE if key in trained]
+    wanted, had = (identity.flat({key: each[key] for key in compared}) for each in plain)
+    for key in (*had, *wanted):
+        if wanted.get(key) != had.get(key):
             raise UserError(
-                f"{job.folder.path} is a finished run with another {key}; choose another sweep.name, or move the folder"
+                f"{job.folder.path} is a finished run with {key}={had.get(key)}, which is {wanted.get(key)} now; "
+                "choose another sweep.name, or move the folder"
             )
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import hydra
 from omegaconf import DictConfig
@@ -16,7 +17,7 @@ from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import is_of_run, refuse_other_config
 from firstlight.runs.named import LATEST, find_run, is_searched, task_of
 from firstlight.runs.overrides import key_of, merged, options_and_overrides, value_of
-from firstlight.spelling import quoted
+from firstlight.spelling import quoted, quoted_option
 from firstlight.terminal_text import say
 
 log = logging.getLogger(__name__)
@@ -48,9 +49,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
             say("resume=auto: no unfinished run has this configuration; a new run starts")
             return
     elif is_searched(wish):
-        task = value_of("task", typed)
-        searched = f"{wish}:{task}" if wish == LATEST and task else wish
-        folder = find_run(searched, _log_dir(typed, config_dir, config_name), _is_any)
+        folder = _searched_run(wish, typed, _log_dir(typed, config_dir, config_name))
         say(f"resume={wish}: {folder.path} (task={task_of(folder)})")
     else:
         folder = RunFolder(Path(wish))
@@ -64,6 +63,30 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
+
+
+def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
+    """Return the run that `best:…` means, or the newest unfinished run for `latest` and `latest:<task>`.
+
+    If all runs are finished, the process ends with a message. Raises UserError if no run is found, or if a finished run
+    would be trained further: the user must name it.
+    """
+    if not wish.startswith(LATEST):
+        return find_run(wish, log_dir, _is_any)
+    task = value_of("task", typed)
+    searched = f"{wish}:{task}" if wish == LATEST and task else wish
+    newest = find_run(searched, log_dir, _has_status)
+    try:
+        return find_run(searched, log_dir, _is_unfinished)
+    except UserError:
+        message = (
+            f"resume={wish}: {newest.path} is the newest run and is finished; there is nothing to resume; to train it "
+            f"further, write {quoted_option('resume', str(newest.path))} trainer.max_epochs=…"
+        )
+        if {key_of(argument) for argument in typed} <= {*WHERE_TO_RESUME, "task", "paths.log_dir"}:
+            say(message)
+            sys.exit(0)
+        raise UserError(message) from None
 
 
 def wait_until_free(folder: RunFolder) -> None:
@@ -111,12 +134,7 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
         Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
     ):
         folder = RunFolder(metrics_file.parent)
-        try:
-            record = folder.read()
-        except UserError as error:  # a damaged folder does not prevent a training
-            log.warning("resume=auto ignores %s", error)
-            continue
-        if record.get("status") in UNFINISHED and is_of_run(record, config):
+        if _is_unfinished(folder) and is_of_run(folder.read(), config):
             return folder
     return None
 
@@ -134,6 +152,23 @@ def _log_dir(typed: list[str], config_dir: Path, config_name: str) -> Path:
 
 def _is_any(_: RunFolder) -> bool:
     return True  # a run without a checkpoint starts again from its first step
+
+
+def _has_status(folder: RunFolder) -> bool:
+    return _status(folder) is not None
+
+
+def _is_unfinished(folder: RunFolder) -> bool:
+    return _status(folder) in UNFINISHED
+
+
+def _status(folder: RunFolder) -> Any:
+    """Return the status in a run's record; None for a damaged record, with a warning."""
+    try:
+        return folder.read().get("status")
+    except UserError as error:  # a damaged folder does not prevent a training
+        log.warning("resume= ignores %s", error)
+        return None
 
 
 def _folder_name(metrics_file: Path) -> str:
