@@ -56,6 +56,12 @@ def test_help_for_a_word_shows_only_what_has_this_name() -> None:
     assert "  data.url=https://www.gutenberg.org" in help_text(["data"], ["task=shakespeare"])
     with pytest.raises(UserError, match="--help nothing: not a group or a key; `--help` lists them"):
         help_text(["nothing"], [])
+    with pytest.raises(UserError, match=r"--help epochs: not a group or a key; did you mean trainer.max_epochs\?"):
+        help_text(["epochs"], [])
+    assert "--help WORD ..." in help_text([], [])[:200]
+    unknown = help_text(["tokenizer.unknown_symbol"], ["task=names"])
+    assert "tokenizer.unknown_symbol=U+FFFD" in unknown
+    assert unknown.isascii()
 
 
 @pytest.mark.usefixtures("at_80_columns")
@@ -169,6 +175,38 @@ QUOTES = "a value with spaces, commas, brackets or quotes must be quoted for Hyd
 )
 def test_an_argument_that_hydra_cannot_read_is_answered_with_what_works(typed: str, message: str) -> None:
     assert explain(OverrideParseException(typed, "mismatched input")).startswith(f"{typed}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "word", "message"),
+    [
+        (
+            ["task=reviews", "data.path=../my", "opinions.csv"],
+            "opinions.csv",
+            "opinions.csv is not key=value; a value with a space must be quoted: \"data.path='../my opinions.csv'\"",
+        ),
+        (
+            ["data.path=my", "good", "opinions.csv", "seed=3"],
+            "good",
+            "good is not key=value; a value with a space must be quoted: \"data.path='my good opinions.csv'\"",
+        ),
+        (["data.path=a.csv", "stars"], "stars", "stars: write arguments as key=value; did you mean task=stars"),
+        (["seed=3", "xyzzy"], "xyzzy", "xyzzy: write arguments as key=value; `--help` lists the keys"),
+        (["my.csv"], "my.csv", "my.csv: write arguments as key=value; did you mean data.path=my.csv?"),
+    ],
+)
+def test_a_value_that_the_shell_has_divided_is_shown_quoted(
+    typed: list[str], word: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.csv").touch()
+    monkeypatch.setattr(sys, "argv", ["train", *typed])
+    assert explain(OverrideParseException(word, "mismatched input")).startswith(message)
+
+
+def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert prepared(["data.path=~/x.csv", "~logger", "seed=3"]) == ["data.path=/home/ada/x.csv", "~logger", "seed=3"]
 
 
 def test_the_quoting_of_a_message_works() -> None:

@@ -36,6 +36,8 @@ METAVARS = {
     "run": "RUN",
     "runs": "RUN",
     "name": "NAME",
+    "compare": "RUN",
+    "group_by": "KEY",
     "metric": "METRIC",
     "task": "TASK",
     "figures": "FIGURE",

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
@@ -23,12 +24,12 @@ def help_words(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
 
 
 def prepared(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments as Hydra accepts them: options first, and `tags=demo` as the list `tags=[demo]`.
+    """Return the arguments as Hydra accepts them: options first, `tags=demo` as a list, and `~/` as the home folder.
 
     Raises UserError for an option with dashes that Hydra does not have. The message shows the key to write instead.
     """
     if not any(argument.startswith("-") for argument in arguments):
-        return [_as_list(argument) for argument in arguments]
+        return [_accepted(argument) for argument in arguments]
     parser = _Parser(add_help=False, parents=[get_args_parser()], conflict_handler="resolve")
     known, unknown = parser.parse_known_intermixed_args(list(arguments))
     for option in unknown:
@@ -37,7 +38,7 @@ def prepared(arguments: Sequence[str]) -> list[str]:
     options = list(arguments)
     for override in reversed(overrides):  # the value of an option comes before, such as `--cfg job`
         del options[len(options) - 1 - options[::-1].index(override)]
-    return [*options, *map(_as_list, overrides)]
+    return [*options, *map(_accepted, overrides)]
 
 
 def _refuse(option: str, arguments: Sequence[str]) -> NoReturn:
@@ -55,10 +56,13 @@ def _refuse(option: str, arguments: Sequence[str]) -> NoReturn:
     )
 
 
-def _as_list(argument: str) -> str:
-    key, _, value = argument.partition("=")
-    is_text = key in LISTS and value not in ("", "null") and not value.startswith(("[", "$"))
-    return f"{key}=[{value}]" if is_text else argument
+def _accepted(argument: str) -> str:
+    key, is_given, value = argument.partition("=")
+    if key in LISTS and value not in ("", "null") and not value.startswith(("[", "$")):
+        value = f"[{value}]"
+    if value.startswith("~/"):  # bash leaves it there, and Hydra cannot read it
+        value = f"{Path.home()}/{value[2:]}"
+    return f"{key}{is_given}{value}"
 
 
 class _Parser(argparse.ArgumentParser):

@@ -10,6 +10,7 @@ import hydra
 from omegaconf import OmegaConf
 
 from firstlight import config_files
+from firstlight.config.guesses import nearest_keys, question
 from firstlight.config.keys import SECTIONS, Key, as_typed, keys
 from firstlight.config.schema import register_schemas
 from firstlight.errors import UserError
@@ -77,7 +78,8 @@ def help_text(words: Sequence[str], overrides: Sequence[str]) -> str:
 
 
 def _everything(values: dict[str, Any], task: str, overrides: Sequence[str], width: int) -> Iterator[str]:
-    yield f"usage: {invocation('train')} [-m] [GROUP=CHOICE ...] [KEY=VALUE ...]\n"
+    yield f"usage: {invocation('train')} [-m] [GROUP=CHOICE ...] [KEY=VALUE ...]"
+    yield f"       {invocation('train')} --help WORD ...  (only these groups and keys)\n"
     yield "Train a transformer from first principles.\n"
     yield "Commands:"
     for command, arguments, purpose in COMMANDS:
@@ -100,7 +102,8 @@ def _selected(words: Sequence[str], values: dict[str, Any], task: str, width: in
         groups = [group for group in _groups() if word == group]
         found = [key for key in keys() if _is_meant(key, word)]
         if not groups and not found and word not in values:
-            raise UserError(f"--help {word}: not a group or a key; `--help` lists them")
+            meant = question(nearest_keys(word, [*_groups(), *(key.name for key in keys())]))
+            raise UserError(f"--help {word}: not a group or a key; {meant or '`--help` lists them'}")
         for group in groups:
             yield from _group(group, width, explained=True)
         if word in SECTIONS:
@@ -159,11 +162,15 @@ def _key(key: Key, values: dict[str, Any], task: str, width: int, *, complete: b
     """Yield the lines of a key. complete: with its type, and with its defaults for all tasks."""
     variant = key.variant(task) or key.variants[0]
     value = values.get(key.name, variant.default)
-    name = key.name if value == {} and key.is_node else f"{key.name}={as_typed(value)}"
+    name = key.name if value == {} and key.is_node else f"{key.name}={_printable(value)}"
     yield from _entry(name, variant.sentence, width)
     if complete and key.type and not key.is_node:
         yield from _wrapped(f"Type: {key.type}.", width, "      ")
-        yield from _wrapped(f"Default: {key.default_text}.", width, "      ")
+        yield from _wrapped(f"Default: {_printable(key.default_text)}.", width, "      ")
+
+
+def _printable(value: Any) -> str:
+    return as_typed(value).replace("\N{REPLACEMENT CHARACTER}", "U+FFFD")  # a terminal prints it as if it were a fault
 
 
 def _defaults(task: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files, earlier_names
-from firstlight.config.guesses import choices_named, nearest_choices, nearest_keys, question
+from firstlight.config.guesses import ALSO_CALLED, choices_named, nearest_choices, nearest_keys, question
 from firstlight.config.keys import keys
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError, reason
@@ -94,8 +94,27 @@ def _not_parsed(argument: str) -> str:
     described = [each.name for each in keys()]
     if key in groups or key in described:
         return f"{argument}: a value is missing; write {key}={_example(key)}"
+    if full := _split_value(argument):
+        return f"{argument} is not key=value; a value with a space must be quoted: {full}"
+    if Path(argument).is_file():
+        return f"{argument}: write arguments as key=value; {question([quoted_option('data.path', argument)])}"
     candidates = choices_named(key) or [f"{name}={_example(name)}" for name in nearest_keys(key, [*groups, *described])]
     return f"{argument}: write arguments as key=value; {question(candidates) or '`--help` lists the keys'}"
+
+
+def _split_value(word: str) -> str | None:
+    """Return the quoted option that the shell divided at spaces into several arguments; None for any other word."""
+    arguments = sys.argv[1:]
+    if word not in arguments or word in ALSO_CALLED or choices_named(word):
+        return None
+    begin = end = arguments.index(word)
+    while begin > 0 and "=" not in arguments[begin]:
+        begin -= 1
+    while end < len(arguments) and "=" not in arguments[end]:
+        end += 1
+    key, _, value = " ".join(arguments[begin:end]).partition("=")
+    is_text = any(each.name == key and "string" in each.type for each in keys())
+    return quoted_option(key, value) if is_text else None
 
 
 def _example(key: str) -> str:
