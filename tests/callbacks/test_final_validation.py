@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.final_validation import FinalValidation
@@ -13,12 +14,16 @@ from firstlight.callbacks.text_samples import TextSamples
         ({"max_steps": 4}, [3]),
         ({"max_steps": 2, "accumulate_grad_batches": 2}, [1]),
         ({"max_epochs": 1, "check_val_every_n_epoch": 5}, [5]),
-        ({"max_steps": 4, "val_check_interval": 3}, [2]),  # it has had one
-        ({"max_steps": 8, "max_epochs": 2}, [5]),
+        ({"max_epochs": 3, "check_val_every_n_epoch": 2}, [11, 17]),
+        ({"max_steps": 4, "val_check_interval": 3}, [2, 3]),
+        ({"max_epochs": 1, "val_check_interval": 4}, [3, 5]),
+        ({"max_steps": 8, "max_epochs": 2}, [5, 7]),
+        ({"max_steps": 6, "max_epochs": 2}, [5]),
+        ({"max_epochs": 2}, [5, 11]),
         ({"max_steps": 4, "limit_val_batches": 0}, []),
     ],
 )
-def test_a_training_that_ends_before_its_first_validation_is_validated(bench, options: dict, steps: list[int]) -> None:
+def test_the_last_validation_of_a_training_is_after_its_last_step(bench, options: dict, steps: list[int]) -> None:
     checkpoint = BestAndLast(str(bench.folder / "kept"), "val/loss", "min")
     trainer = bench.fit(FinalValidation(), checkpoint, **options)
     assert [step for step, _ in bench.memory.curve("val/loss")] == steps
@@ -27,13 +32,45 @@ def test_a_training_that_ends_before_its_first_validation_is_validated(bench, op
     assert trainer.check_val_every_n_epoch == options.get("check_val_every_n_epoch", 1)
 
 
-def test_a_resumed_training_that_was_validated_before_is_not_validated_again(bench) -> None:
-    def checkpoint() -> BestAndLast:
-        return BestAndLast(str(bench.folder / "kept"), "val/loss", "min")
+@pytest.mark.parametrize(
+    ("short", "long", "steps"),
+    [
+        ({"max_steps": 4}, {"max_steps": 5}, [3, 4]),
+        ({"max_steps": 4}, {"max_epochs": 2}, [3, 5, 11]),
+        ({"max_steps": 6, "val_check_interval": 4}, {"max_epochs": 2, "val_check_interval": 4}, [3, 5, 9, 11]),
+        ({"max_epochs": 1, "val_check_interval": 4}, {"max_epochs": 2, "val_check_interval": 4}, [3, 5, 9, 11]),
+        ({"max_steps": 6}, {"max_steps": 9, "max_epochs": 2}, [5, 8]),
+        ({"max_steps": 8, "max_epochs": 2}, {"max_epochs": 3}, [5, 7, 11, 17]),
+        (
+            {"max_epochs": 1, "check_val_every_n_epoch": 2},
+            {"max_epochs": 3, "check_val_every_n_epoch": 2},
+            [5, 11, 17],
+        ),
+        (
+            {"max_steps": 4, "check_val_every_n_epoch": 2},
+            {"max_epochs": 2, "check_val_every_n_epoch": 2},
+            [3, 11],
+        ),
+        ({"max_steps": 2, "accumulate_grad_batches": 2}, {"max_epochs": 2, "accumulate_grad_batches": 2}, [1, 2, 5]),
+    ],
+)
+def test_a_training_that_is_extended_continues_exactly_after_its_final_validation(
+    bench, short: dict, long: dict, steps: list[int]
+) -> None:
+    def fit(options: dict, folder: str, **more: Path):
+        checkpoint = BestAndLast(str(bench.folder / folder), "val/loss", "min")
+        trainer = bench.fit(FinalValidation(), checkpoint, **options, **more)
+        return trainer, dict(trainer.lightning_module.named_parameters())
 
-    bench.fit(FinalValidation(), checkpoint(), max_steps=6)
-    bench.fit(FinalValidation(), checkpoint(), max_steps=9, max_epochs=2, ckpt_path=bench.folder / "kept" / "last.ckpt")
-    assert [step for step, _ in bench.memory.curve("val/loss")] == [5]
+    fit(short, "kept")
+    trainer, weights = fit(long, "kept", ckpt_path=bench.folder / "kept" / "last.ckpt")
+    extended, bench.memory.lines = bench.memory.lines, []
+    whole, whole_weights = fit(long, "whole")
+    assert all(torch.equal(weight, whole_weights[name]) for name, weight in weights.items())
+    assert trainer.global_step == whole.global_step
+    validated = [(step, line["val/loss"]) for step, line in extended if "val/loss" in line]
+    assert [step for step, _ in validated] == steps
+    assert {*bench.memory.curve("val/loss")} <= {*validated}
 
 
 def test_the_validation_of_a_short_training_writes_samples(writer_bench, tmp_path: Path) -> None:

@@ -74,7 +74,10 @@ class BestAndLast(Checkpoint):
             return
         if self._is_best(trainer):
             self._save(trainer, self.best_model_path)
-        if ends_a_step(trainer, trainer.fit_loop.batch_idx):  # a checkpoint has no accumulated gradients
+        batch_idx = trainer.fit_loop.batch_idx
+        # At the end of an epoch without a scheduled validation, on_train_end saves, as on_train_batch_end explains.
+        is_due = not trainer.is_last_batch or _is_scheduled(trainer, batch_idx)
+        if is_due and ends_a_step(trainer, batch_idx):  # a checkpoint has no accumulated gradients
             self.save_last(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -107,24 +110,36 @@ class BestAndLast(Checkpoint):
             self.best_score, self.best_step = score, trainer.global_step
         return is_better
 
-    def validation_follows(self, trainer: Trainer, batch_idx: int) -> bool:
+    @staticmethod
+    def validation_follows(trainer: Trainer, batch_idx: int) -> bool:
         """Return whether a validation follows this step. If so, the checkpoint is written after it."""
-        every_n_epochs = trainer.check_val_every_n_epoch
-        if not trainer.enable_validation or (every_n_epochs and (trainer.current_epoch + 1) % every_n_epochs):
+        if not trainer.enable_validation or not _validates_in_this_epoch(trainer):
             return False
         if trainer.should_stop and _may_stop(trainer):  # Lightning validates before it stops
             return True
-        if trainer.val_check_batch is None:
-            return False
-        if every_n_epochs is None:  # val_check_interval counts across epochs
-            batch_idx = trainer.fit_loop.total_batch_idx
-        return (batch_idx + 1) % trainer.val_check_batch == 0
+        return _is_scheduled(trainer, batch_idx)
 
     def _save(self, trainer: Trainer, path: str) -> None:
         for name, parameter in trainer.lightning_module.named_parameters():
             if not torch.isfinite(parameter).all():
                 raise RunError(f"{name} is not finite at step {trainer.global_step}; {last_before(trainer)}")
         trainer.save_checkpoint(path)
+
+
+def _validates_in_this_epoch(trainer: Trainer) -> bool:
+    every_n_epochs = trainer.check_val_every_n_epoch
+    return every_n_epochs is None or (trainer.current_epoch + 1) % every_n_epochs == 0
+
+
+def _is_scheduled(trainer: Trainer, batch_idx: int) -> bool:
+    """Return whether trainer.val_check_interval and trainer.check_val_every_n_epoch place a validation here."""
+    if trainer.val_check_batch is None or not _validates_in_this_epoch(trainer):
+        return False
+    if trainer.val_check_batch == math.inf:  # the number of batches in an epoch is unknown
+        return trainer.is_last_batch
+    if trainer.check_val_every_n_epoch is None:  # val_check_interval counts across epochs
+        batch_idx = trainer.fit_loop.total_batch_idx
+    return (batch_idx + 1) % trainer.val_check_batch == 0
 
 
 def _may_stop(trainer: Trainer) -> bool:

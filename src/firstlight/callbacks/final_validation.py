@@ -1,16 +1,18 @@
-"""The validation of a training that ends before its first one."""
+"""The validation after the last step of a training."""
 
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.trainer.states import TrainerFn
 
-from firstlight.callbacks.checkpoint import best_and_last
+from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.running_mean import ends_a_step
 
 
 class FinalValidation(Callback):
-    """Validate after the last step of a training that has had no validation, such as one of fewer steps than an epoch.
+    """Validate after the last step of a training, if no other validation follows that step.
+
+    This concerns a training that ends in the middle of an epoch, as `max_steps` may require.
 
     Its metrics go to every logger. The callbacks that draw, write samples and keep checkpoints run as in any other
     validation of the training. `limit_val_batches=0` leaves it out.
@@ -29,28 +31,26 @@ class FinalValidation(Callback):
     """
 
     def __init__(self) -> None:
-        self.has_validated = False
         self._every_n_epochs: int | None = None
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        checkpoint = best_and_last(trainer)
-        self.has_validated = checkpoint is not None and checkpoint.best_step is not None  # before the run was resumed
-        self._every_n_epochs = trainer.check_val_every_n_epoch
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        # After a resume from a validation that Lightning does not expect, it counts the step before it once too little.
+        if batch_idx % trainer.accumulate_grad_batches == 0:
+            set_steps_done(trainer, trainer.global_step)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if self.has_validated or not trainer.enable_validation or not ends_a_step(trainer, batch_idx):
+        if not trainer.enable_validation or not ends_a_step(trainer, batch_idx):
             return
         is_last_epoch = trainer.current_epoch + 1 == trainer.max_epochs
-        if trainer.global_step == trainer.max_steps or (trainer.is_last_batch and is_last_epoch):
+        is_last_step = trainer.global_step == trainer.max_steps or (trainer.is_last_batch and is_last_epoch)
+        if is_last_step and not BestAndLast.validation_follows(trainer, batch_idx):
             trainer.should_stop = True  # Lightning validates before it stops
+            self._every_n_epochs = trainer.check_val_every_n_epoch
             if self._every_n_epochs is not None:
                 trainer.check_val_every_n_epoch = 1  # in this epoch too
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if trainer.state.fn is TrainerFn.FITTING and not trainer.sanity_checking:
-            self.has_validated = True
-
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        trainer.check_val_every_n_epoch = self._every_n_epochs
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._every_n_epochs is not None:
+            trainer.check_val_every_n_epoch, self._every_n_epochs = self._every_n_epochs, None
