@@ -51,6 +51,12 @@ def test_before_a_training_loss_was_logged_the_line_does_without(bench, caplog) 
     assert "val/loss" in line
 
 
+def test_a_training_loss_is_on_the_first_line_after_it_was_logged(bench, caplog) -> None:
+    bench.fit(TrainingLoss(), ValidationLine(), log_every_n_steps=4, max_epochs=2, val_check_interval=2)
+    steps = {int(line.split()[3]): "train/loss" in line for line in lines(caplog)}
+    assert steps == {2: False, 4: True, 6: False, 8: True, 10: False, 12: True}
+
+
 def test_the_seconds_are_those_since_the_start(bench, caplog, monkeypatch) -> None:
     class Clock:
         now = 1000.0

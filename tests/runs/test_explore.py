@@ -9,11 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from firstlight.explore.catalog import DRAWINGS, NAMES, traits_of
+from firstlight.explore.page import Page
 from firstlight.figures import style
+from firstlight.kinds.drawn import Drawn
 from firstlight.kinds.kind import get
+from firstlight.kinds.tokens import OPINION_NOTE, drawn_words
 from tests_support import ROOT, Scripts
 
 Trained = Callable[[str], Path]
@@ -94,6 +98,30 @@ def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
     assert "GENERATED SAMPLE" not in page
     assert "the text is from the validation split" in notes
     assert notes.count("the text is from the validation split") == 1
+
+
+def test_only_the_captions_of_figures_of_stars_name_stars() -> None:
+    named = {each.name for each in DRAWINGS if re.search(r"\bstars?\b", each.caption)}
+    assert named == {"probability_per_star"}
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+def test_details_are_on_the_page_and_printed_only_for_a_figure_that_was_named(
+    is_asked_for: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Page(tmp_path, "", "", is_sample=False)
+    drawing = next(each for each in DRAWINGS if each.name == "position_similarity")
+    page.add(drawing, Drawn(Figure(), ["the text was cut"], ["the axes are distances"]), is_asked_for=is_asked_for)
+    page.print_notes()
+    printed = capsys.readouterr().err
+    assert "note: position_similarity: the text was cut\n" in printed
+    assert ("the axes are distances" in printed) == is_asked_for
+    assert "the axes are distances" in page.write().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("words", "details"), [(["tea", "great"], [OPINION_NOTE]), (["tea", "wren"], [])])
+def test_positive_and_negative_words_are_explained_where_they_are(words: list[str], details: list[str]) -> None:
+    assert drawn_words(words, str).details == details
 
 
 def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> None:

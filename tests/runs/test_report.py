@@ -120,6 +120,7 @@ def test_what_is_not_counted_is_told_with_its_reason_in_every_file_and_on_stderr
 
 def test_the_terminal_has_the_best_groups_and_where_the_files_are(logs: Path) -> None:
     stdout = (logs.parent / "stdout").read_text()
+    assert stdout.splitlines()[-1] == "The report is logs/report.html"
     for part in ("stars: val/accuracy (higher is better)", "small · dropout 0", "0.53 ± 0.014", "logs/report.html"):
         assert part in stdout
     assert stdout.index("small · dropout 0 ") < stdout.index("tfidf")

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from firstlight.callbacks.checkpoint import best_and_last
 from firstlight.console import is_watched, terminal
+from firstlight.lit.training_loss import TrainingLoss
 
 log = logging.getLogger(__name__)
 
@@ -210,6 +211,8 @@ def _epoch(trainer: Trainer) -> str:
 class ValidationLine(Callback):
     """Write a line to the log after each validation: the epoch, the step, the seconds and all validation metrics.
 
+    The line has the training loss if `TrainingLoss` has logged one since the last line.
+
     The line goes to the logger `firstlight.callbacks.progress` of the module `logging`, at the level INFO. On a
     terminal it has as many metrics as fit, the monitored one first.
 
@@ -235,6 +238,7 @@ class ValidationLine(Callback):
 
     def __init__(self) -> None:
         self._started_at = time.perf_counter()
+        self._losses_seen = 0
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._started_at = time.perf_counter()
@@ -244,7 +248,7 @@ class ValidationLine(Callback):
             return
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         train_loss = trainer.callback_metrics.get("train/loss")
-        if train_loss is not None:
+        if train_loss is not None and self._is_new_training_loss(trainer):
             metrics["train/loss"] = float(train_loss)
         seconds = time.perf_counter() - self._started_at
         moment = f"epoch {trainer.current_epoch + 1}  step {trainer.global_step}  {seconds:.0f} s"
@@ -254,6 +258,14 @@ class ValidationLine(Callback):
         chosen = [name for name in first if name in values] + [name for name in values if name not in first]
         on_terminal = fitting(moment, [values[name] for name in chosen])
         log.info("%s", "  ".join([moment, *values.values()]), extra={"on_terminal": on_terminal})
+
+    def _is_new_training_loss(self, trainer: Trainer) -> bool:
+        """Return whether a training loss was logged since the last call. A module's own `train/loss` counts as new."""
+        callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+        counts = [each.times_logged for each in callbacks if isinstance(each, TrainingLoss)]
+        is_new = not counts or sum(counts) > self._losses_seen
+        self._losses_seen = sum(counts)
+        return is_new
 
 
 def fitting(line: str, parts: list[str]) -> str:

@@ -126,7 +126,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters",
         is_sample=loaded.data_source == "sample",
     )
-    shown = draw(drawings, subject, page)
+    shown = draw(drawings, subject, page, options.figures)
     if options.log:
         from firstlight.explore.publish import publish
 
@@ -155,7 +155,7 @@ def _explore_task(options: ExploreOptions) -> Path:
 
     subject = Subject(config, data_node=composed.data, log_dir=options.log_dir)
     page = Page(folder, f"The data of {options.task}", "", is_sample=subject.is_sample)
-    draw(drawings, subject, page)
+    draw(drawings, subject, page, options.figures)
     return finish(page)
 
 
@@ -169,8 +169,8 @@ def config_of_network(folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> "list[Shown]":
-    """Draw and save the figures one by one. Raises UserError if none of them can be drawn."""
+def draw(drawings: list[Drawing], subject: "Subject", page: "Page", asked: list[str]) -> "list[Shown]":
+    """Draw and save the figures one by one. asked: the names given. Raises UserError if none of them can be drawn."""
     failed: list[NothingToDrawError] = []
     for drawing in drawings:
         try:
@@ -179,7 +179,7 @@ def draw(drawings: list[Drawing], subject: "Subject", page: "Page") -> "list[Sho
             failed.append(error)
             page.leave_out(drawing, str(error))
             continue
-        page.add(drawing, drawn)
+        page.add(drawing, drawn, is_asked_for=drawing.name in asked)
     if failed and not page.shown:
         raise UserError(f"nothing can be drawn: {failed[0]}")
     for name, reason in page.left_out:

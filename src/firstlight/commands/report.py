@@ -133,8 +133,7 @@ def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
             console.print(f"… and {len(board.groups) - GROUPS_ON_TERMINAL} more groups in the files")
     if any(run.is_sample for run in runs):
         console.print(SAMPLE_NOTE, style="bold")
-    where = ", ".join(str(folder / name) for name in ("report.html", "report.md", "report.csv"))
-    console.print(f"The report is in {where}", soft_wrap=True)
+    console.print(f"The report is {folder / 'report.html'}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -115,9 +115,9 @@ OF_RUNS = (
         "curves",
         TRAINING,
         "run",
-        "Metrics (y axes) over the training steps (x axes); pale lines are single values, bold lines their running "
-        "mean. If the training loss falls while the validation loss rises, the run overfits; only training values are "
-        "measured with dropout.",
+        "Metrics (y axes) over the training steps (x axes). A line of 20 values or more is pale, with its running "
+        "mean in bold. If the training loss falls while the validation loss rises, the run overfits; only training "
+        "values are measured with dropout.",
     ),
     drawing(
         "comparison",

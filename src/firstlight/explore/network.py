@@ -87,22 +87,22 @@ def position_similarity(subject: Subject) -> Drawn:
     own, length, dim = model["positions"], subject.context_length, int(model["dim"])
     head_dim = model["head_dim"] or dim // model["num_heads"]
     panels = {f"learned{_mine(own, 'learned')}{side}": table for side, table in _learned(subject.run).items()}
-    notes = []
+    details = []
     if not panels and subject.other is not None:
         panels = {f"learned (compared run){side}": table for side, table in _learned(subject.other).items()}
     if not panels:
-        notes.append("learned positions require a run with model.positions=learned; --compare can name one")
+        details.append("learned positions require a run with model.positions=learned; --compare can name one")
     places = model["first_position"] + model["position_scale"] * torch.arange(length)
     panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
     if head_dim % 2 == 0:
         turned = RotaryPositions(length, 1, head_dim, model["position_scale"])(torch.ones(1, length, head_dim))
         panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
-        notes.append("rotary: similarity of a vector of ones, rotated by both positions")
+        details.append("rotary: similarity of a vector of ones, rotated by both positions")
     relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
     if relative is not None:
         panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
-        notes.append("relative: the axes are distances instead of positions, with the distance 0 in the middle")
-    return Drawn(plot_position_similarity(panels), notes)
+        details.append("relative: the axes are distances instead of positions, with the distance 0 in the middle")
+    return Drawn(plot_position_similarity(panels), details=details)
 
 
 def position_waves(subject: Subject) -> Drawn:
@@ -122,7 +122,7 @@ def position_waves(subject: Subject) -> Drawn:
 
 def embeddings(subject: Subject) -> Drawn:
     """Return the figure of the embedding by PCA and t-SNE, and of the output head if it has its own weights."""
-    chosen, names, groups, group_names = subject.exploration.tokens()
+    chosen, names, groups, group_names, details = subject.exploration.tokens()
     if len(chosen) < 4:
         raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and the figure requires at least 4")
     tables, notes = subject.exploration.vectors()
@@ -145,7 +145,7 @@ def embeddings(subject: Subject) -> Drawn:
         axis_labels=axis_labels,
         title=f"Vectors of {len(chosen)} of {subject.exploration.vocab_size:,} tokens, {vectors.shape[1]} dimensions",
     )
-    return Drawn(figure, notes)
+    return Drawn(figure, notes, details)
 
 
 def norms(subject: Subject) -> Drawn:

@@ -37,11 +37,12 @@ nav a {{ margin-right: 0.8em; white-space: nowrap; }}
 
 
 class Shown(NamedTuple):
-    """Figure on the page."""
+    """Figure on the page. printed: the notes that are also printed."""
 
     name: str
     caption: str
     notes: list[str]
+    printed: list[str]
     figure: Figure
     image: Path
 
@@ -54,8 +55,8 @@ class Page:
         self.shown: list[Shown] = []
         self.left_out: list[tuple[str, str]] = []
 
-    def add(self, drawing: Drawing, drawn: Drawn) -> None:
-        """Save a figure as PNG and SVG, and add it to the page."""
+    def add(self, drawing: Drawing, drawn: Drawn, *, is_asked_for: bool) -> None:
+        """Save a figure as PNG and SVG, and add it to the page. is_asked_for: also print its details."""
         if self.is_sample:
             style.mark_sample(drawn.figure)
         notes = list(dict.fromkeys(drawn.notes))
@@ -66,7 +67,8 @@ class Page:
             style.save(drawn.figure, self.folder / f"{drawing.name}.svg")
         if any("missing from font" in str(warning.message) for warning in caught):
             notes.append("boxes are characters that are not in the font")
-        self.shown.append(Shown(drawing.name, drawing.caption, notes, drawn.figure, image))
+        printed = [*notes, *drawn.details] if is_asked_for else notes
+        self.shown.append(Shown(drawing.name, drawing.caption, [*notes, *drawn.details], printed, drawn.figure, image))
 
     def leave_out(self, drawing: Drawing, reason: str) -> None:
         """Add a figure that could not be drawn, with the reason."""
@@ -76,7 +78,7 @@ class Page:
         """Print each note once on standard error, with the names of its figures."""
         about: dict[str, list[str]] = {}
         for shown in self.shown:
-            for note in shown.notes:
+            for note in shown.printed:
                 about.setdefault(note, []).append(shown.name)
         for note, names in about.items():
             say(f"note: {', '.join(names)}: {note}", to=sys.stderr)

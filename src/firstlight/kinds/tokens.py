@@ -26,17 +26,23 @@ NEGATIVE = frozenset(
 VOWELS = frozenset("aeiouyàáâäèéêëìíîïòóôöùúûüAEIOUYÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜ")
 
 
+OPINION_NOTE = (
+    "positive and negative words are those of a fixed list of English words; they do not depend on the labels"
+)
+
+
 class DrawnTokens(NamedTuple):
     """Tokens of a vocabulary.
 
     ids: token ids. names: readable name of each token. groups: index of the group of each token. group_names: name of
-    each group.
+    each group. details: where the groups come from, if their names do not say it.
     """
 
     ids: list[int]
     names: list[str]
     groups: list[int]
     group_names: list[str]
+    details: list[str] = []  # noqa: RUF012  (never changed)
 
 
 def drawn_characters(tokenizer: CharacterTokenizer, readable: Callable[[int], str]) -> DrawnTokens:
@@ -64,7 +70,8 @@ def drawn_words(words: list[str], readable: Callable[[int], str]) -> DrawnTokens
     others = [i for i in range(len(marks), len(words)) if words[i] not in POSITIVE | NEGATIVE]
     ids = [*opinions, *others[: MOST_TOKENS - len(opinions)]]
     groups = [0 if words[i] in POSITIVE else 1 if words[i] in NEGATIVE else 2 for i in ids]
-    return DrawnTokens(ids, [words[i] for i in ids], groups, ["positive words", "negative words", "other words"])
+    group_names = ["positive words", "negative words", "other words"]
+    return DrawnTokens(ids, [words[i] for i in ids], groups, group_names, [OPINION_NOTE] if opinions else [])
 
 
 def _group_of_character(character: str) -> int:

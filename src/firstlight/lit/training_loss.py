@@ -31,6 +31,7 @@ class TrainingLoss(Callback):
     def __init__(self, *, every_epoch: bool = False) -> None:
         self.mean = RunningMean()
         self.every_epoch = every_epoch
+        self.times_logged = 0
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -39,11 +40,15 @@ class TrainingLoss(Callback):
             outputs["loss"] * trainer.accumulate_grad_batches
         )  # Lightning returns the loss divided by this number
         if is_logging_step(trainer, batch_idx):
-            log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
+            self._log(trainer, pl_module)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self.every_epoch and self.mean.count:
-            log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
+            self._log(trainer, pl_module)
+
+    def _log(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        log_training(trainer, pl_module, {"train/loss": self.mean.take()}, on_bar=True)
+        self.times_logged += 1
 
     def state_dict(self) -> dict[str, Any]:
         return self.mean.state_dict()

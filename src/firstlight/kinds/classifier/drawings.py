@@ -9,7 +9,8 @@ DRAWINGS: tuple[Drawing, ...] = (
         FIGURES,
         "classifier",
         "Confusion matrix of the validation split, as counts and as percentages: rows are true classes, columns are "
-        "predicted classes. Look next to the diagonal, since most mistakes are between neighbouring stars.",
+        "predicted classes. Correct predictions are on the diagonal, and confused classes are the "
+        "large numbers elsewhere.",
     ),
     drawing(
         "probability_per_star",
@@ -24,7 +25,7 @@ DRAWINGS: tuple[Drawing, ...] = (
         FIGURES,
         "classifier",
         "Shares of the predicted classes (x axis) for each true class (y axis), on the validation split. Outlined bars "
-        "are correct predictions and should be wide; the middle stars are usually the hardest.",
+        "are correct predictions and should be wide; the other bars show with which classes a class is confused.",
     ),
     drawing(
         "calibration",
