@@ -104,6 +104,18 @@ def test_an_empty_text_is_encoded_as_nothing(write, folder):
     assert encode_folder(folder).ids.lengths.tolist() == [0, 1, 0]
 
 
+def test_the_text_column_is_not_proposed_for_the_labels(write, folder):
+    write(train=[{"body text": "tea", "mood": 4}])
+    with pytest.raises(UserError, match=r"are body text, mood; set data.label_column to one of them$"):
+        encode_folder(folder, text_column="body text")
+
+
+def test_a_single_row_is_too_few_for_classes(write, folder):
+    write(train=[{"text": "tea", "label": "good"}])
+    with pytest.raises(UserError, match=r"has only 1 training row; add rows, of 2 or more classes$"):
+        encode_folder(folder, labels=Labels.classes)
+
+
 @pytest.mark.parametrize(
     ("row", "remedy"),
     [
@@ -119,6 +131,12 @@ def test_an_empty_text_is_encoded_as_nothing(write, folder):
             {"text": "tea", "stars, 1 to 5": 4},
             "columns are text, stars, 1 to 5; set data.label_column to one of them, as in "
             "\"data.label_column='stars, 1 to 5'\"",
+        ),
+        ({"text": "tea", "Labels": 4, "stars": 4}, "set data.label_column=Labels"),
+        (
+            {"text": "tea", "my mood": 4},
+            "the columns are text, my mood; set data.label_column to one of them, as in "
+            "\"data.label_column='my mood'\"",
         ),
         ({"id": 1, "Body": "tea", "label": 4}, "; the columns are id, Body, label; set data.text_column=Body"),
     ],

@@ -234,8 +234,9 @@ def test_an_open_quote_does_not_read_all_of_a_large_file(make, monkeypatch):
 
 def test_a_missing_file_is_refused_at_once_with_its_look_alike(make, tmp_path):
     make("reviews.csv", "text\na\n")
-    with pytest.raises(UserError, match=r"review.csv: No such file or directory; did you mean 'reviews.csv'\?"):
+    with pytest.raises(UserError, match=r"review.csv: No such file or directory; did you mean") as error:
         read_rows(tmp_path / "review.csv")
+    assert str(error.value).endswith(f"; did you mean {str(tmp_path / 'reviews.csv')!r}?")
 
 
 def test_a_file_in_a_missing_folder_is_refused(tmp_path):
@@ -446,7 +447,7 @@ def test_what_is_no_text_is_refused_with_its_line(make, content, message):
 
 def test_a_missing_text_is_refused_with_a_name_like_it(make, tmp_path):
     make("plays.txt", "one")
-    with pytest.raises(UserError, match=r"play.txt: No such file or directory; did you mean 'plays.txt'\?"):
+    with pytest.raises(UserError, match=r"play.txt: No such file or directory; did you mean '.*/plays.txt'\?"):
         list(read_text(tmp_path / "play.txt"))
 
 

@@ -75,7 +75,8 @@ def test_a_star_out_of_range_is_refused_with_a_remedy(lowest, label, message):
 
 @pytest.mark.parametrize("value", ["good", "4.5", 4.5, "--4", "4-", "²", "٣", "9" * 5003, True, [4], "1_0", "inf"])
 def test_a_star_that_is_no_whole_number_is_refused(value):
-    message = f"{PLACE}: label .* is not a whole number of stars; other labels require data.labels=classes"
+    message = f"{PLACE}: label .* is not a whole number of stars; other labels require data.labels=classes, "
+    message += "as in task=reviews"
     with pytest.raises(UserError, match=message):
         stars().read(value, PLACE)
 

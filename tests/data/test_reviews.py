@@ -370,7 +370,11 @@ def test_data_of_three_stars_has_no_sentiment(folder, split, rows):
 
 def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
     write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n} for n in range(5)])
-    with pytest.raises(UserError, match=r"r.csv has no validation rows for data.labels=stars"):
+    with pytest.raises(
+        UserError,
+        match=r"r.csv has no validation rows for data.labels=stars; of its 5 rows, each class "
+        "has too few to take some for validation: add rows, or set a larger data.validation_fraction$",
+    ):
         open_reviews(tmp_path / "r.csv")
 
 

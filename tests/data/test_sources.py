@@ -8,6 +8,7 @@ from firstlight.data import hub
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.samples import reviews
 from firstlight.data.sources import check_path, find_source
+from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
 
@@ -206,6 +207,13 @@ def test_a_path_can_be_checked_before_anything_is_read(make):
     make("mine")
     for path in (None, "mine", "mine/train.jsonl", "own/reviews"):
         check_path(path, SourceKind.auto)
+
+
+def test_a_missing_path_is_answered_with_its_look_alike(make):
+    make("data/opinions", "opinions")
+    for check in (lambda path: check_path(path, SourceKind.auto), check_text_path):
+        with pytest.raises(UserError, match=r"does not exist; did you mean 'data/opinions/opinions.jsonl'\?$"):
+            check("data/opinions/opinion.jsonl")
 
 
 def test_an_environment_that_names_no_folder_is_refused(make, monkeypatch):

@@ -1,6 +1,7 @@
 """Which run `latest` and `best` name, for each command."""
 
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -90,3 +91,18 @@ def test_a_damaged_run_hides_no_other(logs: Path, caplog: pytest.LogCaptureFixtu
     (broken / "metrics.json").write_text("{")
     assert find_run("latest:names", logs).path == logs / "names/runs/two"
     assert f"latest:names ignores {broken / 'metrics.json'} is broken" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lastest", "did you mean latest? Or "),
+        ("lates:names", "did you mean latest:names? Or "),
+        ("names", "did you mean latest:names? Or "),
+        ("best", "did you mean best:val/loss? Or "),
+        ("xyzzy", ""),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_name_that_is_meant(name: str, meant: str, logs: Path) -> None:
+    with pytest.raises(UserError, match=re.escape(f"{name}: the run folder does not exist; {meant}name an existing")):
+        find_run(name, logs)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 
 import firstlight
+from firstlight.commands import predict
 from firstlight.commands.predict import lines_of, text_column_of
 from firstlight.data.samples.reviews import generate
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
 from firstlight.kinds.kind import get
 from firstlight.kinds.registry import KINDS
+from firstlight.spelling import kept
 from tests_support import Scripts
 
 Trained = Callable[[str], Path]
@@ -107,6 +110,12 @@ def test_standard_input_that_cannot_be_read_is_one_line() -> None:
     ]
     with pytest.raises(UserError, match="standard input:2: the line is not UTF-8"):
         list(lines_of(io.BytesIO(b"one\n\xff\n")))
+
+
+def test_texts_without_a_run_are_answered_with_the_run_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["predict", "--text", "It works."])
+    with pytest.raises(UserError, match=r"RUN is missing; name a run .* latest --text 'It works.'$"), kept():
+        predict.main()
 
 
 def test_a_broken_line_leaves_no_half_written_output(trained: Trained, scripts: Scripts) -> None:

@@ -1,6 +1,7 @@
 """`predict`: predictions of a trained run for texts of the command line, of a file or of standard input."""
 
 import csv
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, listed, read_rows
+from firstlight.invocation import invocation
 from firstlight.kinds.found import located
 from firstlight.kinds.kind import get
 from firstlight.kinds.predictor import Predictor
@@ -64,6 +66,9 @@ class PredictOptions:
 def main() -> None:
     """Parse the command line and predict."""
     options = parse(PredictOptions, "predict")
+    if not options.text and any(each.partition("=")[0] == "--text" for each in sys.argv[1:]):  # RUN took the text
+        command = f"{invocation('predict')} latest --text {shlex.quote(options.run)}"
+        raise UserError(f"RUN is missing; name a run first, such as {command}")
     if bool(options.text) == (options.input is not None):
         raise UserError("give either --text or --input, a file of texts (- for standard input)")
     if options.text and options.output is not None:

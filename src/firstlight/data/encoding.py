@@ -4,6 +4,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,8 @@ def _encode(
             labels.append(canonical(values[options.label_column]))
             first_lines.setdefault(labels[-1], {}).setdefault(split, line)
             splits.append(SPLITS.index(split))
+    if options.labels is Labels.classes and label_names is None and splits.count(0) == 1:
+        raise UserError(f"{source.where} has only 1 training row; add rows, of 2 or more classes")
     _, meanings = _read_labels(first_lines, source, options, label_names)
     split_array = np.array(splits)
     carve_out(split_array, np.array([meanings[label] for label in labels]), options)
@@ -135,9 +139,13 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
         yield from source.rows(split, columns)
     except MissingColumnError as error:
         key = keys[columns.index(error.column)]
-        likely = next((name for name in error.present if name.lower() in USUAL_COLUMNS.get(key, ())), None)
+        free = [name for name in error.present if name not in columns]  # the others have a use already
+        near = {name.lower(): name for name in free}
+        close = [near[name] for name in get_close_matches(error.column.lower(), near, n=1)]
+        usual = (name for name in free if name.lower() in USUAL_COLUMNS.get(key, ()))
+        likely = next(chain(close, usual), None)
         if likely is None:  # a name that needs quotes shows how all of them are typed
-            likely = next((name for name in error.present if needs_quotes(name)), None)
+            likely = next((name for name in free if needs_quotes(name)), None)
             example = f", as in {quoted_option(f'data.{key}', likely)}" if likely else ""
             raise UserError(f"{error.problem}; set data.{key} to one of them{example}") from None
         remedy = f"set {quoted_option(f'data.{key}', likely)}"

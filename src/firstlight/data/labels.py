@@ -69,7 +69,8 @@ class LabelReader:
             return self.names.index(text)
         if not _WHOLE_NUMBER.fullmatch(text):
             raise UserError(
-                f"{place}: label {text} is not a whole number of stars; other labels require data.labels=classes"
+                f"{place}: label {text} is not a whole number of stars; other labels require data.labels=classes, "
+                "as in task=reviews"
             )
         star = int(text) - self.lowest
         if not 0 <= star < len(STARS):

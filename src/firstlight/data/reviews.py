@@ -305,7 +305,13 @@ class ReviewData(RowData):
         """Raise UserError unless the training rows have at least two classes."""
         for split in ("train", "validation"):
             if len(self.rows(split)) == 0:
-                raise UserError(f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}")
+                problem = f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}"
+                if split in self.source.splits:
+                    raise UserError(problem)
+                raise UserError(
+                    f"{problem}; of its {len(self.encoded.splits)} rows, each class has too few to take some for "
+                    f"{split}: add rows, or set a larger data.validation_fraction"
+                )
         present = np.unique(self.targets[self.rows("train")])
         if len(present) < 2:
             only = self.class_names[int(present[0])]

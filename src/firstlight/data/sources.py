@@ -17,7 +17,7 @@ from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.files.rows import READERS, Row, dataset_files, read_rows
+from firstlight.files.rows import READERS, Row, dataset_files, look_alike, read_rows
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def check_path(path: str | None, source: SourceKind) -> None:
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; download the file first, or name a Hub data set as owner/name")
     if source is SourceKind.local or not HUB_ID.fullmatch(path) or Path(path).suffix.lower() in READERS:
-        raise UserError(f"data.path={path}: the file or folder does not exist")
+        raise UserError(f"data.path={path}: the file or folder does not exist{look_alike(Path(path))}")
 
 
 def _from_path(options: SourceOptions, path: str, only_split: str) -> Source:

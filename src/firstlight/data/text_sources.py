@@ -16,7 +16,7 @@ from firstlight.data.options import CharacterOptions, Preparation, SourceKind
 from firstlight.data.sources import DATA_VARIABLE, SAMPLE_WARNING, hash_of, local_folder
 from firstlight.errors import RunError, UserError
 from firstlight.files.regular import regular
-from firstlight.files.rows import read_text
+from firstlight.files.rows import look_alike, read_text
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def check_text_path(path: str | None) -> None:
         return
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; set data.url, or download the file first")
-    raise UserError(f"data.path={path}: the file or folder does not exist")
+    raise UserError(f"data.path={path}: the file or folder does not exist{look_alike(Path(path))}")
 
 
 @functools.cache

@@ -72,11 +72,17 @@ def _check_file(path: Path) -> None:
     except SpecialFileError:
         raise
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}{_did_you_mean(path.name, _names_beside(path))}") from None
+        raise UserError(f"{path}: {error.strerror}{look_alike(path)}") from None
     if is_folder:
         raise UserError(f"{path} is a folder; name a file in it")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: no permission to read it; check its owner and mode")
+
+
+def look_alike(path: Path) -> str:
+    """Return `; did you mean …?` with the path in the same folder that is most similar to a missing one."""
+    close = get_close_matches(path.name, _names_beside(path), n=1)
+    return f"; did you mean {str(path.with_name(close[0]))!r}?" if close else "; check the name"
 
 
 def _check_packing(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 
 from firstlight.errors import UserError
@@ -48,12 +49,22 @@ def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted:
         return find(name, filter(can_use, all_runs(log_dir)), f"{wanted} below {log_dir}")
     folder = Path(name)
     if not folder.exists():
-        raise UserError(f"{name}: the run folder does not exist; name an existing one, {NAMES}")
+        raise UserError(f"{name}: the run folder does not exist; {_meant(name, log_dir)}name an existing one, {NAMES}")
     if not folder.is_dir():
         raise UserError(f"{name} is a file; name the run's folder, which holds metrics.json and checkpoints/")
     run = RunFolder(folder)
     run.read()
     return run
+
+
+def _meant(name: str, log_dir: Path) -> str:
+    """Return `did you mean …? Or ` for a name that is nearly `latest` or `best`, or a task that has runs; else ""."""
+    word, separator, rest = name.partition(":")
+    meant = next(iter(get_close_matches(word, (LATEST, BEST), n=1, cutoff=0.7)), None)
+    if meant is not None:
+        found = meant + separator + rest if rest or meant == LATEST else "best:val/loss"
+        return f"did you mean {found}? Or "
+    return f"did you mean {LATEST}:{name}? Or " if name.isidentifier() and (log_dir / name / "runs").is_dir() else ""
 
 
 def task_of(run: RunFolder) -> str | None:
