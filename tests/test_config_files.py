@@ -79,7 +79,7 @@ def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) ->
     quick += ["test=false", "++callbacks.confusion_matrix=null"]
     done = own.run("train", "-m", *quick, "seed=1,2", "dry_run=true")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("waiting") == 2
+    assert done.stdout.count("planned") == 2
     assert own.run("train", *quick).returncode == 0
     done = own.run("train", "resume=auto", *quick)
     assert done.returncode == 0, done.stderr

@@ -28,7 +28,7 @@ EXAMPLES = {
     "baseline": ("--task sentiment", "--task reviews --data.path my.csv"),
     "explore": ("latest", "latest:stars --figures attention", "--task names"),
     "report": ("logs", "logs/sweeps/depths"),
-    "runs": ("", "--log-dir /data/logs"),
+    "runs": ("", "logs/sweeps/depths", "--task names --status finished"),
     "playground": ("", "--port 8080"),
     "dashboard": ("", "--push"),
 }

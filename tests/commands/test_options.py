@@ -1,6 +1,7 @@
 """The options of the commands that read runs: their help, and keys that are typed as for `train`."""
 
 import importlib
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -33,6 +34,8 @@ def test_help_names_values_in_words_and_shows_examples(name: str, monkeypatch: p
     assert not [word for word in ("STR", "{None", "default: None", "(default: )") if word in text]
     for example in EXAMPLES.get(name, ()):
         assert f"firstlight {name} {example}".rstrip() in text
+        listed = text.rpartition(f"firstlight {name} {EXAMPLES[name][-1]}".rstrip())[2]
+        assert all(flag in listed for flag in re.findall(r"--[a-z.-]+", example)), "an option of another command"
     assert max(map(len, text.splitlines()[1:])) <= 80
 
 

@@ -93,7 +93,7 @@ def test_processes_that_would_start_a_sweep_again_are_refused_unless_slurm_start
     assert done.stderr.count("\n") == 1
     done = scripts.run("train", *sweep, "hydra/launcher=submitit_slurm", "hydra.launcher.tasks_per_node=2")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("waiting") == 2
+    assert done.stdout.count("planned") == 2
 
 
 def test_parameters_may_be_divided_among_machines() -> None:

@@ -141,7 +141,9 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if "model=" in line]
     assert len(rows) == 2
-    assert all("waiting" in row for row in rows)
+    assert all("planned" in row for row in rows)
+    title = "2 jobs in logs/sweeps/sentiment_model_2026-11-22; dry_run=true runs none"
+    assert title in done.stdout.splitlines(), "one line, however narrow the table is"
     counts = [int(row.split("│")[2].strip().replace(",", "")) for row in rows]
     assert 0 < counts[0] < counts[1]
     assert not list((scripts.folder / "logs").glob("sweeps/*/*"))
@@ -322,6 +324,8 @@ def test_the_lines_of_a_sweep_name_the_best_job_of_each_task(two_tasks: tuple[Do
         loss, name = min((loss, name) for name, loss in losses.items() if f"task-{task}" in name)
         best.append(f"best val/loss {loss:.4f} (task={task} seed={name[5]})")
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("4 jobs: ")]
+    (table,) = (number for number, line in enumerate(done.stdout.splitlines()) if line.startswith("┏"))
+    assert len(done.stdout.splitlines()[:table] + done.stderr.splitlines()) == 1 + len(lines), "no line of a launcher"
     counts = [f"4 jobs: {count} finished, 0 failed, {4 - count} to go" for count in range(5)]
     assert [line.partition(", best")[0] for line in lines] == counts
     assert lines[-1] == ", ".join([counts[-1], *best])

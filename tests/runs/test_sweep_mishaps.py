@@ -39,7 +39,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, quick: list[str]) -> tupl
         ("test=true", "test=False, which is True now"),
         pytest.param(
             "callbacks.early_stopping.patience=7",
-            "callbacks.early_stopping.patience=3, which is 7 now",
+            "callbacks.early_stopping.patience=20, which is 7 now",
             marks=pytest.mark.slow,  # the same comparison
         ),
         pytest.param(

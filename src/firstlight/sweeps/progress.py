@@ -70,8 +70,8 @@ class Progress:
         self._stack = ExitStack()
 
     def __enter__(self) -> "Progress":
+        self._stack.enter_context(silenced(LAUNCHERS))
         if self.quiet:
-            self._stack.enter_context(silenced(LAUNCHERS))
             return self
         done = f" ({len(self._finished)} finished)" if self._finished else ""
         say(f"{self.total} jobs{done} in {self.folder}", flush=True)
@@ -299,14 +299,17 @@ def shown_seconds(seconds: float | None) -> str:
 
 def show_plan(jobs: Sequence[Job]) -> None:
     """Print every job of a sweep with the parameters of its network and its status, and run none."""
-    table = Table(title=f"{len(jobs)} jobs in {jobs[0].folder.path.parent}; dry_run=true runs none")
+    table = Table()
     table.add_column("job")
     table.add_column("parameters", justify="right")
     table.add_column("status")
     for job, count in zip(jobs, parameter_counts(jobs), strict=True):
         is_killed = job.status == "running" and not job.folder.is_locked()
-        table.add_row(job.name, f"{count:,}", "interrupted" if is_killed else job.status)
-    Console().print(table)
+        status = {"waiting": "planned"}.get(job.status, job.status)
+        table.add_row(job.name, f"{count:,}", "interrupted" if is_killed else status)
+    console = Console()
+    console.print(f"{len(jobs)} jobs in {jobs[0].folder.path.parent}; dry_run=true runs none", soft_wrap=True)
+    console.print(table)
 
 
 def parameter_counts(jobs: Sequence[Job]) -> Iterator[int]:

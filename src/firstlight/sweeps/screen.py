@@ -14,7 +14,7 @@ from rich.live import Live
 
 from firstlight.console import Console
 
-LAUNCHERS = ("hydra", "hydra_plugins")  # whose log lines repeat what the table shows
+LAUNCHERS = ("hydra", "hydra_plugins")  # whose log lines repeat what a sweep prints
 STANDARD = (1, 2)  # the file descriptors of standard output and standard error
 
 
@@ -59,7 +59,6 @@ def live_table(table: Callable[[], RenderableType], per_second: float, other_out
     with ExitStack() as stack:
         terminal = stack.enter_context(os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace"))
         console = TerminalConsole(file=terminal)
-        stack.enter_context(silenced(LAUNCHERS))
         stack.enter_context(streams_to(Above(console)))
         stack.enter_context(descriptors_to(other_output))
         live = Live(
