@@ -90,7 +90,7 @@ def test_a_command_leaves_no_trace(scripts: Scripts) -> None:
 
 def test_a_training_names_its_own_keys(scripts: Scripts) -> None:
     done = scripts.run("train", "task=sentiment", "data.path=nowhere.csv")
-    assert done.stderr == "error: data.path=nowhere.csv: the file or folder does not exist\n"
+    assert done.stderr == "error: data.path=nowhere.csv: the file or folder does not exist; check the name\n"
 
 
 def weeks(label: int) -> str:
@@ -106,7 +106,10 @@ def weeks(label: int) -> str:
         (lambda: ReviewData(labels="colour"), "^labels='colour' must be one of binary, stars, classes$"),
         (lambda: PairData(source_column="en", target_column="en"), "^source_column and target_column are both en"),
         (lambda: CharacterData(), "^path is not set; set it to a text file, as in path=my_novel.txt$"),
-        (lambda: CharacterData(path="none.txt").prepare_data(), "^path=none.txt: the file or folder does not exist$"),
+        (
+            lambda: CharacterData(path="none.txt").prepare_data(),
+            "^path=none.txt: the file or folder does not exist; check the name$",
+        ),
         (lambda: ReviewData(path="weeks.csv").prepare_data(), r"^weeks.csv:2: label 5 .*; set lowest_label=1 if"),
         (
             lambda: ReviewData(path="weeks.csv", lowest_label=1).train_dataloader(),
