@@ -106,7 +106,7 @@ def test_an_empty_text_is_encoded_as_nothing(write, folder):
 
 def test_the_text_column_is_not_proposed_for_the_labels(write, folder):
     write(train=[{"body text": "tea", "mood": 4}])
-    with pytest.raises(UserError, match=r"are body text, mood; set data.label_column to one of them$"):
+    with pytest.raises(UserError, match=r"are body text, mood; .* one of them, as in data.label_column=mood$"):
         encode_folder(folder, text_column="body text")
 
 
@@ -125,7 +125,8 @@ def test_a_single_row_is_too_few_for_classes(write, folder):
         ),
         (
             {"text": "tea", "x": 4},
-            "the column 'label' does not exist; the columns are text, x; set data.label_column to one of them",
+            "the column 'label' does not exist; the columns are text, x; set data.label_column to one of them, "
+            "as in data.label_column=x",
         ),
         (
             {"text": "tea", "stars, 1 to 5": 4},

@@ -145,7 +145,7 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
         usual = (name for name in free if name.lower() in USUAL_COLUMNS.get(key, ()))
         likely = next(chain(close, usual), None)
         if likely is None:  # a name that needs quotes shows how all of them are typed
-            likely = next((name for name in free if needs_quotes(name)), None)
+            likely = next((name for name in free if needs_quotes(name) or len(free) == 1), None)
             example = f", as in {quoted_option(f'data.{key}', likely)}" if likely else ""
             raise UserError(f"{error.problem}; set data.{key} to one of them{example}") from None
         remedy = f"set {quoted_option(f'data.{key}', likely)}"
