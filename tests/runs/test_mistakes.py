@@ -15,6 +15,7 @@ MISTAKES = {
     "data.batch_sise=3": "data.batch_sise is not a key of the configuration; did you mean data.batch_size",
     "+data.batch_sise=3": "data.batch_sise is not a key of the configuration; did you mean data.batch_size",
     "+model.foo.bar=3": "model.foo is not a key of the configuration",
+    "+trainer.precision=16": "+trainer.precision=16: the key exists; write trainer.precision=16, without the +\n",
     "trainer.max_epoch=3": "trainer.max_epoch is not a key of the configuration; did you mean trainer.max_epochs",
     "modle=small": "modle is not a key of the configuration; did you mean",
     "task=sentimet": f"task=sentimet: no such choice; did you mean task=sentiment? The choices are {TASKS}",

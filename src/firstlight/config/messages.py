@@ -32,6 +32,7 @@ FULL_KEY = re.compile(r"full_key: (\S+)")
 NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
 AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
 MOST_LISTED = 12  # choices in a message that has a guess
+EXISTS = re.compile(r"Could not append to config\. An item is already at \S+\s+Either remove \+ prefix: '([^']+)'")
 NO_LIST = "is not a ListConfig"
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 
@@ -66,6 +67,8 @@ def explain(error: Exception) -> str:
             return _not_instantiated(error)
         case MissingConfigException(), _:
             return _no_such_choice(error)
+        case ConfigCompositionException(), _ if found := EXISTS.match(str(error)):
+            return f"+{found[1]}: the key exists; write {found[1]}, without the +"
         case ConfigCompositionException(), ConfigKeyError() if composing := COMPOSING.match(str(error)):
             return _no_such_key_here(composing["group"], composing["choice"], str(behind.key))
         case ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():

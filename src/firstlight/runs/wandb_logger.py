@@ -15,6 +15,7 @@ class ResumableWandbLogger(WandbLogger):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("settings", {"quiet": True})  # without W&B's summary, which repeats what the run prints
         super().__init__(*args, **kwargs)
         self._first_step = 0  # metrics of earlier steps are ignored, since W&B has them
         self._step_of_part = 0  # the step of the run that is W&B's step 0 in this part; its server joins the parts
