@@ -69,6 +69,32 @@ def test_the_key_of_a_command_does_not_depend_on_the_order_nor_on_what_changes_n
     assert key == "s352ba1745a", "the folders of earlier versions have this name"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (r"data.path=../my\ opinions.csv", "data.path='../my opinions.csv'"),
+        ("data.path=../my opinions.csv", 'data.path="../my opinions.csv"'),
+        (r"data.path=a\ b,c", "data.path='a b','c'"),
+        ("+trainer.x=[a]", "+trainer.x=[a]"),
+    ],
+)
+def test_a_value_that_is_quoted_otherwise_belongs_to_the_same_sweep(one: str, other: str) -> None:
+    assert key_of_command(parsed("seed=1,2", one)) == key_of_command(parsed("seed=1,2", other))
+
+
+@pytest.mark.parametrize(("one", "other"), [("x='1'", "x=1"), ("x='a,b'", "x=a,b"), ("x='null'", "x=null")])
+def test_quotes_that_change_a_value_change_the_key(one: str, other: str) -> None:
+    assert key_of_command(parsed(one)) != key_of_command(parsed(other))
+
+
+def test_a_sweep_of_an_earlier_version_is_found_with_the_quotes_that_it_was_typed_with(tmp_path: Path) -> None:
+    typed = "data.path='a.csv'"
+    earlier = names.earlier_key(parsed(typed, "seed=1,2"))
+    assert earlier != key_of_command(parsed(typed, "seed=1,2"))
+    (tmp_path / "sweeps" / earlier).mkdir(parents=True)
+    assert composer_of(tmp_path, typed, "seed=1,2").sweep_name == earlier
+
+
 def test_the_same_command_finds_its_folder_later_and_after_it_was_renamed(tmp_path: Path) -> None:
     typed = parsed("seed=1,2")
     key = key_of_command(typed)

@@ -202,7 +202,17 @@ def key_and_value(override: str) -> tuple[str, Value] | None:
         return None
     if key.partition(".")[2] in FREE_OPTIONS.get(group, ()):
         return None
-    return key, "removed" if is_removal else plain_value(text)
+    return key, "removed" if is_removal else value_typed(text)
+
+
+def value_typed(text: str) -> Value:
+    """Return the value of an override, whichever quotes or backslashes it was typed with."""
+    from firstlight.runs.overrides import QUOTING, parsed_value  # Hydra, which few values require
+
+    if not QUOTING.search(text):
+        return plain_value(text)
+    value = parsed_value(text)
+    return value if isinstance(value, str) and value != text else plain_value(text)
 
 
 def plain_value(value: Any) -> Value:

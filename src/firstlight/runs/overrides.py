@@ -1,8 +1,15 @@
 """The command line of a resumed run, made from its old command line and the one that is typed now."""
 
+import re
+from typing import Any
+
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import OverrideParseException
 
 from firstlight import config_files
+from firstlight.spelling import quoted
+
+QUOTING = re.compile(r"['\"\\]")  # a character by which one value can be typed in several ways
 
 
 def merged(old: list[str], typed: list[str]) -> list[str]:
@@ -76,3 +83,18 @@ def value_of(key: str, arguments: list[str]) -> str | None:
     (override,) = OverridesParser.create().parse_overrides([values[-1]])
     value = override.value()
     return None if value is None else str(value)
+
+
+def parsed_value(text: str) -> Any:
+    """Return a value of Hydra's grammar, such as `'a b'` or `a\\ b`; the text itself if it is not in the grammar."""
+    try:
+        (override,) = OverridesParser.create().parse_overrides([f"key={text}"])
+    except OverrideParseException:
+        return text
+    return override.value()
+
+
+def typed_value(value: str) -> str:
+    """Return the text that Hydra reads as this value: without quotes where possible."""
+    is_plain = parsed_value(value) == value and not QUOTING.search(value)
+    return value if is_plain else quoted(value)

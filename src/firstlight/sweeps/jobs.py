@@ -84,7 +84,8 @@ class Composer:
         if self.config.sweep.name is not None:
             self.sweep_name, self.is_new = str(self.config.sweep.name), False
             return
-        found = names.existing_name(self.sweeps, self.key)
+        keys = dict.fromkeys((self.key, names.earlier_key(self.overrides)))
+        found = next(filter(None, (names.existing_name(self.sweeps, key) for key in keys)), None)
         self.is_new = found is None
         self.sweep_name = found or names.free_name(self.sweeps, self.overrides, self.config)
 

@@ -10,12 +10,14 @@ from datetime import date
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
-from hydra.core.override_parser.types import Override, ValueType
+from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString, ValueType
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
+from firstlight.runs.overrides import QUOTING, typed_value
 
 log = logging.getLogger(__name__)
 
@@ -36,19 +38,42 @@ def check_sweep_name(name: str | None) -> None:
 
 
 def key_of_command(overrides: Sequence[Override]) -> str:
-    """Return a key that is the same for the same overrides in any order.
+    """Return a key that is the same for the same overrides in any order and with any quotes.
 
     Up to version 0.2.0 this key was the name of the folder.
     """
-    text = "\n".join(typed(overrides))
+    return _key_of(typed(overrides))
+
+
+def earlier_key(overrides: Sequence[Override]) -> str:
+    """Return the key of version 0.2.0, which depends on the quotes."""
+    return _key_of(sorted(str(override.input_line) for override in _that_decide(overrides)))
+
+
+def _key_of(lines: Sequence[str]) -> str:
+    text = "\n".join(lines)
     return "s" + hashlib.sha256(text.encode()).hexdigest()[:10]  # begins with a letter, since 1234e567 is a number
 
 
 def typed(overrides: Sequence[Override]) -> list[str]:
     """Return the sorted overrides that decide what the jobs are."""
-    return sorted(
-        str(override.input_line) for override in overrides if override.get_key_element().lstrip("+~") not in IGNORED
-    )
+    return sorted(map(_line, _that_decide(overrides)))
+
+
+def _that_decide(overrides: Sequence[Override]) -> list[Override]:
+    return [override for override in overrides if override.get_key_element().lstrip("+~") not in IGNORED]
+
+
+def _line(override: Override) -> str:
+    """Return an override as it was typed, with its texts quoted only where Hydra requires it."""
+    line, value = str(override.input_line), override.value()
+    if not QUOTING.search(line):
+        return line
+    listed: list[Any] = value.list if isinstance(value, ChoiceSweep) and value.simple_form else [value]
+    values = [each.text if isinstance(each, QuotedString) else each for each in listed]
+    if not all(isinstance(each, str) for each in values):
+        return line
+    return f"{line.partition('=')[0]}={','.join(map(typed_value, values))}"
 
 
 def existing_name(sweeps: Path, key: str) -> str | None:
