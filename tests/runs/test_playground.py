@@ -39,6 +39,7 @@ from firstlight.kinds.panels.inputs import BadInputError, Inputs
 from firstlight.kinds.registry import KINDS
 from firstlight.kinds.translator.insight import shortened
 from firstlight.kinds.translator.panel import TranslatorPanel
+from firstlight.lit.writing import Writing
 from firstlight.playground import connections, page
 from firstlight.playground.server import Playground, panel_of
 from tests_support import Done, Scripts
@@ -398,12 +399,19 @@ def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     ("task", "example"),
     [
-        *(("names", "Ma"), ("shakespeare", "ROMEO."), ("stars", None)),
+        *(("names", "ma"), ("shakespeare", "ROMEO."), ("stars", None)),
         pytest.param("review_text", "do not", marks=pytest.mark.slow),  # its training is only for this test
     ],
 )
 def test_examples_suit_the_run(panel, task: str, example: str | None) -> None:
     assert (example or classifier.EXAMPLES[0]) in panel(task).examples()
+
+
+@pytest.mark.parametrize("task", ["names", "shakespeare"])
+def test_the_vocabulary_of_a_generator_has_all_tokens_of_its_examples(panel, task: str) -> None:
+    examples = panel(task).examples()
+    assert len({*examples}) == 3
+    assert not any("unknown" in note for text in examples for note in panel(task).run.read(text, Writing()).notes)
 
 
 # --- translators ---

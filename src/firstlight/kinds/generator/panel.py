@@ -11,6 +11,7 @@ from torch import Tensor
 
 from firstlight.data.options import Preparation
 from firstlight.decoding.sampling import Sampling
+from firstlight.errors import UserError
 from firstlight.kinds.generator.loaded import LoadedGenerator
 from firstlight.kinds.panels.inputs import Inputs, end_of
 from firstlight.kinds.panels.panel import Event, Panel
@@ -40,8 +41,19 @@ class GeneratorPanel(Panel):
 
     def examples(self) -> tuple[str, ...]:
         if self.run.config["data"].get("preparation") == Preparation.lines.name:
-            return NAMES
-        return WORDS if isinstance(self.run.tokenizer, WordText) else PLAYS
+            texts = NAMES
+        else:
+            texts = WORDS if isinstance(self.run.tokenizer, WordText) else PLAYS
+        spelled = (next(filter(self._can_read, (text, text.lower())), None) for text in texts)
+        return tuple(text for text in spelled if text is not None) or ("",)
+
+    def _can_read(self, text: str) -> bool:
+        """Return whether the run's vocabulary has all tokens of a text."""
+        try:
+            prompt = self.run.read(text, Writing())
+        except UserError:
+            return False
+        return self.run.tokenizer.unknown_id not in prompt.token_ids[0].tolist()
 
     def writing(self, asked: Inputs) -> Writing:
         """Return the sampling settings. asked: tokens, temperature (0: greedy), top_k, top_p, seed."""
