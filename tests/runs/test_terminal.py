@@ -77,7 +77,7 @@ def test_a_training_of_a_generator_shows_each_line_and_each_sample_once(columns:
             *(r"network  generator  tiny  [\d,]+ parameters", r"device   cpu  1 thread"),
             rf"run      new  logs/names/runs/{TIME}",
             *(pattern for validation in validations for pattern in validation),
-            r"names, tiny, [\d,]+ parameters; the best checkpoint:",
+            r"names, tiny, [\d,]+ parameters; the best checkpoint \(step [369]\):",
             *table(*metrics),
             *end_of("names", "generate", "--num-samples 3 --tokens 300 --temperature 0.8", is_wide=columns == 120),
         ],

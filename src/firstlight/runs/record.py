@@ -55,6 +55,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "git": git_state(),
         "code": hash_of_code(config),
         "checkpoint": None,
+        "checkpoint_step": None,
         "metrics": {},
         "run_key": run_key(config),
     }

@@ -157,6 +157,7 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
     trainer = parts.trainer
     best = best_checkpoint(trainer)
     record["checkpoint"] = str(terminal.as_typed(best)) if best else None
+    record["checkpoint_step"] = int(read_checkpoint(best)["global_step"]) if best else None
     started_at = time.perf_counter()
     with without_loggers(trainer):  # the loggers have this validation at its step
         trainer.validate(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)

@@ -129,7 +129,7 @@ def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> Non
     if console.quiet:
         say(as_typed(folder.path))
         return
-    console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; the best checkpoint:")
+    console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; {measured(record)}:")
     console.print(metrics_table(record["metrics"]), soft_wrap=False)
     if record["data"]["source"] == "sample":
         console.print(SAMPLE_NOTE, style="bold")
@@ -138,6 +138,13 @@ def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> Non
     compared = log_dir if folder.path.is_relative_to(log_dir.absolute()) else as_typed(folder.path)
     for command in next_commands(folder, compared, kind, console.width if console.is_terminal else None):
         console.print(command)
+
+
+def measured(record: dict[str, Any]) -> str:
+    """Return which weights have the metrics of a record, such as `the best checkpoint (step 357)`."""
+    if record["checkpoint"] is None:
+        return f"the weights of step {record['steps']}"
+    return f"the {Path(record['checkpoint']).stem} checkpoint (step {record['checkpoint_step']})"
 
 
 def next_commands(folder: RunFolder, compared: Path, kind: Kind, width: int | None) -> list[str]:
