@@ -333,9 +333,39 @@ def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, tr
     run = scripts.train(*training, *quick, "trainer.max_epochs=1")
     done = scripts.run("train", f"resume={run}")
     assert (done.returncode, "is already finished" in done.stdout) == (0, True)
+    assert done.stdout.endswith("; to train it further, raise trainer.max_epochs\n")
     done = scripts.run("train", f"resume={run}", "trainer.max_epochs=2")
     assert done.returncode == 0, done.stderr
     assert json.loads((run / "metrics.json").read_text())["steps"] == 8
+    done = scripts.run("train", f"resume={run}", "trainer.max_epochs=2")
+    assert (done.returncode, done.stderr.partition(",")[0]) == (
+        2,
+        "error: trainer.max_epochs=2: no step is left to train",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        (["trainer.max_epochs=20"], "trainer.max_steps=4"),
+        (["trainer.max_steps=3"], "trainer.max_steps=3"),
+    ],
+)
+def test_a_finished_run_without_a_step_left_is_refused_with_the_limit(
+    changes: list[str], key: str, scripts: Scripts, begun: Path
+) -> None:
+    before = contents(begun)
+    done = scripts.run("train", f"resume={begun}", *changes)
+    limit = key.partition("=")[0]
+    expected = f"error: {key}: no step is left to train, since {begun} has ended at step 4; raise {limit} to train it "
+    assert (done.returncode, done.stderr) == (2, f"{expected}further\n")
+    assert contents(begun) == before
+
+
+def test_a_run_that_ended_by_max_steps_says_so(scripts: Scripts, begun: Path) -> None:
+    done = scripts.run("train", f"resume={begun}")
+    assert done.returncode == 0
+    assert done.stdout.endswith("; to train it further, raise trainer.max_steps\n")
 
 
 def test_latest_resumes_the_newest_run_also_of_a_task(scripts: Scripts, training: list[str]) -> None:

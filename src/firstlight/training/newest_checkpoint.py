@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
+from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 from firstlight.kinds.load import open_checkpoint
@@ -31,6 +32,12 @@ class Found:
     def epochs_begun(self) -> int:
         """The number of epochs that have begun, including the one in which the checkpoint was written."""
         return int(self.content["loops"]["fit_loop"]["epoch_progress"]["current"]["ready"])
+
+    @property
+    def epochs_done(self) -> int:
+        """The number of epochs of which all batches are trained."""
+        is_complete = self.content["loops"]["fit_loop"]["epoch_loop.batch_progress"]["is_last_batch"]
+        return self.epochs_begun - (not is_complete)
 
     @property
     def card(self) -> dict[str, Any]:
@@ -78,6 +85,21 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
     if folder.is_run():
         _say("%s: the run ended before its first checkpoint; it starts again at step 0", folder.path)
     return None
+
+
+def refuse_nothing_left(config: DictConfig, folder: RunFolder) -> None:
+    """Raise UserError if a run has reached trainer.max_steps or trainer.max_epochs."""
+    try:
+        start = Found(folder.last_checkpoint, open_checkpoint(folder.last_checkpoint))
+    except DamagedCheckpoint:
+        return  # newest_checkpoint reports it
+    for key, done in (("max_steps", start.step), ("max_epochs", start.epochs_done)):
+        limit = config.trainer.get(key)
+        if limit is not None and 0 <= limit <= done:
+            raise UserError(
+                f"trainer.{key}={limit}: no step is left to train, since {folder.path} has ended at step {start.step}; "
+                f"raise trainer.{key} to train it further"
+            )
 
 
 def _ends_a_step(checkpoint: dict[str, Any]) -> bool:

@@ -56,7 +56,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
         folder.read()
     wait_until_free(folder)
     if folder.read().get("status") == "finished" and {key_of(argument) for argument in typed} <= WHERE_TO_RESUME:
-        say(f"{folder.path} is already finished; to train it further, raise trainer.max_epochs")
+        say(f"{folder.path} is already finished; to train it further, raise {_limit_reached(folder)}")
         sys.exit(0)
     refuse_links(folder.path)
     old = saved_overrides(folder, typed)
@@ -81,12 +81,20 @@ def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
     except UserError:
         message = (
             f"resume={wish}: {newest.path} is the newest run and is finished; there is nothing to resume; to train it "
-            f"further, write {quoted_option('resume', str(newest.path))} trainer.max_epochs=…"
+            f"further, write {quoted_option('resume', str(newest.path))} {_limit_reached(newest)}=…"
         )
         if {key_of(argument) for argument in typed} <= {*WHERE_TO_RESUME, "task", "paths.log_dir"}:
             say(message)
             sys.exit(0)
         raise UserError(message) from None
+
+
+def _limit_reached(folder: RunFolder) -> str:
+    """Return the key of the limit that ended a finished run."""
+    trainer = read_config(folder.config_file).get("trainer") if folder.config_file.is_file() else None
+    max_steps = trainer.get("max_steps") if isinstance(trainer, dict) else None
+    is_by_steps = max_steps is not None and max_steps == folder.read().get("steps")
+    return "trainer.max_steps" if is_by_steps else "trainer.max_epochs"
 
 
 def wait_until_free(folder: RunFolder) -> None:
@@ -176,7 +184,7 @@ def _folder_name(metrics_file: Path) -> str:
 
 
 def refuse_folder(config: DictConfig, path: Path) -> None:
-    """Raise UserError if the folder has another run, or if the run to resume has another configuration.
+    """Raise UserError if the folder has another run, or if the run to resume has another configuration or is complete.
 
     It is called before Hydra writes there, so that a refused folder does not change. The first of several processes
     checks for all of them.
@@ -192,3 +200,8 @@ def refuse_folder(config: DictConfig, path: Path) -> None:
         raise UserError(f"{path}: another process is training this run; wait for it, or stop it")
     if folder.config_file.is_file():
         refuse_other_config(config, read_config(folder.config_file))
+    is_finished = folder.is_run() and folder.read().get("status") == "finished"
+    if config.train and is_finished and folder.last_checkpoint.is_file():
+        from firstlight.training.newest_checkpoint import refuse_nothing_left  # torch, which only this case needs here
+
+        refuse_nothing_left(config, folder)
