@@ -125,7 +125,9 @@ def test_an_old_run_that_was_interrupted_ends_as_one_that_was_not(old: Scripts, 
     "name", ["text", *(pytest.param(name, marks=pytest.mark.slow) for name in ("names", "translation"))]
 )
 def test_an_old_run_that_was_finished_is_trained_further_as_version_0_2_0_did(name: str, old: Scripts) -> None:
-    done = old.run("train", f"resume={RUNS[name]}", "trainer.max_steps=305")
+    # Version 0.2.0 did not validate at step 305. A better loss there must not replace the checkpoint of step 300.
+    as_then = [] if name == "translation" else ["callbacks.checkpoint.mode=max"]
+    done = old.run("train", f"resume={RUNS[name]}", "trainer.max_steps=305", *as_then)
     assert done.returncode == 0, done.stderr
     assert "resumed at step 300 " in done.stdout
     assert record(old.folder / RUNS[name])["steps"] == 305
