@@ -20,6 +20,8 @@ _NOT_PLAIN = re.compile(r"[^\w/.+-]")  # a character for which the shell or Hydr
 _OPTION = re.compile(r"(?<![\w/.-])((?:data|paths)\.[a-z_]+)\b(?:=(\w*))?")
 _python_options: dict[str, Any] = {LOG_DIR: ""}  # each with an example of its value
 
+QUOTING = re.compile(r"['\"\\]")  # a character by which one value can be typed in several ways
+
 
 def declare(group: str, options: type) -> None:
     """Register the fields of a dataclass as keywords of Python. group: their section, such as `data`."""

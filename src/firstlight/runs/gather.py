@@ -19,6 +19,7 @@ from firstlight.files.regular import regular
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
 from firstlight.runs.folder import MOMENT, RunFolder
 from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
+from firstlight.spelling import QUOTING
 
 log = logging.getLogger(__name__)
 
@@ -207,10 +208,10 @@ def key_and_value(override: str) -> tuple[str, Value] | None:
 
 def value_typed(text: str) -> Value:
     """Return the value of an override, whichever quotes or backslashes it was typed with."""
-    from firstlight.runs.overrides import QUOTING, parsed_value  # Hydra, which few values require
-
     if not QUOTING.search(text):
         return plain_value(text)
+    from firstlight.runs.overrides import parsed_value  # imports Hydra, which few values require
+
     value = parsed_value(text)
     return value if isinstance(value, str) and value != text else plain_value(text)
 

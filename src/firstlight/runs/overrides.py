@@ -1,15 +1,12 @@
 """The command line of a resumed run, made from its old command line and the one that is typed now."""
 
-import re
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import OverrideParseException
 
 from firstlight import config_files
-from firstlight.spelling import quoted
-
-QUOTING = re.compile(r"['\"\\]")  # a character by which one value can be typed in several ways
+from firstlight.spelling import QUOTING, quoted
 
 
 def merged(old: list[str], typed: list[str]) -> list[str]:

@@ -17,7 +17,8 @@ from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.runs.overrides import QUOTING, typed_value
+from firstlight.runs.overrides import typed_value
+from firstlight.spelling import QUOTING
 
 log = logging.getLogger(__name__)
 
