@@ -109,7 +109,7 @@ def test_a_job_that_fails_ends_neither_the_sweep_nor_the_others(scripts: Scripts
     assert {name: after[name] for name in finished} == finished
 
 
-@pytest.mark.slow  # test_ctrl_c_leaves_the_table_and_the_same_command_continues resumes one too; `make faults` kills them
+@pytest.mark.slow  # test_ctrl_c_leaves_the_table_and_the_same_command_continues resumes one; `make faults` kills some
 def test_a_killed_sweep_is_resumed(scripts: Scripts, tiny_training: list[str]) -> None:
     grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_epochs=4", "logger=none"]
     quick = "callbacks.checkpoint.every_n_train_steps=2"
