@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeVar
 
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder, all_runs, is_finite, lower_is_better, metrics_in
@@ -15,6 +16,7 @@ TRAINED = "trained run"
 NAMES = "`latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`"
 
 CanUse = Callable[[RunFolder], bool]
+Read = TypeVar("Read")
 
 
 def has_checkpoint(run: RunFolder) -> bool:
@@ -73,6 +75,19 @@ def task_of(run: RunFolder) -> str | None:
     return None if task is None else str(task)
 
 
+def _readable(
+    name: str, runs: Iterator[RunFolder], read: Callable[[RunFolder], Read]
+) -> Iterator[tuple[RunFolder, Read]]:
+    """Yield each run with what `read` returns. A run that it cannot read is reported, and does not hide the others."""
+    for run in runs:
+        try:
+            found = read(run)
+        except UserError as error:
+            log.warning("%s ignores %s", name, error)
+            continue
+        yield run, found
+
+
 def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     _, separator, task = name.partition(":")
     if not separator:
@@ -82,12 +97,7 @@ def _latest_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     if not task:
         raise UserError(f"{name}: the task is missing; write latest:<task>, such as latest:names")
     others = set[str]()
-    for run in runs:
-        try:
-            found = task_of(run)
-        except UserError as error:  # a damaged folder must not hide the others
-            log.warning("%s ignores %s", name, error)
-            continue
+    for run, found in _readable(name, runs, task_of):
         if found == task:
             return run
         others.add(str(found))
@@ -100,12 +110,7 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
         raise UserError(f"{name}: the task is missing; write best:{metric}:<task>, such as best:{metric}:names")
     scored: dict[str, list[tuple[float, RunFolder]]] = {}
     known, tasks = set[str](), set[str]()
-    for run in runs:
-        try:
-            metrics, task_of_run = metrics_in(run), str(task_of(run))
-        except UserError as error:  # a damaged folder must not hide the others
-            log.warning("%s ignores %s", name, error)
-            continue
+    for run, (metrics, task_of_run) in _readable(name, runs, lambda run: (metrics_in(run), str(task_of(run)))):
         tasks.add(task_of_run)
         if task and task_of_run != task:
             continue

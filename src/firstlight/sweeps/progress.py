@@ -39,6 +39,7 @@ BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
 NARROWEST_NAME, LAST_FINISHED = 12, 3
 LATEST_OF_WANDB = "wandb/latest-run"  # a link in the folder of a job
 
+Record = tuple[Job, dict[str, Any]]  # a job and its record
 Row = tuple[str, Job, dict[str, Any]]  # a job, its status now and its record
 
 
@@ -59,9 +60,9 @@ class Progress:
         self.folder, self.jobs, self.total, self.errors, self.quiet = folder, jobs, total, errors, quiet
         self._records: dict[Path, dict[str, Any]] = {}
         self._finished: dict[Path, None] = {}  # in the order in which they have ended
-        finished = [job for job, record in self.records() if status_of(record) == "finished"]
-        self._ended_before = len(finished) + len(errors)
-        self._before = {job.folder.path: record for job, record in self.records() if status_of(record) != "finished"}
+        records = list(self.records())
+        self._ended_before = len(self._finished) + len(errors)
+        self._before = {job.folder.path: record for job, record in records if status_of(record) != "finished"}
         self._started_at = time.perf_counter()
         self._said = ""
         self._live: Live | None = None
@@ -101,10 +102,13 @@ class Progress:
 
     def say(self) -> None:
         """Log the progress of the sweep, unless a table shows it or it has not changed since the last line."""
-        counts = self.summary(with_time=False)
-        if not self.quiet and self._live is None and counts != self._said:
+        if self.quiet or self._live is not None:
+            return
+        records = list(self.records())
+        counts = self.summary(records, with_time=False)
+        if counts != self._said:
             self._said = counts
-            log.info("%s", self.summary())
+            log.info("%s", self.summary(records))
 
     def _say_until_stopped(self) -> None:
         while not self._stop.wait(SECONDS_BETWEEN):
@@ -134,9 +138,14 @@ class Progress:
         """Return whether a job failed in this sweep, also where its launcher has not returned yet."""
         return status_of(record) == "failed" and not self._is_old(job, record)
 
-    def summary(self, *, with_time: bool = True, with_best: bool = True) -> str:
-        """Return the number of jobs by status, the best jobs so far, and an estimate of the time that is left."""
-        records = list(self.records())
+    def summary(
+        self, records: Sequence[Record] | None = None, *, with_time: bool = True, with_best: bool = True
+    ) -> str:
+        """Return the number of jobs by status, the best jobs so far, and an estimate of the time that is left.
+
+        records: what `records` yielded; None: they are read.
+        """
+        records = list(self.records()) if records is None else records
         done = [(job, record) for job, record in records if status_of(record) == "finished"]
         failed = len({*self.errors, *(job.folder.path for job, record in records if self._has_failed(job, record))})
         left = max(0, self.total - len(done) - failed)
@@ -165,7 +174,7 @@ class Progress:
         """Yield the table, in which as many jobs are shown as the terminal has lines for, and the lines below it."""
         rows = self.rows()
         best = best_of([row[1:] for row in rows if row[0] == "finished"])
-        below = [self.summary(with_best=False), *best][: max(1, console.height // 4)]
+        below = [self.summary([row[1:] for row in rows], with_best=False), *best][: max(1, console.height // 4)]
         room = console.height - BORDERS - len(below) - 1  # the line above the table remains on the screen
         if len(rows) > room:
             shown = self.chosen(rows, max(1, room - 1))
@@ -184,7 +193,7 @@ class Progress:
         console.print(table_of(rows, metric_name(self.jobs), console.width))
         lines = best_of([row[1:] for row in rows if row[0] == "finished"]) if with_best else []
         if self._live is not None:  # elsewhere the last line of the log has it
-            lines.insert(0, self.summary(with_best=False))
+            lines.insert(0, self.summary([row[1:] for row in rows], with_best=False))
         for line in lines:
             console.print(line, soft_wrap=True)
         console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}", soft_wrap=True)
@@ -278,7 +287,7 @@ def is_minimized(config: DictConfig) -> bool:
 
 
 def now_of(job: Job, record: dict[str, Any]) -> tuple[int | None, float | None, float | None]:
-    """Return the step of a job, its latest metric and its seconds; None for what is not known yet."""
+    """Return the current step, the latest metric and the seconds of a job. Each is None while it is unknown."""
     if status_of(record) == "finished":
         return record.get("steps"), metric_of(job, record), (record.get("seconds") or {}).get("fit")
     history = read_history(job.folder.history_file)
