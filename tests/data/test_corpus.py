@@ -19,6 +19,7 @@ from firstlight.data.text_sources import TextSource, find_text
 from firstlight.errors import UserError
 from firstlight.text import plays
 from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, decode
 
 SRC = Path(__file__).parents[2] / "src"
@@ -252,7 +253,7 @@ def test_plays_are_taken_out_of_their_edition(file, monkeypatch):
     monkeypatch.setattr(plays, "extract_plays", lambda text: text[100:-100])
     encoded = encode_file(file, preparation=Preparation.plays)
     assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT[100:-100]
-    assert encoded.statistics == asdict(plays.statistics(TEXT[100:-100]))
+    assert encoded.statistics == asdict(text_statistics(TEXT[100:-100]))
 
 
 @pytest.mark.parametrize(("preparation", "count"), [(Preparation.plays, 2), (Preparation.text, 1)])

@@ -132,7 +132,7 @@ def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> 
     assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_head"], "in the order of asking"
 
 
-OF_TEXT = ["characters", "passages", "vocabulary", "next_token", "loss_per_position", "surprise"]
+OF_TEXT = ["statistics", "characters", "passages", "vocabulary", "next_token", "loss_per_position", "surprise"]
 OF_TEXT += ["attention", "attention_head", "attention_recent", *INSIDE]
 
 
@@ -292,7 +292,7 @@ def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_fol
 def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
     done = scripts.run("explore", "--task", "names", "--data.source", "sample")
     assert done.returncode == 0, done.stderr
-    assert drawn(scripts.folder / "logs" / "names") == ["characters", "passages"]
+    assert drawn(scripts.folder / "logs" / "names") == ["characters", "passages", "statistics"]
     assert "GENERATED SAMPLE" in done.stdout
     assert "GENERATED SAMPLE" in (scripts.folder / "logs/names/figures/characters.svg").read_text(encoding="utf-8")
 

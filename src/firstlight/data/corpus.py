@@ -19,9 +19,10 @@ from firstlight.text import plays
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer
 
-VERSION = 1  # increase it when the preparation or the encoding changes, so that the cache is not reused
+VERSION = 2  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
 IDS_FILE = "ids.bin"
 
@@ -33,14 +34,14 @@ class Corpus:
     """An encoded text: one document for each split, or many documents if each line is one.
 
     ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS; statistics:
-    counts of the characters, and for plays of the lines, passages, words and more; gaps: for plays, the acts and
-    scenes whose numbers are missing, each with the line of its play.
+    the number of characters, and for plays the other fields of `TextStatistics`; gaps: for plays, the acts and scenes
+    whose numbers are missing, each with the line of its play.
     """
 
     ids: RaggedIds
     splits: NDArray[np.int64]
     tokenizer: CharacterTokenizer | BytePairTokenizer
-    statistics: dict[str, int]
+    statistics: dict[str, Any]
     gaps: list[str]
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
@@ -95,7 +96,7 @@ def _encode(
     (folder / "statistics.json").write_text(json.dumps(counted), encoding="utf-8")
 
 
-def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, int], list[str]]:
+def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, Any], list[str]]:
     """Return the pieces of a text that a split does not divide, its statistics and its gaps."""
     if options.preparation is Preparation.lines:
         return lambda: _documents(source, options.separator), {}, []
@@ -103,8 +104,15 @@ def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, di
         edition = "".join(source.lines())
         is_sample = source.path is None  # a sample consists of plays only
         text, gaps = (edition, []) if is_sample else (plays.extract_plays(edition), plays.gaps(edition))
-        return lambda: _passages(text.splitlines(keepends=True)), asdict(plays.statistics(text)), gaps
+        return lambda: _passages(text.splitlines(keepends=True)), asdict(text_statistics(text)), gaps
     return lambda: _passages(source.lines()), {}, []
+
+
+def prepared_text(source: TextSource, options: CharacterOptions) -> str:
+    """Return all of a text as it is encoded, with each document on a line."""
+    pieces, _, _ = _prepared(source, options)
+    end = "\n" if options.preparation is Preparation.lines else ""
+    return "".join(piece + end for piece in pieces())
 
 
 def _documents(source: TextSource, separator: str) -> Iterator[str]:

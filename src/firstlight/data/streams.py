@@ -29,6 +29,7 @@ from firstlight.data.windows import (
 )
 from firstlight.errors import UserError
 from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.statistics import TextStatistics
 from firstlight.text.text_tokenizers import TextTokenizer, WordText, decode, first_id, writer_of
 from firstlight.text.tokenizers import PAD_ID
 
@@ -275,8 +276,10 @@ class CharacterData(StreamData):
         if hasattr(self, "corpus"):
             return
         self.corpus = encode_text(self.source, self.options, self.reader)
-        counts = (f"{count:,} {name.replace('_', ' ')}" for name, count in self.corpus.statistics.items())
-        log.info("%s: %s", self.source.where, ", ".join(counts))
+        counted = self.corpus.statistics
+        is_of_plays = self.options.preparation is Preparation.plays
+        rows = TextStatistics(**counted).rows() if is_of_plays else {"characters": f"{counted['characters']:,}"}
+        log.info("%s: %s", self.source.where, "; ".join(f"{name}: {value}" for name, value in rows.items()))
         for gap in self.corpus.gaps:
             log.warning("%s:%s; check the headings of the edition there", self.source.where, gap)
 

@@ -37,6 +37,13 @@ OF_DATA = (
         "hides the mistakes on them; data.balance gives them more weight.",
     ),
     drawing(
+        "statistics",
+        DATA,
+        "characters",
+        "Statistics of the complete text: characters, lines, passages and words (post 2). Most distinct words are "
+        "rare, so there is little text from which to learn each of them; characters and subwords occur often.",
+    ),
+    drawing(
         "characters",
         DATA,
         "characters",

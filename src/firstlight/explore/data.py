@@ -6,15 +6,25 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.data.corpus import prepared_text
 from firstlight.data.encoding import SPLITS
 from firstlight.data.options import CharacterOptions, Preparation
-from firstlight.figures import frequencies, plot_character_frequencies, plot_coverage, plot_label_counts, plot_lengths
+from firstlight.data.streams import CharacterData
+from firstlight.figures import (
+    frequencies,
+    plot_character_frequencies,
+    plot_coverage,
+    plot_label_counts,
+    plot_lengths,
+    plot_table,
+)
 from firstlight.kinds.data_nodes import form_of
 from firstlight.kinds.drawn import Drawn
 from firstlight.kinds.registry import kind_of_saved
 from firstlight.kinds.subject import Subject
 from firstlight.text.normalize import words
 from firstlight.text.readable import readable
+from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
 from firstlight.text.tokenizers import UNKNOWN_ID
 
@@ -69,6 +79,14 @@ def labels(subject: Subject) -> Drawn:
         table, names = table[:, most], [names[i] for i in most]
         notes.append(f"the figure shows the {MOST_CLASSES} most frequent of {num_labels} classes")
     return Drawn(plot_label_counts(table, [SPLITS[i] for i in there], names), notes)
+
+
+def statistics(subject: Subject) -> Drawn:
+    """Return the table of the statistics of the complete text, which is read from the source again."""
+    data = subject.stream
+    assert isinstance(data, CharacterData)
+    found = text_statistics(prepared_text(data.source, data.options))
+    return Drawn(plot_table(found.rows(), title=f"Statistics of {data.source.where}"))
 
 
 def characters(subject: Subject) -> Drawn:

@@ -28,3 +28,4 @@ from .positions import plot_position_waves as plot_position_waves
 from .stars import plot_predicted_per_star as plot_predicted_per_star
 from .stars import plot_probability_per_star as plot_probability_per_star
 from .style import save as save
+from .table import plot_table as plot_table

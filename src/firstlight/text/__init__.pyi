@@ -4,6 +4,8 @@ from .options import VectorOptions as VectorOptions
 from .plays import extract_plays as extract_plays
 from .ragged import RaggedIds as RaggedIds
 from .sentence_tokenizers import SentenceTokenizer as SentenceTokenizer
+from .statistics import TextStatistics as TextStatistics
+from .statistics import text_statistics as text_statistics
 from .text_tokenizers import BytePairTokenizer as BytePairTokenizer
 from .text_tokenizers import CharacterTokenizer as CharacterTokenizer
 from .text_tokenizers import decode as decode

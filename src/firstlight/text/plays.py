@@ -68,38 +68,6 @@ _ALIKE = str.maketrans(
     }
 )  # fmt: skip
 _OUTSIDE = re.compile(r"[^\n !(),\-.:;?A-Z\[\]_a-z—‘’“”]")
-_WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True)
-class PlayStatistics:
-    """Counts of a text. A passage ends at a blank line. Words that differ only in capitals are different words."""
-
-    lines: int
-    passages: int
-    words: int
-    unique_words: int
-    characters: int
-    distinct_characters: int
-    longest_line: int
-    longest_passage: int
-
-
-def statistics(text: str) -> PlayStatistics:
-    """Return the numbers of lines, passages, words and characters of a text."""
-    lines = text.removesuffix("\n").split("\n") if text else []
-    passages = [passage for passage in re.split(r"\n\s*\n", text.strip("\n")) if passage]
-    words = _WORD.findall(text)
-    return PlayStatistics(
-        lines=len(lines),
-        passages=len(passages),
-        words=len(words),
-        unique_words=len(set(words)),
-        characters=len(text),
-        distinct_characters=len(set(text)),
-        longest_line=max(map(len, lines), default=0),
-        longest_passage=max(map(len, passages), default=0),
-    )
 
 
 def extract_plays(text: str) -> str:
