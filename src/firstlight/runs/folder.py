@@ -198,12 +198,12 @@ def _paths_below(folder: Path) -> Iterator[Path]:
             names[:] = [name for name in names if not WANDB_PART.fullmatch(name)]
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file under a temporary name and rename it, so that a reader never sees an incomplete file."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file under a temporary name and rename it, so that a reader never sees an incomplete file."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)

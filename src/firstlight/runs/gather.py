@@ -28,7 +28,14 @@ POINTS_OF_ALL_RUNS = 60_000  # of one metric, so that a thousand runs are read i
 IN_NUMBERS = b"0123456789+-.eE"
 LONGEST_TEXT = 4_000  # characters
 LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
-PARTS_OF_A_RUN = ("checkpoints", "evaluate", "samples", "confusion_matrix", "wandb")  # without runs of their own
+PARTS_OF_A_RUN = (
+    "checkpoints",
+    "evaluate",
+    "samples",
+    "confusion_matrix",
+    "predictions",
+    "wandb",
+)  # without runs of their own
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # their choices, such as trainer=cpu, do not change the results
 WHERE_DATA_IS = "data.source"  # a report has a column for it

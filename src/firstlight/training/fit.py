@@ -18,6 +18,7 @@ from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.outcomes import WriteOutcomes
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
@@ -28,6 +29,7 @@ from firstlight.networks.size import num_parameters
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder, write_atomically
 from firstlight.runs.identity import refuse_other_config
+from firstlight.runs.outcomes import FOLDER
 from firstlight.runs.record import finish, record_of_start
 from firstlight.training import terminal
 from firstlight.training.build import Parts, build
@@ -138,7 +140,8 @@ def _train(
             record["seconds"]["fit_processor"] = round(throughput.processor_seconds, 2)
     if config.train and not record["steps"]:
         raise RunError("no step was trained; raise trainer.max_time or trainer.limit_train_batches")
-    evaluate_best(config, parts, record)
+    with outcomes_written(parts.trainer, folder):
+        evaluate_best(config, parts, record)
     if is_rank_zero():
         weights_and_biases.keep_best(config, record)
     return record["metrics"].get(config.optimized_metric)
@@ -169,6 +172,18 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
             trainer.test(parts.module, datamodule=parts.data, ckpt_path=best, verbose=False)
             record["metrics"] |= numbers(trainer)
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
+
+
+@contextmanager
+def outcomes_written(trainer: Trainer, folder: RunFolder) -> Iterator[None]:
+    """Write the predictions of the evaluations within the block into the run's folder."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    writing = WriteOutcomes(folder.path / FOLDER)
+    callbacks.append(writing)
+    try:
+        yield
+    finally:
+        callbacks.remove(writing)
 
 
 def is_rank_zero() -> bool:

@@ -1,0 +1,119 @@
+"""The file of a run's predictions for each text of a split, with which reports compare runs on the same texts."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firstlight.comparison.outcomes import Outcomes
+from firstlight.data.pairs import IGNORED
+from firstlight.runs.outcomes import key_of, write_outcomes
+
+PIECE = 256  # predictions in a unit of a long text, whatever the context is
+FILES = {"val": "validation.npz", "test": "test.npz"}
+
+
+class WriteOutcomes(Callback):
+    """Write the losses and hits of each text of `Trainer.validate` as `validation.npz`, those of a test as `test.npz`.
+
+    A unit is a text, a pair of sentences, or PIECE consecutive predictions of a long text. The validations within a
+    training write no file. Several processes write none, because each has a part of the split.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parts: list[dict[str, Tensor]] = []
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.parts = []
+
+    def on_test_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.parts = []
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._add(trainer, outputs, batch)
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._add(trainer, outputs, batch)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("val")
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("test")
+
+    def _add(self, trainer: Trainer, outputs: Any, batch: Any) -> None:
+        if trainer.state.fn is TrainerFn.FITTING or trainer.world_size > 1 or not isinstance(outputs, dict):
+            return
+        if "probabilities" in outputs:
+            part = _of_classes(outputs, batch)
+        elif "token_losses" in outputs:
+            part = _of_tokens(outputs, batch)
+        else:
+            return  # the steps of a module of the user return something else
+        self.parts.append({name: numbers.cpu() for name, numbers in part.items()})
+
+    def _finish(self, stage: str) -> None:
+        parts, self.parts = self.parts, []
+        if parts:
+            found = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
+            write_outcomes(self.folder / FILES[stage], outcomes_of(found))
+
+
+def _of_classes(outputs: Any, batch: Any) -> dict[str, Tensor]:
+    shares, targets = outputs["probabilities"], outputs["targets"]
+    predicted = shares.argmax(dim=1)
+    smallest = torch.finfo(shares.dtype).tiny
+    return {
+        "rows": batch.rows,
+        "losses": -shares.gather(1, targets[:, None])[:, 0].clamp(min=smallest).log().float(),
+        "tokens": torch.ones_like(targets),
+        "correct": (predicted == targets).long(),
+        "checksums": targets,
+        "targets": targets,
+        "predicted": predicted,
+    }
+
+
+def _of_tokens(outputs: Any, batch: Any) -> dict[str, Tensor]:
+    """Return the sums over each row of a batch, or single predictions if the batch has no rows."""
+    losses, targets = outputs["token_losses"].float(), batch.targets
+    is_real = targets != IGNORED
+    single = {
+        "losses": losses,
+        "tokens": is_real.long(),
+        "correct": ((outputs["predicted"] == targets) & is_real).long(),
+        "checksums": targets.masked_fill(~is_real, 0).long(),
+    }
+    if not hasattr(batch, "rows"):
+        return {name: numbers.flatten() for name, numbers in single.items()}
+    if losses.ndim == 1:  # the masked tokens of all rows in one list
+        places = batch.places // batch.token_ids.shape[1]
+        zeros = {name: numbers.new_zeros(len(batch.rows)) for name, numbers in single.items()}
+        sums = {name: zeros[name].index_add(0, places, numbers) for name, numbers in single.items()}
+    else:
+        sums = {name: numbers.sum(dim=1) for name, numbers in single.items()}
+    return {"rows": batch.rows, **sums}
+
+
+def outcomes_of(found: dict[str, NDArray[Any]]) -> Outcomes:
+    """Return the outcomes of a split from its arrays, each (units,), or (predictions,) without rows."""
+    if "rows" in found:
+        order = np.argsort(found["rows"], kind="stable")
+        found = {name: numbers[order] for name, numbers in found.items()}
+        found = {name: numbers[found["tokens"] > 0] for name, numbers in found.items()}
+    else:
+        starts = np.arange(0, len(found["losses"]), PIECE)
+        found = {name: np.add.reduceat(numbers, starts) for name, numbers in found.items()}
+        found["rows"] = np.arange(len(starts))
+    key = key_of(found["rows"], found["tokens"], found.pop("checksums"))
+    return Outcomes(key=key, **found)

@@ -1,0 +1,81 @@
+"""The file `predictions/<split>.npz` of a run: what it predicted for each text. It has no pickles and is small."""
+
+import hashlib
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.comparison.outcomes import Outcomes
+from firstlight.files.regular import regular
+from firstlight.runs.folder import write_atomically
+
+FOLDER = "predictions"  # in a run's folder
+VALIDATION = f"{FOLDER}/validation.npz"
+MOST_BYTES = 2**28  # of the arrays of a file
+COUNTS = ("rows", "tokens", "correct", "targets", "predicted")
+
+
+class UnreadableOutcomes(Exception):  # noqa: N818 (the file is damaged; the report does not fail)
+    """A file of outcomes is damaged. The message names the file and the damage."""
+
+
+def key_of(rows: NDArray[np.int64], tokens: NDArray[np.int64], checksums: NDArray[np.int64]) -> str:
+    """Return a hash of the units of a split. checksums: (units,) the targets of each unit, or their sums."""
+    digest = hashlib.sha256()
+    for numbers in (rows, tokens, checksums):
+        digest.update(np.ascontiguousarray(numbers, dtype="<i8").tobytes())
+    return digest.hexdigest()[:16]
+
+
+def write_outcomes(path: Path, outcomes: Outcomes) -> None:
+    """Write a file of outcomes, completely or not at all. The losses are rounded to 11 bits."""
+    arrays: dict[str, NDArray[np.generic]] = {"losses": _rounded(outcomes.losses), "key": np.array(outcomes.key)}
+    for name in COUNTS:
+        numbers = getattr(outcomes, name)
+        if numbers is not None:
+            arrays[name] = numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]  # numpy declares its option allow_pickle first
+    path.parent.mkdir(exist_ok=True)
+    write_atomically(path, content.getvalue())
+
+
+def _rounded(losses: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the losses with 11 significant bits, an error of at most 0.05 %, which compress to half of the size."""
+    mantissa, exponent = np.frexp(losses)
+    return np.ldexp(np.round(mantissa * 2048) / 2048, exponent).astype(np.float32)
+
+
+def read_outcomes(path: Path) -> Outcomes | None:
+    """Return the outcomes of a file; None if it does not exist. Raises UnreadableOutcomes if it is damaged."""
+    where = f"{path.parent.name}/{path.name}"
+    try:
+        content = io.BytesIO(regular(path).read_bytes())
+        with zipfile.ZipFile(content) as archive:
+            if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
+                raise UnreadableOutcomes(f"{where} is larger than {MOST_BYTES:,} bytes")
+        with np.load(content, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+            return _checked(found)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise UnreadableOutcomes(f"{where} cannot be read ({' '.join(str(error).split())})") from error
+
+
+def _checked(arrays: dict[str, NDArray[np.generic]]) -> Outcomes:
+    """Return the outcomes of arrays. Raises KeyError or ValueError if one is missing, or has another size or type."""
+    counts = {name: arrays[name] for name in COUNTS if name in arrays}
+    losses = arrays["losses"]
+    sizes = {array.shape for array in (losses, *counts.values())}
+    is_numbers = losses.dtype.kind == "f" and all(array.dtype.kind in "iu" for array in counts.values())
+    if len(sizes) != 1 or losses.ndim != 1 or not len(losses) or not is_numbers:
+        raise ValueError("its arrays are not lists of numbers of one length")
+    tokens = counts["tokens"]
+    if not np.isfinite(losses).all() or (tokens < 1).any() or (counts["correct"] > tokens).any():  # type: ignore[operator]
+        raise ValueError("its numbers are impossible")
+    whole = {name: array.astype(np.int64) for name, array in counts.items()}
+    return Outcomes(losses=losses.astype(np.float32), key=str(arrays["key"]), **whole)
