@@ -179,6 +179,8 @@ def test_ngrams_of_a_text_that_is_counted_by_hand(scripts: Scripts) -> None:
     assert tried["2"]["val/loss"] == pytest.approx(-(5 * math.log(b_after_a) + 4 * math.log(a_after_b)) / 9)
     assert record["metrics"]["val/perplexity"] == pytest.approx(math.exp(record["metrics"]["val/loss"]))
     assert record["metrics"]["val/bits_per_character"] == pytest.approx(record["metrics"]["val/loss"] / math.log(2))
+    windowed = math.log(tried["6"]["val/windowed_perplexity"])
+    assert windowed == pytest.approx(tried["6"]["val/loss"])  # the split is shorter than one window
     assert record["chosen"] == {"order": 6}
     assert record["parameters"] == 6 * 2  # of each length, one that begins with a and one with b
     assert not any(name.startswith("test/") for name in record["metrics"])
@@ -208,6 +210,24 @@ def test_the_order_is_chosen_on_validation_and_measured_on_test(names: tuple[Pat
     [first] = ngrams.losses(training, test[:1], data.tokenizer.vocab_size, 1)  # the first token is not predicted
     expected = (whole * len(test) - first) / (len(test) - 1)
     assert record["metrics"]["test/loss"] == pytest.approx(expected)
+    losses = np.load(folder / "losses" / "test.npy")
+    assert losses.shape == (len(test) - 1,)
+    assert losses.mean() == pytest.approx(expected)
+
+
+def test_the_windowed_losses_are_those_of_each_window_alone(names: tuple[Path, str]) -> None:
+    """Score each window of the context as a text of its own, whose first token is given."""
+    folder, _ = names
+    record = json.loads((folder / "metrics.json").read_text())
+    data = data_of(folder)
+    training, test = data.ids(data.stream("train")), data.ids(data.stream("test"))
+    size, order, context = data.tokenizer.vocab_size, record["chosen"]["order"], data.options.context_length
+    found = np.load(folder / "losses" / "test_windowed.npy")
+    for start in (0, context, 3 * context, (len(test) - 2) // context * context):
+        *_, alone = ngrams.token_losses(training, test[start : start + context + 1], size, order)
+        assert found[start : start + context] == pytest.approx(alone[1:], rel=1e-5)
+    assert record["metrics"]["test/windowed_loss"] == pytest.approx(found.mean(), rel=1e-5)
+    assert record["metrics"]["test/windowed_loss"] > record["metrics"]["test/loss"]
 
 
 def data_of(folder: Path) -> CharacterData:
@@ -224,7 +244,7 @@ def data_of(folder: Path) -> CharacterData:
 def test_the_end_shows_both_splits_and_calls_a_sample_a_sample(names: tuple[Path, str]) -> None:
     folder, printed = names
     metrics = json.loads((folder / "metrics.json").read_text())["metrics"]
-    [row] = (line for line in printed.splitlines() if "perplexity" in line and "order=" not in line)
+    [row] = (line for line in printed.splitlines() if " perplexity" in line and "order=" not in line)
     assert row.index(f"{metrics['val/perplexity']:.4f}") < row.index(f"{metrics['test/perplexity']:.4f}")
     assert "GENERATED SAMPLE" in printed
     assert f"The baseline is in logs/names/baseline/{folder.name}" in printed

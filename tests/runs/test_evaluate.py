@@ -58,6 +58,7 @@ def test_no_two_options_share_a_folder(tmp_path: Path) -> None:
         name_of(tmp_path, split="train"),
         name_of(tmp_path, checkpoint="last"),
         name_of(tmp_path, context_length=7),
+        name_of(tmp_path, stride=7),
         name_of(tmp_path, beam_size=7),
         *(name_of(tmp_path, length_penalty=penalty) for penalty in (0.7, 0.70000001, 7)),
     ]
@@ -85,6 +86,7 @@ def test_the_record_has_every_option(tmp_path: Path) -> None:
         "split": "validation",
         "checkpoint": "best",
         "context_length": None,
+        "stride": None,
         "beam_size": None,
         "length_penalty": None,
         "data": {"path": "a.csv", "lowest_label": 1},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -126,6 +127,55 @@ def test_all_of_another_text_is_measured(home: Home) -> None:
         assert record["metrics"][f"whole/{name}"] == pytest.approx(float(value), rel=1e-4)
 
 
+@torch.inference_mode()
+def losses_with_context(run: Path, text: str, context: int, stride: int) -> torch.Tensor:
+    """Return the loss of each character except the first, computed one by one: (characters - 1,).
+
+    A character is read with what precedes it in its window. The first window starts with the text, the others start
+    `stride` characters apart, and each character belongs to the first window that reaches it.
+    """
+    generator = firstlight.load(run)
+    ids = torch.from_numpy(generator.tokenizer.encode_batch([text])[0]).long()
+    losses = []
+    for place in range(1, len(ids)):
+        start = max(0, math.ceil((place - context) / stride)) * stride
+        logits = generator.network(ids[None, start:place])[0, -1]
+        losses.append(F.cross_entropy(logits, ids[place]))
+    return torch.stack(losses).double()
+
+
+@pytest.mark.parametrize(
+    ("stride", "context"), [(1, CONTEXT), (5, CONTEXT), (CONTEXT, CONTEXT), (3, 7)], ids=["1", "5", "whole", "shorter"]
+)
+def test_with_a_stride_each_character_is_predicted_once_from_what_its_window_has(
+    stride: int, context: int, home: Home
+) -> None:
+    text = "ka lo né. t€ va\n" * 5 + "miru"
+    shorter = ["--context-length", str(context)] if context < CONTEXT else []
+    where = ["--data.path", home.write("other.txt", text)]
+    record, done = home.evaluate("text", *where, "--stride", str(stride), *shorter)
+    expected = losses_with_context(home.runs["text"], text, context, stride)
+    assert record["predicted"] == len(expected) == len(text) - 1
+    (folder,) = (home.runs["text"] / "evaluate").iterdir()
+    assert folder.name.endswith(f"whole-{f'context{context}-' if shorter else ''}stride{stride}")
+    assert np.load(folder / "losses.npy") == pytest.approx(expected.numpy(), rel=1e-4)
+    assert record["metrics"]["whole/perplexity"] == pytest.approx(float(expected.mean().exp()), rel=1e-4)
+    assert "whole/last_position_loss" not in record["metrics"]
+    assert f"all but the first {context} from {context - stride + 1} tokens or more" in done.stdout
+    if stride == 1:  # the loop over every position, each with the whole context before it
+        generator = firstlight.load(home.runs["text"])
+        ids = torch.from_numpy(generator.tokenizer.encode_batch([text])[0]).long()
+        with torch.inference_mode():
+            last = generator.network(ids[None, -context - 1 : -1])[0, -1]
+        assert float(F.cross_entropy(last, ids[-1])) == pytest.approx(float(expected[-1]), rel=1e-4)
+
+
+def test_a_text_shorter_than_the_context_is_one_window_with_any_stride(home: Home) -> None:
+    where = ["--data.path", home.write("short.txt", "ka lo")]
+    windowed, strided = (home.evaluate("text", *where, *more)[0]["metrics"] for more in ([], ["--stride", "2"]))
+    assert strided["whole/loss"] == windowed["whole/loss"]
+
+
 def test_the_share_of_unknown_characters_is_reported(home: Home) -> None:
     text = "".join(random.Random(1).choices("kaloβγδ", k=211))
     record, done = home.evaluate("text", "--data.path", home.write("strange.txt", text))
@@ -189,6 +239,8 @@ MISTAKES = {
     "--data.label-column stars": "--data.label-column does not apply to this kind of run; leave it out",
     "--data.text-column body": "--data.text-column does not apply to this kind of run; leave it out",
     "--data.lowest-label 1": "--data.lowest-label does not apply to this kind of run; leave it out",
+    f"--stride {CONTEXT + 1}": f"--stride {CONTEXT + 1} must lie between 1 and {CONTEXT}, the length of a window",
+    "--stride 0": f"--stride 0 must lie between 1 and {CONTEXT}, the length of a window",
     "--data.path nowhere.txt": "nowhere.txt: the file or folder does not exist",
     "--data.path empty.txt": "empty.txt:1: the file is empty; name a file with text",
     "--data.path single.txt": "single.txt",

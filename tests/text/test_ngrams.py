@@ -129,6 +129,17 @@ def test_the_losses_of_the_tokens_have_the_losses_as_their_means():
     assert list(losses(training, validation, 7, 3)) == pytest.approx(means)
 
 
+def test_tokens_out_of_reach_are_not_read():
+    """A text in two parts, of which the second cannot read the first, has the losses of two texts."""
+    random = np.random.default_rng(7)
+    training, first, second = (random.integers(0, 5, size=size) for size in (211, 37, 23))
+    reach = np.concatenate((np.arange(37), np.arange(23)))
+    both = list(token_losses(training, np.concatenate((first, second)), 7, 4, reach))
+    for part, place in ((first, slice(0, 37)), (second, slice(37, 60))):
+        for order, each in enumerate(token_losses(training, part, 7, 4)):
+            assert both[order][place] == pytest.approx(each)
+
+
 @settings(deadline=None)
 @given(training=st.lists(TOKENS, min_size=1, max_size=61), order=st.integers(1, 4))
 def test_the_counted_ngrams_are_the_different_pieces_of_the_text(training, order):

@@ -123,6 +123,26 @@ class EveryWindow(Sampler[NDArray[np.int64]]):
             yield self.stream[self.rest[None]]
 
 
+def overlapping_windows(
+    stream: "Stream", context_length: int, stride: int, batch_size: int
+) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Yield batches of windows that start `stride` tokens apart, and the number of targets that are new in each window.
+
+    The new targets are the last ones of a window. Each token of the stream except the first is a new target once. More
+    than context_length - stride tokens of the window precede it, unless it is in the first window. The batches are
+    positions, (batch, length + 1); the last window may be shorter. The stream must have at least 2 tokens.
+    """
+    num_targets = len(stream) - 1
+    first = min(context_length, num_targets)
+    yield stream[np.arange(first + 1)[None]], first
+    starts = np.arange(stride, num_targets - context_length + 1, stride)
+    for i in range(0, len(starts), batch_size):
+        yield stream[starts[i : i + batch_size, None] + np.arange(context_length + 1)], stride
+    rest = num_targets - first - stride * len(starts)
+    if rest:
+        yield stream[np.arange(stride * (len(starts) + 1), len(stream))[None]], rest
+
+
 class Stream:
     """The positions of the tokens of one long text in a table, as a range or as an array."""
 

@@ -35,6 +35,10 @@ class EvaluateOptions:
     data: DataChanges = field(default_factory=DataChanges)
     context_length: int | None = None
     """For a generator: evaluate with shorter windows than in training."""
+    stride: int | None = None
+    """For a generator: evaluate overlapping windows, each this many tokens after the one before. Only the last tokens
+    of a window count, so more than context length - stride tokens precede each of them. By default windows do not
+    overlap, and the first tokens of each window are predicted from few tokens."""
     beam_size: int | None = None
     """For a translator: the beam size of the additional scores by beam search, 4 by default."""
     length_penalty: float | None = None
@@ -48,7 +52,7 @@ class EvaluateOptions:
 
 TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."
 LONGEST_NAME = 60  # characters of the name of a data file in the name of a folder
-OF_SOME_KINDS = ("context_length", "beam_size", "length_penalty")  # options that apply to some kinds only
+OF_SOME_KINDS = ("context_length", "stride", "beam_size", "length_penalty")  # options that apply to some kinds only
 RECORDED = ("split", "checkpoint", *OF_SOME_KINDS)  # options in metrics.json
 
 
@@ -87,6 +91,8 @@ def results_folder(loaded: "LoadedRun", source: "AnySource", split: str, options
     name = split if options.checkpoint == "best" else f"{split}-{options.checkpoint}"
     if options.context_length is not None:
         name = f"{name}-context{options.context_length}"
+    if options.stride is not None:
+        name = f"{name}-stride{options.stride}"
     if options.beam_size is not None:
         name = f"{name}-beam{options.beam_size}"
     if options.length_penalty is not None:

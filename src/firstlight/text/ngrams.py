@@ -19,10 +19,15 @@ def losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) 
         yield float(each.mean())
 
 
-def token_losses(training: Ids, validation: Ids, vocab_size: int, highest_order: int) -> Iterator[NDArray[np.float64]]:
-    """Yield the loss of each validation token, (validation tokens,), for each order. `losses` yields their means."""
+def token_losses(
+    training: Ids, validation: Ids, vocab_size: int, highest_order: int, reach: Ids | None = None
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the loss of each validation token, (validation tokens,), for each order. `losses` yields their means.
+
+    reach: (validation tokens,) the number of earlier tokens that the model may read for each token, all by default.
+    """
     probability = np.full(len(validation), 1 / vocab_size)
-    before = Contexts(training, validation)
+    before = Contexts(training, validation, reach)
     for _ in range(highest_order):
         probability = before.interpolate(probability)
         yield -np.log(probability)
@@ -43,10 +48,11 @@ class Contexts:
     """The numbered contexts of all tokens of two texts. Each call of `lengthen` makes them one token longer.
 
     The number is -1 if the training text does not have the context, or if a text has too few tokens before a token.
+    reach: (validation tokens,) the number of tokens before each validation token, if not all of them count.
     """
 
-    def __init__(self, training: Ids, validation: Ids) -> None:
-        self.training, self.validation = training.astype(np.int64), validation.astype(np.int64)
+    def __init__(self, training: Ids, validation: Ids, reach: Ids | None = None) -> None:
+        self.training, self.validation, self.reach = training.astype(np.int64), validation.astype(np.int64), reach
         self.length = 0
         self.of_training = np.zeros(len(training), np.int64)  # the empty context
         self.of_validation = np.zeros(len(validation), np.int64)
@@ -77,7 +83,8 @@ class Contexts:
         pairs = self._preceded(self.of_training, self.training)
         numbers = np.unique(pairs[pairs >= 0])
         place, is_known = _find(self._preceded(self.of_validation, self.validation), numbers)
-        self.of_validation = np.where(is_known, place, -1)
+        can_be_read = is_known if self.reach is None else is_known & (self.reach >= self.length)
+        self.of_validation = np.where(can_be_read, place, -1)
         place, is_known = _find(pairs, numbers)
         self.of_training = np.where(is_known, place, -1)
 

@@ -37,7 +37,7 @@ KIND = Kind(
     has_any_length=False,
     command="generate",
     example="--num-samples 3 --tokens 300 --temperature 0.8",
-    evaluation_options=("context_length",),
+    evaluation_options=("context_length", "stride"),
     training="firstlight.lit.generation:Generation",
     tokenizers=(
         "firstlight.text.text_tokenizers:CharacterTokenizer",

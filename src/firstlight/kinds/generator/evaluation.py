@@ -1,9 +1,12 @@
 """Evaluation of a trained generator on a split, or on the whole of another text."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.callbacks.token_metrics import (
@@ -14,9 +17,11 @@ from firstlight.callbacks.token_metrics import (
     TokenAccuracy,
     TokenMetric,
 )
+from firstlight.data.cache import save_array
 from firstlight.data.options import CharacterOptions, ReviewTextOptions
 from firstlight.data.streams import CharacterData, ReviewTextData, StreamData
-from firstlight.data.windows import EveryWindow, Stream, WindowBatch
+from firstlight.data.tables import TokenBatch
+from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
 from firstlight.errors import UserError
 from firstlight.kinds.data_changes import DataChanges, changed_options
 from firstlight.kinds.evaluation import (
@@ -31,6 +36,7 @@ from firstlight.kinds.generator.loaded import LoadedGenerator
 from firstlight.kinds.token_metrics import measure_tokens
 
 WHOLE = "whole"  # name of the split if all of another text is evaluated
+LOSSES = "losses.npy"  # the loss of each token after the first, in nats: (tokens - 1,) float32
 
 
 def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> Path:
@@ -42,10 +48,16 @@ def evaluate_generator(generator: LoadedGenerator, options: EvaluateOptions) -> 
     if len(stream) < 2:
         remedy = "use more text" if split == WHOLE else "choose another --split"
         raise UserError(f"{data.source.where}: the {split} split has fewer than 2 tokens; {remedy}")
-    metrics = measure(generator, data, stream, generator.seen(options.context_length))
+    context_length = generator.seen(options.context_length)
+    if options.stride is not None and not 1 <= options.stride <= context_length:
+        raise UserError(f"--stride {options.stride} must lie between 1 and {context_length}, the length of a window")
+    metrics, losses = measure(generator, data, stream, context_length, options.stride)
     folder = results_folder(generator, data.source, split, options)
-    write_metrics(folder, generator, data.source, split, {"tokens": len(stream)}, metrics, options)
-    print_results(folder, generator, data.source, split, metrics, "The metrics")
+    size = {"tokens": len(stream), "predicted": len(losses)}
+    write_metrics(folder, generator, data.source, split, size, metrics, options)
+    save_array(folder / LOSSES, losses)
+    note = predicted_note(len(losses), context_length, options.stride)
+    print_results(folder, generator, data.source, split, metrics, "The metrics and the loss of each token", [note])
     return folder
 
 
@@ -63,17 +75,60 @@ def open_data(generator: LoadedGenerator, changes: DataChanges, log_dir: Path) -
     return data
 
 
-def measure(generator: LoadedGenerator, data: StreamData, stream: Stream, context_length: int) -> dict[str, float]:
-    """Return the metrics of callbacks/token_metrics.py for windows that do not overlap."""
-    bits, last = BitsPerCharacter(), LastPosition()
+def measure(
+    generator: LoadedGenerator, data: StreamData, stream: Stream, context_length: int, stride: int | None = None
+) -> tuple[dict[str, float], NDArray[np.float32]]:
+    """Return the metrics of callbacks/token_metrics.py, and the loss of each token after the first: (tokens - 1,).
+
+    The windows do not overlap, or start `stride` tokens apart. The loss of the last position requires windows that do
+    not overlap.
+    """
+    bits, last, losses = BitsPerCharacter(), LastPosition(), EachLoss()
     counts, unknown_id = data.tokenizer.characters_per_token(), data.tokenizer.unknown_id
     bits.counts, last.context_length = None if counts is None else torch.from_numpy(counts), context_length
-    metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, last]
+    metrics: list[TokenMetric] = [Perplexity(), TokenAccuracy(), bits, losses]
+    if stride is None:
+        metrics.append(last)
     if unknown_id is not None:
         metrics.append(UnknownShare(unknown_id))
-    windows = EveryWindow(stream, context_length, data.options.evaluation_batch_size)
-    batches = (data.table(WindowBatch(torch.from_numpy(places))) for places in windows)
-    return measure_tokens(batches, lambda batch: generator.network(batch.token_ids), metrics)
+
+    def batches() -> Iterator[TokenBatch]:
+        size = data.options.evaluation_batch_size
+        if stride is None:
+            for places in EveryWindow(stream, context_length, size):
+                yield data.table(WindowBatch(torch.from_numpy(places)))
+        else:
+            for places, num_new in overlapping_windows(stream, context_length, stride, size):
+                batch = data.table(WindowBatch(torch.from_numpy(places)))
+                yield batch._replace(targets=batch.targets[:, -num_new:])
+
+    def logits(batch: TokenBatch) -> Tensor:
+        return generator.network(batch.token_ids)[:, -batch.targets.shape[1] :]
+
+    return measure_tokens(batches(), logits, metrics), losses.all()
+
+
+def predicted_note(num_predicted: int, context_length: int, stride: int | None) -> str:
+    """Return a note on how many tokens are predicted, and from how many tokens before them."""
+    if stride is None:
+        return f"{num_predicted:,} tokens predicted, in windows of {context_length} that do not overlap"
+    least = context_length - stride + 1
+    first = min(context_length, num_predicted)
+    return f"{num_predicted:,} tokens predicted, all but the first {first} from {least} tokens or more"
+
+
+class EachLoss(TokenMetric):
+    """Store the loss of each target in the order of the text. It has no value as a metric."""
+
+    def __init__(self) -> None:
+        self.batches: list[Tensor] = []
+
+    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:  # noqa: ARG002
+        self.batches.append(outputs["token_losses"].flatten().float())
+
+    def all(self) -> NDArray[np.float32]:
+        """Return all losses in the order of the text, (targets,)."""
+        return torch.cat(self.batches).numpy()
 
 
 class UnknownShare(TokenMetric):
