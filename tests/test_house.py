@@ -73,7 +73,7 @@ def test_nothing_imports_a_command_but_the_doors(imports: dict[str, set[str]]) -
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_every_reference_of_a_kind_is_found(kind: Kind) -> None:
     named = [kind.training, kind.loaded, kind.evaluate, kind.exploration, kind.panel, *kind.metric_callbacks]
-    named += [*kind.tokenizers, *filter(None, (kind.predictor, kind.dashboard))]
+    named += [*kind.tokenizers, *filter(None, (kind.predictor, kind.dashboard, kind.lesson))]
     named += [fit for _, fit in kind.baselines.values()] + [drawing.function for drawing in kind.drawings]
     assert all(callable(get(reference)) for reference in named)
     assert get(kind.training).kind == kind.name

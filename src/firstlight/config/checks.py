@@ -13,6 +13,7 @@ from firstlight.config.metric_names import check_metric
 from firstlight.config.open_keys import OPEN_SECTIONS
 from firstlight.config.trainer_checks import check_trainer, is_number
 from firstlight.errors import UserError
+from firstlight.kinds.registry import kind_of_config
 from firstlight.networks.config import Architecture
 from firstlight.runs.named import find_run
 from firstlight.runs.targets import check_targets
@@ -32,6 +33,7 @@ def check(config: DictConfig) -> None:
     check_trainer(config)
     check_numbers(config)
     check_run(config)
+    check_teacher(config)
     check_metric(config)
     check_data(config)
     check_vectors(config)
@@ -53,7 +55,7 @@ def check_keys(config: DictConfig) -> None:
 
 def check_values(config: DictConfig) -> None:
     """Raise UserError for values that the dataclass of a section rejects."""
-    for name in ("paths", "tokenizer", "model", "vectors", "data"):
+    for name in ("paths", "tokenizer", "model", "vectors", "data", "distillation"):
         try:
             OmegaConf.to_object(config[name])
         except ValueError as error:  # OmegaConf's errors are ValueErrors too
@@ -101,6 +103,16 @@ def check_run(config: DictConfig) -> None:
         raise UserError(f"compile_mode={config.compile_mode} requires compile=true; set that too, or leave it out")
     if config.init_from is not None:
         find_run(config.init_from, Path(config.paths.log_dir))
+
+
+def check_teacher(config: DictConfig) -> None:
+    """Raise UserError if a teacher does not exist."""
+    kind = kind_of_config(config)
+    for name in config.teacher or ():
+        if kind.lesson is None:
+            raise UserError(f"teacher={name}: a {kind.noun} has no teachers; leave it out")
+        if name not in kind.teachers:
+            raise UserError(f"teacher={name} must be {' or '.join(kind.teachers)}")
 
 
 def check_data(config: DictConfig) -> None:

@@ -12,7 +12,7 @@ from firstlight.config.keys import keys
 from firstlight.config_files import groups
 from firstlight.errors import UserError
 
-LISTS = ("tags",)  # keys whose value may be given without brackets
+LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
 
 
 def help_words(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:

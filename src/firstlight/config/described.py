@@ -28,7 +28,14 @@ from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.kinds.top_level import DataNode, ModelNode
 
 HYDRAS = ("_target_", "_partial_", "_recursive_")  # keys that hydra.utils.instantiate reads
-CLOSED = ("model", "tokenizer", "vectors", "paths", "sweep")  # sections that accept only the keys of the schema
+CLOSED = (
+    "model",
+    "tokenizer",
+    "vectors",
+    "distillation",
+    "paths",
+    "sweep",
+)  # sections that accept only the keys of the schema
 CHOOSING = ("optimizer", "schedule", "logger", "callbacks")  # open groups whose choices have keys of their own
 INTERPOLATION = {"$ref": "#/definitions/interpolation"}
 TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null", dict: "object"}

@@ -19,6 +19,7 @@ SECTIONS = {  # in the order in which they are listed; "" holds the keys at the 
     "tokenizer": "Tokenizer and vocabulary",
     "vectors": "Initial word vectors",
     "module": "LightningModule, which computes the loss",
+    "distillation": "Distillation of the teacher",
     "optimizer": "Optimizer",
     "schedule": "Schedule of the learning rate",
     "trainer": "Lightning's Trainer",

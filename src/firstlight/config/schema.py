@@ -8,6 +8,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import II, MISSING
 
 from firstlight.kinds.registry import KINDS
+from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.options import TokenizerOptions, VectorOptions
 
@@ -62,6 +63,9 @@ class RootConfig:
     configuration; null: start a new run."""
     init_from: str | None = None
     """Trained run whose weights the network starts from, as a folder, latest or best:<metric>; for fine-tuning."""
+    teacher: list[str] | None = None
+    """Teachers whose predictions the network learns in addition to the labels: tfidf (for classifiers), a run (its
+    folder, latest or best:<metric>), the folder of a sweep, or a list of these."""
     compile: bool = False
     """Whether torch.compile compiles the network; it takes a minute at first and pays off in long runs on a GPU."""
     compile_mode: str | None = None
@@ -95,6 +99,8 @@ class RootConfig:
     """Tokenizer and vocabulary."""
     vectors: VectorsNode = MISSING
     """Initial vectors of the words."""
+    distillation: DistillationOptions = field(default_factory=DistillationOptions)
+    """Distillation of the teacher."""
     optimizer: dict[str, Any] = field(default_factory=dict)
     """Optimizer."""
     schedule: dict[str, Any] = field(default_factory=dict)

@@ -148,10 +148,15 @@ class Classification(Training):
         names = (self.card or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
         return predictions(shares, names)
 
+    @staticmethod
+    def target_logits(network: nn.Module, batch: ReviewBatch) -> Tensor:
+        return network(*batch.inputs)
+
     def _training_loss(self, logits: Tensor, batch: ReviewBatch) -> Tensor:
-        return classification_loss(
+        loss = classification_loss(
             logits, batch.targets, self.class_weights, self.label_smoothing, self.ordinal_smoothing
         )
+        return self.distilled(loss, logits, batch)
 
     def _evaluate(self, batch: ReviewBatch, stage: str) -> dict[str, Tensor]:
         batch = review_batch(batch)

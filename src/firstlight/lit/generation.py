@@ -70,7 +70,8 @@ class Generation(Training):
         """Return the `loss`, in nats per token, and the `logits`, (batch, length, vocab_size), of one batch."""
         batch = token_batch(batch)
         logits = self.network(batch.token_ids)
-        return {"loss": F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()), "logits": logits.detach()}
+        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        return {"loss": self.distilled(loss, logits.flatten(0, 1), batch), "logits": logits.detach()}
 
     def validation_step(self, batch: TokenBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
@@ -97,6 +98,10 @@ class Generation(Training):
         """
         writer = self.writer()
         return [writer.generate_many(text, 1, **self.writing)[0] for text in batch.texts]
+
+    @staticmethod
+    def target_logits(network: nn.Module, batch: TokenBatch) -> Tensor:
+        return network(batch.token_ids).flatten(0, 1)
 
     def writer(self) -> Writer:
         """Return a `Writer` with the network and its tokenizer.

@@ -88,10 +88,13 @@ def disagreement(logits: Tensor, others: Tensor) -> Tensor:
 
     logits, others: (batch, 1) or (batch, classes).
     """
-    if logits.shape[1] == 1:  # one logit equals the two logits (0, logit)
-        logits, others = (F.pad(each, (1, 0)) for each in (logits, others))
-    one, other = logits.log_softmax(dim=1), others.log_softmax(dim=1)
+    one, other = two_logits(logits).log_softmax(dim=1), two_logits(others).log_softmax(dim=1)
     return ((one.exp() - other.exp()) * (one - other)).sum(dim=1).mean() / 2
+
+
+def two_logits(logits: Tensor) -> Tensor:
+    """Return (batch, 1), the logit of the second of two classes, as (batch, 2). Other logits are unchanged."""
+    return F.pad(logits, (1, 0)) if logits.shape[1] == 1 else logits
 
 
 def token_losses(logits: Tensor, targets: Tensor) -> Tensor:

@@ -77,7 +77,7 @@ class MaskedLanguageModeling(Training):
         """Return the `loss`, in nats per word, and the `logits`, (targets, vocab_size), of one batch."""
         logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
         loss = F.cross_entropy(logits, batch.targets, reduction="sum") / max(batch.num_targets, 1)
-        return {"loss": loss, "logits": logits.detach()}
+        return {"loss": self.distilled(loss, logits, batch), "logits": logits.detach()}
 
     def validation_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
@@ -104,6 +104,10 @@ class MaskedLanguageModeling(Training):
             (1, 2, 3)
         """
         return fillings_of(self.network, batch, self.tokenizer.words, self.num_fillings)
+
+    @staticmethod
+    def target_logits(network: nn.Module, batch: MaskedBatch) -> Tensor:
+        return network(*batch.inputs)
 
     def _evaluate(self, batch: MaskedBatch, stage: str) -> dict[str, Tensor]:
         logits = self.network(batch.token_ids, batch.padding_mask, batch.places)

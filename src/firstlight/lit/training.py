@@ -20,6 +20,7 @@ from firstlight.earlier_names import RENAMED
 from firstlight.errors import UserError, arguments_of
 from firstlight.lit.cards import CardSchema, check_content, kind_of
 from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.lit.distillation import Distillation
 from firstlight.lit.networks import build_network, network_of_checkpoint, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
 from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
@@ -82,6 +83,7 @@ class Training(LightningModule):
     data_type: ClassVar[type[TableData]]  # the type of data module for for_data
     card_schema: ClassVar[CardSchema]
     card: dict[str, Any] | None = None
+    distillation: Distillation | None = None
 
     def __init__(
         self, network: nn.Module, optimizer: OptimizerFactory | None = None, schedule: ScheduleFactory | None = None
@@ -253,6 +255,21 @@ class Training(LightningModule):
         """Put the card into the checkpoint."""
         if self.card is not None:
             checkpoint[CARD] = {"format": FORMAT, **self.card}
+
+    @staticmethod
+    def target_logits(network: nn.Module, batch: Any) -> Tensor:
+        """Return the logits of all targets of a batch, (targets, classes). They exclude padding.
+
+        A teacher uses it, too. Its network has the vocabulary or the classes of this one.
+        """
+        raise NotImplementedError
+
+    def distilled(self, loss: Tensor, logits: Tensor, batch: Any) -> Tensor:
+        """Return the training loss with the divergence from the teacher, or unchanged without a teacher.
+
+        loss: a scalar; logits: those of all targets of the batch, (targets, classes).
+        """
+        return loss if self.distillation is None else self.distillation.loss(loss, logits, batch)
 
     def log_loss(self, stage: str, loss: Tensor, count: int) -> None:
         """Log the loss of a batch as part of the mean over an evaluation.

@@ -91,6 +91,8 @@ class Translation(Training):
         if self.label_smoothing:
             uniform_loss = -(log_probabilities.mean(dim=2) * batch.target_mask).sum() / batch.num_tokens
             loss = (1 - self.label_smoothing) * token_loss + self.label_smoothing * uniform_loss
+        if self.distillation is not None:
+            loss = self.distilled(loss, logits[batch.target_mask], batch)
         return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
 
     def validation_step(self, batch: PairBatch) -> dict[str, Tensor]:
@@ -131,6 +133,10 @@ class Translation(Training):
             for row, translations in zip(rows.tolist(), found, strict=True):
                 texts[row] = self.tokenizer.decode(translations[0].token_ids)
         return texts
+
+    @staticmethod
+    def target_logits(network: nn.Module, batch: PairBatch) -> Tensor:
+        return network(*batch.inputs)[batch.target_mask]
 
     def _evaluate(self, batch: PairBatch, stage: str) -> dict[str, Tensor]:
         logits = self.network(*batch.inputs)

@@ -39,7 +39,11 @@ CALLBACKS_THAT_PRINT = ("model_summary", "progress", "validation_line")
 NOT_PART_OF_A_RUN_IN_0_2 = tuple(key for key in NOT_PART_OF_A_RUN if key != "threads")
 FREE_OPTIONS_IN_0_2 = {"data": ("cache_dir",), "trainer": ("default_root_dir",)}
 # Options that were added later, with their defaults. A default does not change the key of a run.
-ADDED: dict[str, dict[str, Any]] = {"vectors": {"method": "lanczos"}}
+ADDED: dict[str, dict[str, Any]] = {
+    "vectors": {"method": "lanczos"},
+    "distillation": {"weight": 0.5, "temperature": 1.0, "folds": 5},
+}
+ADDED_AT_TOP: dict[str, Any] = {"teacher": None}
 ADDED_AFTER_0_2: dict[str, dict[str, Any]] = ADDED | {
     "model": {"_target_": None, "options": {}},
     "trainer": {"enable_progress_bar": True},
@@ -112,12 +116,15 @@ def _comparable(
 ) -> dict[str, Any]:
     """Return a resolved config in plain types without some keys, free options, and later options at their defaults."""
     kept = {key: value for key, value in container.items() if key not in leave_out}
+    kept = {key: v for key, v in kept.items() if key not in ADDED_AT_TOP or v != ADDED_AT_TOP[key]}
     for group, options in free_options.items():
         if isinstance(kept.get(group), dict):
             kept[group] = {key: value for key, value in kept[group].items() if key not in options}
     for group, defaults in added.items():
         if isinstance(kept.get(group), dict):
             kept[group] = {key: v for key, v in kept[group].items() if key not in defaults or v != defaults[key]}
+            if not kept[group]:  # a group that was added
+                del kept[group]
     return kept
 
 

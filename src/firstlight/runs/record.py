@@ -39,6 +39,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "reason": None,
         "optimized_metric": config.optimized_metric,
         "data": None,
+        "teacher": None,
         "parameters": None,
         "steps": None,
         "seconds": {

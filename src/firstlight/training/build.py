@@ -33,6 +33,7 @@ from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
+from firstlight.training.teacher import refuse_other_teacher, set_teacher
 from firstlight.training.word_vectors import set_vectors
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Parts:
     module: LightningModule
     trainer: Trainer
     history: HistoryLogger
+    teacher: dict[str, Any] | None = None  # what the record says about it
 
 
 def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[str, Any] | None = None) -> Parts:
@@ -72,15 +74,18 @@ def build(config: DictConfig, folder: RunFolder, task: str, resumed_card: dict[s
     if config.compile:  # in place, so that the weights keep their names
         network.compile(dynamic=kind_of_config(config).has_any_length, mode=config.compile_mode)
     module = build_module(config, network, data)
+    teacher = set_teacher(config, module, data)
+    if resumed_card is not None:
+        refuse_other_teacher(teacher, resumed_card.get("teacher"))
     history = HistoryLogger(folder.history_file)
     loggers = [history, *build_loggers(config, data, task)]
-    run_card = card(config, data, task)
+    run_card = card(config, data, task, teacher)
     if isinstance(module, Training):
         module.card = run_card
     trainer = build_trainer(config, build_callbacks(config), loggers, run_card)
     if isinstance(trainer.accelerator, CUDAAccelerator):
         torch.set_float32_matmul_precision("high")  # TF32; on a CPU it makes attention's backward pass ten times slower
-    return Parts(data, module, trainer, history)
+    return Parts(data, module, trainer, history, teacher)
 
 
 def refuse_other_data(data: TableData, trained_on: str) -> None:
@@ -182,9 +187,10 @@ class NoProfiler(PassThroughProfiler):
         return self._nothing
 
 
-def card(config: DictConfig, data: TableData, task: str) -> dict[str, Any]:
+def card(config: DictConfig, data: TableData, task: str, teacher: dict[str, Any] | None) -> dict[str, Any]:
     """Return what a checkpoint has in addition to weights: plain types from which a run is loaded without its data."""
-    return {**card_of(data, kind_of_config(config).name, plain(config)), "task": task}
+    learned_from = {} if teacher is None else {"teacher": teacher}
+    return {**card_of(data, kind_of_config(config).name, plain(config)), "task": task, **learned_from}
 
 
 def quieten() -> None:

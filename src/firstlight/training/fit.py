@@ -112,6 +112,7 @@ def _train(
 ) -> float | None:
     seconds_before = parts.history.start(start.step if start else 0, parts.trainer.loggers)
     record["data"] = parts.data.describe()
+    record["teacher"] = parts.teacher
     record["threads"] = torch.get_num_threads()
     record["parameters"] = num_parameters(parts.module, trained_only=True) + parts.data.num_counted
     record["seconds"]["start_up"] = round(time.perf_counter() - started_at, 2)

@@ -43,5 +43,7 @@ KIND = Kind(
     panel_title="Classify a review",
     dashboard="firstlight.kinds.classifier.dashboard:sections",
     baselines={"firstlight.data.reviews.ReviewData": ("tfidf", "firstlight.kinds.classifier.baseline:fit")},
+    lesson="firstlight.kinds.classifier.teacher:lesson",
+    teachers=("tfidf",),
     drawings=DRAWINGS,
 )

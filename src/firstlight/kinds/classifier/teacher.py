@@ -1,0 +1,77 @@
+"""Teachers of a classifier, which predict every training row once, before the training."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firstlight.data import cache
+from firstlight.data.encoding import key_of
+from firstlight.data.reviews import ReviewData
+from firstlight.kinds.classifier import tfidf_teacher
+from firstlight.kinds.teachers import Lesson
+from firstlight.lit.distillation import RowTeacher
+from firstlight.lit.distillation_options import DistillationOptions
+
+log = logging.getLogger(__name__)
+
+TFIDF = "tfidf"
+SMALLEST_SHARE = 1e-6  # the logarithm of 0 is infinite
+FILE = "probabilities.npy"
+
+
+def lesson(names: Sequence[str], data: ReviewData, options: DistillationOptions) -> Lesson:
+    """Return the teacher of a classifier: the mean of the probabilities of all that are named.
+
+    names: the baselines that teach. Raises UserError.
+    """
+    shares, keys = [], []
+    for name in names:
+        key = {"teacher": name, "version": tfidf_teacher.VERSION, "folds": options.folds, **_facts_of(data)}
+        keys.append(key_of(key))
+        shares.append(_cached(data, keys[-1], lambda: tfidf_teacher.probabilities(data, options.folds), name))
+    mean = torch.from_numpy(np.mean(shares, axis=0))  # (training rows, classes)
+    rows = torch.from_numpy(data.rows("train"))
+    table = torch.full((len(data.targets), data.num_classes), torch.nan)
+    table[rows] = mean.clamp(min=SMALLEST_SHARE).log()
+    return Lesson(RowTeacher(table), key_of({"teachers": sorted(keys)}), _quality(mean, data))
+
+
+def _cached(data: ReviewData, key: str, predict: Callable[[], NDArray[np.floating]], name: str) -> NDArray[np.float32]:
+    """Return the probabilities for all training rows, (training rows, classes), from the cache if it has them."""
+    folder = Path(data.options.cache_dir) / "teachers" / key
+    doing = f"teacher={name} predicts {len(data.rows('train')):,} training texts"
+    cache.provide(folder, lambda new: cache.save_array(new / FILE, predict().astype(np.float32)), doing)
+    return np.load(folder / FILE, mmap_mode="r")
+
+
+def _facts_of(data: ReviewData) -> dict[str, Any]:
+    """Return everything about the data that the predictions of its training rows depend on."""
+    return {
+        "source": data.source.fingerprint,
+        "text_column": data.options.text_column,
+        "rows": _digest(data.rows("train")),
+        "targets": _digest(data.targets[data.rows("train")]),
+        "classes": data.num_classes,
+        "balance": data.options.balance.value,
+        "split_seed": data.options.split_seed,
+    }
+
+
+def _digest(array: NDArray[np.int64]) -> str:
+    return hashlib.sha256(array.tobytes()).hexdigest()
+
+
+def _quality(shares: Tensor, data: ReviewData) -> dict[str, float]:
+    """Return the accuracy and the loss of a teacher on the training rows. shares: (training rows, classes)."""
+    targets = torch.from_numpy(data.targets[data.rows("train")])
+    chosen = shares.clamp(min=SMALLEST_SHARE).gather(1, targets[:, None])
+    accuracy, loss = float((shares.argmax(dim=1) == targets).float().mean()), float(-chosen.log().mean())
+    log.info("The teacher has an accuracy of %.1f%% and a loss of %.4f on the training texts", 100 * accuracy, loss)
+    return {"train_accuracy": round(accuracy, 6), "train_loss": round(loss, 6)}
