@@ -31,8 +31,20 @@ from firstlight.text.options import TokenizerKind, TokenizerOptions
             "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
         ),
         (
-            {"tokenizer": TokenizerOptions(kind=TokenizerKind.word)},
-            "tokenizer=word changes the text; use tokenizer=char",
+            {"separator": "¶", "tokenizer": TokenizerOptions(TokenizerKind.word)},
+            "data.separator=¶ must be ASCII for tokenizer=word; change one of them",
+        ),
+        (
+            {"tokenizer": TokenizerOptions(TokenizerKind.word, max_size=255)},
+            "tokenizer.max_size=255 is too small for 256 bytes; set it to 256 or more",
+        ),
+        (
+            {"tokenizer": TokenizerOptions(TokenizerKind.word, punctuation=False)},
+            "tokenizer.punctuation=false removes marks, but a generator keeps the text; set it to true",
+        ),
+        (
+            {"tokenizer": TokenizerOptions(TokenizerKind.word, word_list="words.txt")},
+            "tokenizer.word_list has simplified words, but a generator keeps the text; remove it",
         ),
         (
             {"source": SourceKind.sample},

@@ -61,6 +61,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
         "text": ["task=text", "data.path=text.txt", "data.test_fraction=0.1"],
         "pairs": ["task=text", "data.path=text.txt", "tokenizer=subword", "tokenizer.max_size=293"],
         "names": ["task=names", "data.path=names.txt"],
+        "words": ["task=text", "data.path=text.txt", "tokenizer=word", "tokenizer.min_document_frequency=1"],
     }.items():
         made.runs[name] = made.scripts.train(*SIZES, *arguments)
     return made
@@ -83,17 +84,17 @@ def losses_of(run: Path, text: str) -> torch.Tensor:
     return torch.cat(losses).double()
 
 
-@pytest.mark.parametrize("kind", ["text", "pairs", "names"])
+@pytest.mark.parametrize("kind", ["text", "pairs", "words", "names"])
 def test_an_evaluation_repeats_the_numbers_of_the_run(kind: str, home: Home) -> None:
     expected = json.loads((home.runs[kind] / "metrics.json").read_text())["metrics"]
     for stage, split in (("val", "validation"), ("test", "test")):
         numbers = {name.partition("/")[2]: value for name, value in expected.items() if name.startswith(f"{stage}/")}
         if not numbers:
-            assert (kind, stage) == ("pairs", "test")
+            assert (kind, stage) in (("pairs", "test"), ("words", "test"))
             continue
         record, _ = home.evaluate(kind, "--split", split)
         found = {name.removeprefix(f"{split}/"): value for name, value in record["metrics"].items()}
-        assert found.keys() - numbers.keys() <= {"unknown_share"}
+        assert found.keys() - numbers.keys() <= {"unknown_share", "word_perplexity"}
         assert numbers == pytest.approx({name: found[name] for name in numbers}, rel=1e-4)
 
 
@@ -115,7 +116,10 @@ def test_all_of_another_text_is_measured(home: Home) -> None:
     assert (record["split"], record["tokens"], record["data"]["path"]) == ("whole", len(text), "other.txt")
     assert record["metrics"].keys() == {
         f"whole/{name}"
-        for name in ("loss", "perplexity", "accuracy", "bits_per_character", "last_position_loss", "unknown_share")
+        for name in (
+            *("loss", "perplexity", "accuracy", "bits_per_character", "word_perplexity"),
+            *("last_position_loss", "unknown_share"),
+        )
     }
     for name, value in {
         "loss": losses.mean(),
@@ -123,6 +127,7 @@ def test_all_of_another_text_is_measured(home: Home) -> None:
         "bits_per_character": losses.mean() / math.log(2),
         "last_position_loss": whole.view(-1, CONTEXT)[:, -1].mean(),
         "unknown_share": 0.0,
+        "word_perplexity": (losses.sum() / 56).exp(),  # 11 lines of 5 words, since € is a mark, and 1 more
     }.items():
         assert record["metrics"][f"whole/{name}"] == pytest.approx(float(value), rel=1e-4)
 

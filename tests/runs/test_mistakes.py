@@ -44,7 +44,7 @@ MISTAKES = {
     "task=translation data.path=/dev/zero": "/dev/zero is a device, not a regular file; write its content to a file",
     "task=reviews": "data.path is not set; set it to a file of labelled texts, as in data.path=my.csv, or choose",
     "task=text": "data.path is not set; set it to a text file, as in data.path=my_novel.txt",
-    "task=names tokenizer=word": "tokenizer=word changes the text; use tokenizer=char or tokenizer=subword",
+    "task=names tokenizer=word tokenizer.punctuation=false": "tokenizer.punctuation=false removes marks,",
     "tokenizer=char": "tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews",
     "task=text data.path=nowhere.txt": "data.path=nowhere.txt: the file or folder does not exist",
     "task=text data.path=https://example.org/a.txt": "is a URL; set data.url, or download the file first",

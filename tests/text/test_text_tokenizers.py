@@ -17,6 +17,7 @@ from firstlight.text.text_tokenizers import (
     BytePairTokenizer,
     CharacterTokenizer,
     TextTokenizer,
+    TextWordTokenizer,
     WordText,
     decode,
     first_id,
@@ -37,6 +38,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))  # the characters t
 
 characters = CharacterTokenizer.train(TEXTS, "\ufffd")
 byte_pairs = BytePairTokenizer.train(TEXTS, SIZE)
+text_words = TextWordTokenizer.train(TEXTS, SIZE)
 
 
 def encode(tokenizer: TextTokenizer, text: str) -> list[int]:
@@ -203,6 +205,41 @@ def test_the_vocabulary_of_byte_pairs_is_the_same_in_every_process():
     assert tokenizer_of_json(trained.pop()).words == BytePairTokenizer.train(texts, 397).words
 
 
+# --- words of a text ---
+
+
+@given(ANY_TEXT)
+def test_any_text_comes_back_from_its_words(text):
+    ids = encode(text_words, text)
+    assert decode(text_words, ids) == text
+    assert text_words.characters_per_token()[ids].sum() == len(text)
+
+
+def test_a_word_has_the_space_before_it_and_a_mark_and_a_line_break_are_tokens():
+    tokenizer = TextWordTokenizer.train(["To be, or not.\n\nANNA. Oh!!! “To be”\n"], None)
+    found = [decode(tokenizer, [i]) for i in encode(tokenizer, "To be, or not.\n\nOh!!! “To")]
+    assert found == ["To", " be", ",", " or", " not", ".", "\n\n", "O", "h", "!!!", " “", "To"]
+
+
+def test_a_word_outside_the_vocabulary_is_divided_into_the_longest_tokens_that_spell_it():
+    tokenizer = TextWordTokenizer.train(["sun shine sun shine moon"], None, min_frequency=1)
+    assert [decode(tokenizer, [i]) for i in encode(tokenizer, "sun sunrise")] == ["sun", " sun", "r", "i", "s", "e"]
+
+
+def test_the_most_frequent_words_are_kept():
+    text = "a b b c c c d d d d\n" * 3
+    assert TextWordTokenizer.train([text], 258).words[256:] == ["Ġd", "Ġc"]
+    assert TextWordTokenizer.train([text], None, min_frequency=7).words[256:] == ["Ġd", "Ġc"]
+    assert TextWordTokenizer.train([text, text], None).words[256:] == ["Ġd", "Ġc", "Ġb"]  # the others are bytes
+
+
+def test_a_very_long_word_is_encoded_in_pieces():
+    text = "€" * 5000
+    assert decode(text_words, encode(text_words, text)) == text
+    word = "é" * 120
+    assert decode(text_words, encode(text_words, word)) == word
+
+
 # --- words ---
 
 
@@ -236,7 +273,7 @@ def test_words_are_those_of_the_tokenizer(words):
     assert tokenizer.to_json() == words.to_json()
 
 
-@pytest.mark.parametrize("tokenizer", [characters, byte_pairs], ids=["characters", "byte pairs"])
+@pytest.mark.parametrize("tokenizer", [characters, byte_pairs, text_words], ids=["characters", "byte pairs", "words"])
 def test_what_keeps_every_character_writes_by_itself(tokenizer):
     assert writer_of(tokenizer) is tokenizer
 
@@ -247,6 +284,7 @@ EVERY_KIND = {
     "characters": characters,
     "characters without an unknown symbol": CharacterTokenizer.train(TEXTS, None),
     "byte pairs": byte_pairs,
+    "words of a text": text_words,
     "words": train_word_tokenizer(TEXTS)[0],
     "subwords": train_subword_tokenizer(TEXTS, vocab_size=53),
 }

@@ -20,7 +20,7 @@ from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import text_statistics
-from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer
+from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, TextWordTokenizer
 
 VERSION = 2  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
@@ -179,6 +179,8 @@ def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> Charact
     if wanted.kind is TokenizerKind.subword:
         assert wanted.max_size is not None
         return BytePairTokenizer.train(parts, wanted.max_size)
+    if wanted.kind is TokenizerKind.word:
+        return TextWordTokenizer.train(parts, wanted.max_size, wanted.min_document_frequency)
     separators = [options.separator] if options.preparation is Preparation.lines else []
     return CharacterTokenizer.train(chain(parts, separators), wanted.unknown_symbol)
 

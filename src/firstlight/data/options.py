@@ -173,7 +173,7 @@ class ReviewOptions(ReviewTextOptions):
 
 @dataclass
 class CharacterOptions:
-    """Options of a text for a generator of characters or subwords."""
+    """Options of a text for a generator of characters, subwords or words."""
 
     source: SourceKind = SourceKind.auto
     """Where to look for the text: local (below $FIRSTLIGHT_DATA or data/), hub (data.url), sample (a generated text),
@@ -233,17 +233,29 @@ class CharacterOptions:
             raise ValueError(f"data.separator={self.separator} must be one character")
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
             raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
-        size = self.tokenizer.max_size
-        if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES:
-            raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
-        if self.tokenizer.kind is TokenizerKind.subword and not self.separator.isascii():
-            raise ValueError(f"data.separator={self.separator} must be ASCII for tokenizer=subword; change one of them")
-        if self.tokenizer.kind is TokenizerKind.word:
-            raise ValueError("tokenizer=word changes the text; use tokenizer=char or tokenizer=subword for generators")
+        self._check_tokenizer()
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
         if self.path is None and self.name is None and self.source is not SourceKind.sample:
             raise ValueError("data.path is not set; set it to a text file, as in data.path=my_novel.txt")
+
+    def _check_tokenizer(self) -> None:
+        """Raise ValueError for options that do not apply to a tokenizer that keeps every character."""
+        kind, size = self.tokenizer.kind, self.tokenizer.max_size
+        if kind is TokenizerKind.char:
+            return
+        if size is not None and size < NUM_BYTES:
+            raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
+        if not self.separator.isascii():
+            raise ValueError(
+                f"data.separator={self.separator} must be ASCII for tokenizer={kind.value}; change one of them"
+            )
+        if self.tokenizer.word_list is not None:
+            raise ValueError("tokenizer.word_list has simplified words, but a generator keeps the text; remove it")
+        if kind is TokenizerKind.word and not self.tokenizer.punctuation:
+            raise ValueError(
+                "tokenizer.punctuation=false removes marks, but a generator keeps the text; set it to true"
+            )
 
 
 @dataclass

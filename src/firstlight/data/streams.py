@@ -1,4 +1,4 @@
-"""Batches of text for generators: characters or subwords of a file, or the words of reviews."""
+"""Batches of text for generators: characters, subwords or words of a file, or the words of reviews."""
 
 import logging
 from collections.abc import Sequence
@@ -212,9 +212,10 @@ class StreamData(TableData):
 class CharacterData(StreamData):
     """A data module of a text for a generator: windows of tokens and the tokens that follow.
 
-    The tokens are characters, or subwords from byte-pair encoding. The text comes from a local file, the web, or a
-    generated sample. It is encoded once and stored in `cache_dir`. The training batches are windows at random places,
-    or consecutive windows of shuffled documents for `preparation="lines"`. Each batch is a `TokenBatch`.
+    The tokens are characters, subwords from byte-pair encoding, or words with marks and line breaks. The text comes
+    from a local file, the web, or a generated sample. It is encoded once and stored in `cache_dir`. The training
+    batches are windows at random places, or consecutive windows of shuffled documents for `preparation="lines"`. Each
+    batch is a `TokenBatch`.
     Validation and test use windows that do not overlap.
 
     Args:
@@ -232,7 +233,7 @@ class CharacterData(StreamData):
         test_fraction: The share of the text for the test split.
         split_seed: The seed that chooses passages or documents for these two shares.
         max_train_rows: The number of training documents or of windows. None uses all of them.
-        tokenizer: `"char"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
+        tokenizer: `"char"`, `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         context_length: The number of tokens in a window.
         batch_size: The number of windows in a training batch.
         evaluation_batch_size: The number of windows in a validation or test batch.

@@ -8,6 +8,7 @@ from .statistics import TextStatistics as TextStatistics
 from .statistics import text_statistics as text_statistics
 from .text_tokenizers import BytePairTokenizer as BytePairTokenizer
 from .text_tokenizers import CharacterTokenizer as CharacterTokenizer
+from .text_tokenizers import TextWordTokenizer as TextWordTokenizer
 from .text_tokenizers import decode as decode
 from .tokenizers import Tokenizer as Tokenizer
 from .tokenizers import train_subword_tokenizer as train_subword_tokenizer

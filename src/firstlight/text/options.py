@@ -29,7 +29,7 @@ class TokenizerOptions:
         max_size: Largest number of entries of the vocabulary, [PAD] and [UNK] included; None: no limit. "subword"
             requires a number.
         min_document_frequency: Number of training texts that a word must occur in, at least 1; rarer words become
-            [UNK].
+            [UNK]. For a generator of one text: the number of times that a word must occur; rarer words are spelled.
         word_list: File with one word per line that is used as the vocabulary, only for "word"; None: the vocabulary is
             counted in the training texts.
         punctuation: Whether single letters, digits and marks such as !!! are tokens, only for "word"; None: True for

@@ -6,7 +6,14 @@ from tokenizers import Tokenizer as Backend
 
 from firstlight.errors import UserError
 from firstlight.text.sentence_tokenizers import SENTENCES, SentenceTokenizer
-from firstlight.text.text_tokenizers import BYTE_PAIRS, CHARACTERS, BytePairTokenizer, CharacterTokenizer
+from firstlight.text.text_tokenizers import (
+    BYTE_PAIRS,
+    CHARACTERS,
+    TEXT_WORDS,
+    BytePairTokenizer,
+    CharacterTokenizer,
+    TextWordTokenizer,
+)
 from firstlight.text.tokenizers import Tokenizer
 
 AnyTokenizer = Tokenizer | CharacterTokenizer | BytePairTokenizer | SentenceTokenizer
@@ -29,6 +36,8 @@ def _tokenizer_of(text: str) -> AnyTokenizer:
             return CharacterTokenizer(content["characters"], content["unknown_symbol"])
         case kind if kind == BYTE_PAIRS:
             return BytePairTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
+        case kind if kind == TEXT_WORDS:
+            return TextWordTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
         case kind if kind == SENTENCES:
             return SentenceTokenizer(_whole(Backend.from_str(json.dumps(content["backend"]))))
         case _:

@@ -1,4 +1,4 @@
-"""Tokenizers for generators: of characters, of byte pairs, and of words. The first two keep every character."""
+"""Tokenizers for generators. Those of characters, byte pairs and words of a text keep every character."""
 
 import codecs
 import json
@@ -7,15 +7,21 @@ from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from firstlight.errors import UserError
 from firstlight.text.options import NUM_BYTES
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, PAD_ID, UNKNOWN_ID, Tokenizer
 
-CHARACTERS, BYTE_PAIRS = "characters", "byte_pairs"  # the kind in a tokenizer's JSON
+CHARACTERS, BYTE_PAIRS, TEXT_WORDS = "characters", "byte_pairs", "text_words"  # the kind in a tokenizer's JSON
+LONGEST_WORD = 50  # letters; a longer word is several tokens
+TEXT_PATTERN = (  # a word or up to three equal marks, with the space before it; one or two new lines; other white space
+    rf" ?[\p{{L}}\p{{M}}\p{{N}}_]{{1,{LONGEST_WORD}}}| ?([^\p{{L}}\p{{M}}\p{{N}}_\s])\1{{0,2}}|\n{{1,2}}|\s"
+)
+MOST_BYTES_OF_WORD = 4 * LONGEST_WORD + 1
+MOST_WORDS = 2**31 - 1  # of a vocabulary without a limit
 NOT_IN_VOCABULARY = -1
 
 
@@ -166,6 +172,7 @@ class BytePairTokenizer:
         'the café'
     """
 
+    kind = BYTE_PAIRS
     unknown_id = None
     unwritten: Sequence[int] = ()
 
@@ -211,7 +218,68 @@ class BytePairTokenizer:
 
     def to_json(self) -> str:
         """Return the tokenizer as JSON."""
-        return json.dumps({"kind": BYTE_PAIRS, "backend": json.loads(self._backend.to_str())})
+        return json.dumps({"kind": self.kind, "backend": json.loads(self._backend.to_str())})
+
+
+class TextWordTokenizer(BytePairTokenizer):
+    """A tokenizer of the words, marks and line breaks of a text, which keeps every character.
+
+    A token is a word, or up to three equal marks, together with the space before it, or one or two new lines. A word
+    outside of the vocabulary is divided into the longest tokens that spell it. The 256 bytes are tokens too, so any
+    text can be encoded. Use `train` to count the words.
+
+    Args:
+        backend: a byte-level tokenizer of the library `tokenizers`.
+
+    Attributes:
+        words: the tokens, in the order of their ids, with GPT-2's symbols for bytes: a space is written Ġ.
+        vocab_size: number of token ids.
+
+    Example:
+        >>> from firstlight.text import TextWordTokenizer, decode
+        >>> tokenizer = TextWordTokenizer.train(["To be, or not to be:\\nThat is"] * 2, vocab_size=300)
+        >>> ids = tokenizer.encode_batch(["To be, to bed"])[0]
+        >>> [tokenizer.words[token_id] for token_id in ids]
+        ['To', 'Ġbe', ',', 'Ġto', 'Ġbe', 'd']
+        >>> decode(tokenizer, ids)
+        'To be, to bed'
+    """
+
+    kind = TEXT_WORDS
+
+    @classmethod
+    def train(cls, texts: Iterable[str], vocab_size: int | None, min_frequency: int = 1) -> Self:
+        """Return a tokenizer of the 256 bytes and the most frequent words, at most `vocab_size` tokens in all.
+
+        texts: the training texts, which are read once; vocab_size: None: no limit; min_frequency: the number of times
+        that a word must occur. Equally frequent words are in the order of their spelling.
+        """
+        assert vocab_size is None or vocab_size >= NUM_BYTES, f"{vocab_size} is too small for {NUM_BYTES} bytes"
+        split = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(TEXT_PATTERN), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
+        counter = Backend(models.WordLevel())
+        counter.pre_tokenizer = split
+        trainer = trainers.WordLevelTrainer(
+            vocab_size=vocab_size or MOST_WORDS, min_frequency=min_frequency, show_progress=False
+        )
+        counter.train_from_iterator((text.encode("utf-8", "replace").decode() for text in texts), trainer)
+        ids = counter.get_vocab()
+        kept = [word for word in sorted(ids, key=ids.__getitem__) if word not in BYTE_OF_SYMBOL]
+        tokens = [*sorted(BYTE_OF_SYMBOL), *kept][:vocab_size]
+        model = models.WordPiece(
+            {token: i for i, token in enumerate(tokens)},
+            unk_token=tokens[0],  # the library requires one; no text needs it, since all bytes are tokens
+            continuing_subword_prefix="",
+            max_input_chars_per_word=MOST_BYTES_OF_WORD,
+        )
+        backend = Backend(model)
+        backend.pre_tokenizer = split
+        backend.decoder = decoders.ByteLevel()
+        return cls(backend)
 
 
 class WordText:
@@ -249,7 +317,7 @@ def decode(tokenizer: TextTokenizer, ids: Iterable[int]) -> str:
     """Return the text of token ids.
 
     Args:
-        tokenizer: a `CharacterTokenizer` or a `BytePairTokenizer`.
+        tokenizer: a `CharacterTokenizer`, a `BytePairTokenizer` or a `TextWordTokenizer`.
         ids: token ids, in the order of the text.
 
     Returns:

@@ -42,6 +42,7 @@ KIND = Kind(
     tokenizers=(
         "firstlight.text.text_tokenizers:CharacterTokenizer",
         "firstlight.text.text_tokenizers:BytePairTokenizer",
+        "firstlight.text.text_tokenizers:TextWordTokenizer",
         "firstlight.text.tokenizers:Tokenizer",
     ),
     loaded="firstlight.kinds.generator.loaded:from_card",

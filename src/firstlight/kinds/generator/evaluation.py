@@ -1,5 +1,6 @@
 """Evaluation of a trained generator on a split, or on the whole of another text."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,10 @@ from firstlight.kinds.evaluation import (
 )
 from firstlight.kinds.generator.loaded import LoadedGenerator
 from firstlight.kinds.token_metrics import measure_tokens
+from firstlight.text.statistics import WORD
+from firstlight.text.text_tokenizers import decode
 
+LARGEST_EXPONENT = 700.0  # e to the power of more is not a finite number
 WHOLE = "whole"  # name of the split if all of another text is evaluated
 LOSSES = "losses.npy"  # the loss of each token after the first, in nats: (tokens - 1,) float32
 
@@ -105,7 +109,22 @@ def measure(
     def logits(batch: TokenBatch) -> Tensor:
         return generator.network(batch.token_ids)[:, -batch.targets.shape[1] :]
 
-    return measure_tokens(batches(), logits, metrics), losses.all()
+    found = measure_tokens(batches(), logits, metrics)
+    if counts is not None and data.separator_id is None:
+        found |= word_perplexity(found["loss"], decode(data.tokenizer, data.ids(stream)[1:].tolist()), len(stream) - 1)
+    return found, losses.all()
+
+
+def word_perplexity(loss: float, text: str, num_tokens: int) -> dict[str, float]:
+    """Return the perplexity per word, e to the loss of a text divided by its number of words, under its name.
+
+    loss: nats per token. Every token counts, white space and marks included, so generators with different tokenizers
+    compare. Return {} for a text without words, or with so few of them that the perplexity is not a finite number.
+    """
+    num_words = len(WORD.findall(text))
+    if not num_words or loss * num_tokens / num_words > LARGEST_EXPONENT:
+        return {}
+    return {"word_perplexity": math.exp(loss * num_tokens / num_words)}
 
 
 def predicted_note(num_predicted: int, context_length: int, stride: int | None) -> str:
