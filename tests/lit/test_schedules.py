@@ -1,11 +1,13 @@
+import io
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from torch import Tensor, nn
-from torch.optim import SGD, AdamW, Optimizer
+from torch.optim import SGD, Adagrad, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 from torch.utils.data import DataLoader
 
@@ -130,6 +132,65 @@ def test_one_cycle_leaves_the_momentum_alone() -> None:
         optimizer.step()
         scheduler.step()
     assert optimizer.param_groups[0]["momentum"] == 0.83
+
+
+@pytest.mark.parametrize("optimizer_class", [SGD, partial(AdamW, betas=(0.9, 0.987))], ids=["sgd", "adamw"])
+def test_one_cycle_has_the_rates_and_the_momentum_of_torchs_one_cycle(optimizer_class) -> None:
+    steps = 23
+
+    def cycled(schedule: Callable[[Optimizer], LRScheduler]) -> list[tuple[float, ...]]:
+        optimizer = optimizer_class([nn.Parameter(torch.zeros(2))], lr=RATE)
+        scheduler = schedule(optimizer)
+        used = []
+        for step in range(steps):
+            group = optimizer.param_groups[0]
+            used.append((group["lr"], *(group.get("betas") or (group["momentum"],))))
+            optimizer.step()
+            if step < steps - 1:
+                scheduler.step()
+        return used
+
+    own = cycled(lambda optimizer: one_cycle(optimizer, steps, cycle_momentum=True))
+    assert np.array(own) == pytest.approx(np.array(cycled(lambda each: OneCycleLR(each, RATE, total_steps=steps))))
+    assert {round(row[1], 2) for row in own} >= {0.85, 0.95}
+
+
+def test_a_cycled_momentum_continues_from_a_checkpoint() -> None:
+    def begun() -> tuple[AdamW, LRScheduler]:
+        optimizer = AdamW([nn.Parameter(torch.zeros(2))], lr=RATE)
+        return optimizer, one_cycle(optimizer, 23, cycle_momentum=True)
+
+    def advance(optimizer: AdamW, scheduler: LRScheduler, steps: int) -> list[tuple[float, float]]:
+        used = []
+        for _ in range(steps):
+            optimizer.step()
+            scheduler.step()
+            used.append((optimizer.param_groups[0]["lr"], optimizer.param_groups[0]["betas"][0]))
+        return used
+
+    optimizer, scheduler = begun()
+    advance(optimizer, scheduler, 9)
+    file = io.BytesIO()
+    torch.save([optimizer.state_dict(), scheduler.state_dict()], file)
+    file.seek(0)
+    resumed = begun()
+    for part, state in zip(resumed, torch.load(file, weights_only=True), strict=True):
+        part.load_state_dict(state)
+    assert resumed[0].param_groups[0]["betas"] == optimizer.param_groups[0]["betas"]
+    assert advance(*resumed, 10) == advance(optimizer, scheduler, 10)
+
+
+@pytest.mark.parametrize(
+    ("optimizer_class", "options", "message"),
+    [
+        (SGD, {"base_momentum": -0.1}, r"base_momentum=-0\.1 must be at least 0 and below 1"),
+        (SGD, {"max_momentum": 1.0}, r"max_momentum=1\.0 must be at least 0 and below 1"),
+        (Adagrad, {}, "cycle_momentum=true requires an optimizer with betas or momentum, not Adagrad; set it to false"),
+    ],
+)
+def test_a_momentum_that_cannot_be_cycled_is_an_error(optimizer_class, options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        one_cycle(optimizer_class([nn.Parameter(torch.zeros(2))]), 9, cycle_momentum=True, **options)
 
 
 # --- total_steps ---

@@ -145,6 +145,9 @@ LAST_RUNG = {
     "optimizer.lr": 0.01,
     "optimizer.weight_decay": 0.0,
     "schedule._target_": "firstlight.lit.schedules.one_cycle",
+    "schedule.cycle_momentum": True,
+    "schedule.base_momentum": 0.85,
+    "schedule.max_momentum": 0.95,
     "trainer.max_epochs": 30,
     "trainer.gradient_clip_val": None,
 }

@@ -84,6 +84,20 @@ def test_the_numbers_are_those_of_a_regression_in_a_few_lines(stars: tuple[Path,
         assert found == pytest.approx(expected, abs=1e-3), split
 
 
+def test_tfidf_of_the_most_frequent_words_has_no_pairs(scripts: Scripts, reviews_folder: Path) -> None:
+    _, record = measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder), "--max-words", "7")
+    assert record["parameters"] == 7 + 1
+    assert "max_words=7" in record["overrides"]
+    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, max_features=7)
+    (texts, labels), (others, targets) = (reviews(reviews_folder, split) for split in ("train", "validation"))
+    kept, measured_rows = ([i for i, each in enumerate(found) if each != 2] for found in (labels, targets))
+    model = LogisticRegression(C=record["chosen"]["C"], max_iter=1000)
+    model.fit(vectorizer.fit_transform([texts[i] for i in kept]), [labels[i] > 2 for i in kept])
+    answers = [targets[i] > 2 for i in measured_rows]
+    found = model.score(vectorizer.transform([others[i] for i in measured_rows]), answers)
+    assert record["metrics"]["val/accuracy"] == pytest.approx(found)
+
+
 def test_the_best_regularization_of_validation_is_taken(stars: tuple[Path, dict]) -> None:
     _, record = stars
     tried = record["tried"]["C"]
@@ -262,6 +276,8 @@ def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> No
     [
         (["--task", "sentimnet"], "--task sentimnet: this task does not exist; there are baselines for "),
         (["--task", "../task/stars"], "--task ../task/stars: this task does not exist"),
+        (["--task", "names", "--max-words", "9"], "--max-words 9 requires a task of labelled texts, not --task names"),
+        (["--task", "stars", "--max-words", "0"], "--max-words 0 must be at least 1"),
         (["--task", "text"], "set it to a text file, as in --data.path my_novel.txt"),
         (
             ["--task", "stars", "--data.path", "nowhere.csv"],

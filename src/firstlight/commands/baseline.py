@@ -53,6 +53,8 @@ class BaselineOptions:
     task: str
     """The task whose data is used."""
     data: TaskData = field(default_factory=TaskData)
+    max_words: int | None = None
+    """For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs."""
     log_dir: Path = Path("logs")
     """The folder for the results, below <task>/baseline/."""
     config_dir: Path | None = None
@@ -77,7 +79,7 @@ def measure_baseline(options: BaselineOptions) -> Path:
         folder.write(record)
         write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
         try:
-            _measure(config, folder, record)
+            _measure(config, folder, record, options.max_words)
         except BaseException as error:
             if number := signal_behind(error):
                 finish(folder, record, "interrupted")
@@ -89,8 +91,8 @@ def measure_baseline(options: BaselineOptions) -> Path:
     return folder.path
 
 
-def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> None:
-    """Fit and measure, and write the results into record."""
+def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any], max_words: int | None) -> None:
+    """Fit and measure, and write the results into record. max_words: as in the options."""
     from hydra.utils import instantiate
 
     data = instantiate(config.data, _convert_="object")
@@ -101,7 +103,8 @@ def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> N
     folder.write(record)
     _, fit = BASELINES[config.data._target_]
     started_at, processor_started_at = time.perf_counter(), time.process_time()
-    fitted: Fitted = get(fit)(data, config.optimized_metric, folder.path)
+    options = {} if max_words is None else {"max_words": max_words}
+    fitted: Fitted = get(fit)(data, config.optimized_metric, folder.path, **options)
     record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
     record["seconds"]["fit_processor"] = round(time.process_time() - processor_started_at, 2)
     record |= {"parameters": fitted.parameters, "chosen": fitted.chosen, "tried": fitted.tried}
@@ -123,6 +126,8 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
     target = _target_of(options.task)
     if target not in BASELINES:
         raise UserError(f"--task {options.task}: there is no baseline for its data ({target}); {_there_are(names)}")
+    if options.max_words is not None:
+        _check_max_words(options.max_words, options.task, target)
     timestamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")  # as Hydra names the folders of runs
     folder = options.log_dir / options.task / "baseline" / timestamp
     config = compose_task(options.task, options.data, options.log_dir, folder)
@@ -131,7 +136,16 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
     return config, [
         f"task={options.task}",
         *(f"data.{key}={'null' if value is None else value}" for key, value in changed),
+        *([] if options.max_words is None else [f"max_words={options.max_words}"]),
     ]
+
+
+def _check_max_words(max_words: int, task: str, target: str) -> None:
+    model, _ = BASELINES[target]
+    if model != "tfidf":
+        raise UserError(f"--max-words {max_words} requires a task of labelled texts, not --task {task}; leave it out")
+    if max_words < 1:
+        raise UserError(f"--max-words {max_words} must be at least 1")
 
 
 def _there_are(tasks: list[str]) -> str:

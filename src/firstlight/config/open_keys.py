@@ -47,6 +47,12 @@ class Schedule:
     """Share of the training in which the learning rate rises, for one_cycle."""
     initial_fraction: float
     """Learning rate at the start of the training, as a fraction of optimizer.lr, for one_cycle."""
+    cycle_momentum: bool
+    """Whether one_cycle also changes the momentum, or β1 of an optimizer with betas, in the opposite direction."""
+    base_momentum: float
+    """Momentum at the peak of the learning rate, for one_cycle with cycle_momentum."""
+    max_momentum: float
+    """Momentum at the start and the end of the training, for one_cycle with cycle_momentum."""
 
 
 class Trainer:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from lightning.pytorch import LightningDataModule, Trainer
 from torch.optim import Optimizer
@@ -71,8 +72,7 @@ def cosine(
 
     Example:
         >>> import torch
-        >>> from functools import partial
-        >>> from firstlight.data import ReviewData
+        >>>         >>> from firstlight.data import ReviewData
         >>> from firstlight.lit import Classification, cosine
         >>> data = ReviewData(path="reviews.csv", labels="binary")
         >>> module = Classification.for_data(data, dim=8, num_heads=2, schedule=partial(cosine, warmup_steps=100))
@@ -123,10 +123,13 @@ def one_cycle(
     warmup_fraction: float = 0.3,
     initial_fraction: float = 0.04,
     final_fraction: float = 4e-6,
+    cycle_momentum: bool = False,
+    base_momentum: float = 0.85,
+    max_momentum: float = 0.95,
 ) -> LRScheduler:
     """Return a schedule that rises by half a cosine to the optimizer's rate, then decays by one (Smith & Topin 2018).
 
-    The rates are those of `torch.optim.lr_scheduler.OneCycleLR`. The momentum does not change.
+    The rates and the momentum are those of `torch.optim.lr_scheduler.OneCycleLR`.
 
     Args:
         optimizer: The optimizer whose learning rates are multiplied.
@@ -134,9 +137,17 @@ def one_cycle(
         warmup_fraction: The share of the steps in which the rate rises.
         initial_fraction: The first rate as a fraction of the optimizer's rate.
         final_fraction: The final rate as a fraction of the optimizer's rate.
+        cycle_momentum: Whether the momentum falls while the rate rises, and rises while it falls. It is the first of
+            the optimizer's `betas`, such as β1 of Adam, or the `momentum` of an optimizer without `betas`.
+        base_momentum: The momentum at the peak of the rate.
+        max_momentum: The momentum at the first and the last step.
 
     Returns:
         A scheduler that is stepped after every optimizer step.
+
+    Raises:
+        ValueError: If `cycle_momentum` is True and the optimizer has no momentum, or if a momentum is not at least 0
+            and below 1.
 
     Example:
         >>> import torch
@@ -149,12 +160,58 @@ def one_cycle(
     peak = max(1.0, warmup_fraction * total_steps - 1)
     end = max(peak + 1, total_steps - 1)
 
-    def factor(step: int) -> float:
+    def between(ends: tuple[float, float], at_peak: float, step: int) -> float:
         if step <= peak:
-            return _half_cosine(initial_fraction, 1.0, step / peak)
-        return _half_cosine(1.0, final_fraction, min(1.0, (step - peak) / (end - peak)))
+            return _half_cosine(ends[0], at_peak, step / peak)
+        return _half_cosine(at_peak, ends[1], min(1.0, (step - peak) / (end - peak)))
 
-    return LambdaLR(optimizer, factor)
+    def rate(step: int) -> float:
+        return between((initial_fraction, final_fraction), 1.0, step)
+
+    def momentum(step: int) -> float:
+        return between((max_momentum, max_momentum), base_momentum, step)
+
+    if not cycle_momentum:
+        return LambdaLR(optimizer, rate)
+    _check_momentum(optimizer, base_momentum, max_momentum)
+    return LambdaLRAndMomentum(optimizer, rate, momentum)
+
+
+class LambdaLRAndMomentum(LambdaLR):
+    """A `LambdaLR` that also sets the momentum, which for an optimizer with `betas` is the first of them.
+
+    Args:
+        optimizer: The optimizer.
+        rate: Returns the factor of the learning rates at a step, which is counted from 0.
+        momentum: Returns the momentum at a step.
+    """
+
+    def __init__(self, optimizer: Optimizer, rate: Callable[[int], float], momentum: Callable[[int], float]) -> None:
+        self._momentum = momentum
+        super().__init__(optimizer, rate)  # takes the step to 0
+
+    def step(self, epoch: int | None = None) -> None:
+        super().step(epoch)
+        momentum = self._momentum(self.last_epoch)
+        for group in self.optimizer.param_groups:
+            if "betas" in group:
+                group["betas"] = (momentum, *group["betas"][1:])
+            else:
+                group["momentum"] = momentum
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state_dict().items() if name != "_momentum"}
+
+
+def _check_momentum(optimizer: Optimizer, base_momentum: float, max_momentum: float) -> None:
+    for name, value in (("base_momentum", base_momentum), ("max_momentum", max_momentum)):
+        if not 0 <= value < 1:
+            raise ValueError(f"{name}={value} must be at least 0 and below 1")
+    if not {"betas", "momentum"} & set(optimizer.defaults):
+        name = type(optimizer).__name__
+        raise ValueError(
+            f"cycle_momentum=true requires an optimizer with betas or momentum, not {name}; set it to false"
+        )
 
 
 def _half_cosine(start: float, end: float, progress: float) -> float:

@@ -42,6 +42,7 @@ FREE_OPTIONS_IN_0_2 = {"data": ("cache_dir",), "trainer": ("default_root_dir",)}
 ADDED: dict[str, dict[str, Any]] = {
     "vectors": {"method": "lanczos"},
     "distillation": {"weight": 0.5, "temperature": 1.0, "folds": 5},
+    "schedule": {"cycle_momentum": False, "base_momentum": 0.85, "max_momentum": 0.95},
 }
 ADDED_AT_TOP: dict[str, Any] = {"teacher": None}
 ADDED_AFTER_0_2: dict[str, dict[str, Any]] = ADDED | {

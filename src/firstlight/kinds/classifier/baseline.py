@@ -26,18 +26,20 @@ MOST_STEPS = 1000
 SMALLEST_SHARE = 1e-12  # probability of a class without training rows
 
 
-def fit(data: ReviewData, metric: str, folder: Path) -> Fitted:
+def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = None) -> Fitted:
     """Fit one regression for each C, choose one by a validation metric, and save its figures in `folder`.
 
     The texts are not cut to a context. Raises UserError for texts without a word.
+
+    max_words: the number of most frequent words that are the features, without pairs of words; None: words and pairs.
     """
     vectorizer = TfidfVectorizer(
         tokenizer=words,
         token_pattern=None,
         lowercase=False,
-        ngram_range=(1, 2),
+        ngram_range=(1, 2) if max_words is None else (1, 1),
         sublinear_tf=True,
-        max_features=min(MOST_FEATURES, MOST_WEIGHTS // data.num_classes),
+        max_features=min(max_words or MOST_FEATURES, MOST_WEIGHTS // data.num_classes),
     )
     say(data.label_reading, flush=True)
     texts = _texts(data, "train")
