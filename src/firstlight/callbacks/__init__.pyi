@@ -16,4 +16,5 @@ from .token_metrics import BitsPerCharacter as BitsPerCharacter
 from .token_metrics import LastPosition as LastPosition
 from .token_metrics import Perplexity as Perplexity
 from .token_metrics import TokenAccuracy as TokenAccuracy
+from .training_evaluation import TrainingEvaluation as TrainingEvaluation
 from .translations import Translations as Translations

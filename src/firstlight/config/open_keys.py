@@ -221,6 +221,9 @@ class Callbacks:
     class TokenAccuracy:
         """Measures the share of tokens that are predicted correctly."""
 
+    class TrainingEvaluation:
+        """Measures loss and accuracy of the training split without dropout, after each epoch."""
+
     class Translations:
         """Writes translations after each validation and measures BLEU and chrF."""
 

@@ -219,7 +219,11 @@ class ReviewData(RowData):
             weights=self._inverse_frequency()[self.targets[rows]] if self.options.balance is Balance.sampling else None,
             **self.share,
         )
-        return self.training_loader(Rows(self.lookup().lengths, are_counted=self._are_counted()), batches)
+        return self.training_loader(self.training_lookup(), batches)
+
+    def training_lookup(self) -> Rows:
+        """Return the data set of training rows, whose own labels are not part of their evidence."""
+        return Rows(self.lookup().lengths, are_counted=self._are_counted())
 
     def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
         """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.

@@ -168,6 +168,9 @@ class StreamData(TableData):
         tokenizer: Any = tokenizer_of_json(card["tokenizer"])
         self.reader = writer_of(tokenizer)
 
+    def training_split_loader(self) -> TableLoader:
+        return self.evaluation_loader("train")
+
     def evaluation_loader(self, split: str) -> TableLoader:
         """Return a loader of a split in windows that do not overlap. split: `train`, `validation` or `test`."""
         self.ensure_setup()

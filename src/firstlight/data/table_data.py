@@ -112,6 +112,10 @@ class TableData(LightningDataModule):
         """Return short training texts that a generator may memorize. The default is []."""
         return []
 
+    def training_split_loader(self) -> TableLoader:
+        """Return a loader of the training split for an evaluation: every row or token occurs once."""
+        raise NotImplementedError
+
     def training_loader(self, dataset: Dataset[Any], batches: EndlessBatches) -> ResumableLoader | PassLoader:
         """Return a loader of training batches. It starts at the step of the trainer if a trainer is running."""
         trainer = self.trainer
@@ -219,6 +223,10 @@ class RowData(TableData):
         """Return the data set that turns an array of row numbers into a batch of indices."""
         raise NotImplementedError
 
+    def training_lookup(self) -> Dataset[Any]:
+        """Return the data set that does the same for training rows."""
+        return self.lookup()
+
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0
 
@@ -238,7 +246,11 @@ class RowData(TableData):
         rows = self.rows("test" if self.has_split("test") else "validation")
         return self.table_loader(self.lookup(), EvaluationBatches(rows, self.options.evaluation_batch_size))
 
-    def evaluation_loader(self, rows: NDArray[np.int64]) -> TableLoader:
-        """Return a loader of some rows, each once, in batches of similar length."""
+    def training_split_loader(self) -> TableLoader:
+        self.ensure_setup()
+        return self.evaluation_loader(self.rows("train"), self.training_lookup())
+
+    def evaluation_loader(self, rows: NDArray[np.int64], lookup: Dataset[Any] | None = None) -> TableLoader:
+        """Return a loader of some rows, each once, in batches of similar length. lookup: None for `self.lookup()`."""
         batches = EvaluationBatches(rows, self.options.evaluation_batch_size, lengths=self.lengths(rows), **self.share)
-        return self.table_loader(self.lookup(), batches)
+        return self.table_loader(self.lookup() if lookup is None else lookup, batches)

@@ -123,8 +123,9 @@ OF_RUNS = (
         TRAINING,
         "run",
         "Metrics (y axes) over the training steps (x axes). A line of 20 values or more is pale, with its running "
-        "mean in bold. If the training loss falls while the validation loss rises, the run overfits; only training "
-        "values are measured with dropout.",
+        "mean in bold. If the training loss falls while the validation loss rises, the run overfits. Training "
+        "values are means over steps with dropout; with callbacks=training_evaluation they are those of the complete "
+        "training split without dropout.",
     ),
     drawing(
         "comparison",

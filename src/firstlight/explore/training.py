@@ -98,7 +98,10 @@ def _metrics(subject: Subject, history: list[dict[str, Any]]) -> list[str]:
 def _curve(
     history: list[dict[str, Any]], stage: str, metric: str, label: str, color: str, *, dashed: bool = False
 ) -> Curve | None:
+    """Return the curve of a metric, or None. Training is that of the callback TrainingEvaluation if the run had it."""
     name = f"{stage}/{metric}"
+    if stage == "train" and any(f"train/eval_{metric}" in line for line in history):
+        name = f"train/eval_{metric}"
     points = [(line["step"], line[name]) for line in history if name in line]
     if not points:
         return None

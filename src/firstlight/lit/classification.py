@@ -14,7 +14,7 @@ from firstlight.lit.cards import CardSchema
 from firstlight.lit.losses import classification_loss, disagreement, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
-from firstlight.lit.training import Training, pair_of_tensors
+from firstlight.lit.training import Measured, Training, pair_of_tensors
 from firstlight.networks.config import ClassifierConfig, check_share
 from firstlight.text.tokenizers import PAD_ID
 
@@ -122,11 +122,11 @@ class Classification(Training):
 
     def validation_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
         """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
-        return self._evaluate(batch, "val")
+        return self.evaluate(batch, "val")
 
     def test_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
         """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
-        return self._evaluate(batch, "test")
+        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: ReviewBatch) -> list[Prediction]:
         """Return the `Prediction` of each text of a batch, as `firstlight.load(run).predict` does.
@@ -158,12 +158,13 @@ class Classification(Training):
         )
         return self.distilled(loss, logits, batch)
 
-    def _evaluate(self, batch: ReviewBatch, stage: str) -> dict[str, Tensor]:
+    def measure(self, batch: ReviewBatch) -> Measured:
         batch = review_batch(batch)
         logits = self.network(*batch.inputs)
         loss = classification_loss(logits, batch.targets)
-        self.log_loss(stage, loss, len(batch.targets))
-        return {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}
+        return Measured(
+            {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}, len(batch.targets)
+        )
 
 
 def review_batch(batch: Any) -> ReviewBatch:

@@ -11,7 +11,7 @@ from firstlight.lit.cards import CardSchema
 from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
-from firstlight.lit.training import Training, pair_of_tensors
+from firstlight.lit.training import Measured, Training, pair_of_tensors
 from firstlight.lit.writing import Writer
 from firstlight.networks.config import GeneratorConfig
 from firstlight.text.text_tokenizers import writer_of
@@ -75,11 +75,11 @@ class Generation(Training):
 
     def validation_step(self, batch: TokenBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
-        return self._evaluate(batch, "val")
+        return self.evaluate(batch, "val")
 
     def test_step(self, batch: TokenBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
-        return self._evaluate(batch, "test")
+        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: PromptBatch) -> list[str]:
         """Return each prompt with its continuation, as `firstlight.load(run).generate` does.
@@ -114,13 +114,13 @@ class Generation(Training):
         network: Any = self.network
         return Writer(network, tokenizer, self.card["separator_id"], is_of_plays)
 
-    def _evaluate(self, batch: TokenBatch, stage: str) -> dict[str, Tensor]:
+    def measure(self, batch: TokenBatch) -> Measured:
         batch = token_batch(batch)
         logits = self.network(batch.token_ids)
         losses = token_losses(logits, batch.targets)
-        loss = losses.mean()
-        self.log_loss(stage, loss, batch.num_tokens)
-        return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=2)}
+        return Measured(
+            {"loss": losses.mean(), "token_losses": losses, "predicted": logits.argmax(dim=2)}, batch.num_tokens
+        )
 
 
 def token_batch(batch: Any) -> TokenBatch:

@@ -10,7 +10,7 @@ from firstlight.lit.filling import Filling, fillings_of
 from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
-from firstlight.lit.training import Training
+from firstlight.lit.training import Measured, Training
 from firstlight.networks.masked_config import MaskedConfig
 
 
@@ -81,11 +81,11 @@ class MaskedLanguageModeling(Training):
 
     def validation_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
-        return self._evaluate(batch, "val")
+        return self.evaluate(batch, "val")
 
     def test_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
-        return self._evaluate(batch, "test")
+        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: MaskedBatch) -> list[list[list[Filling]]]:
         """Return the most probable words of each [MASK] of each text of a batch.
@@ -109,9 +109,8 @@ class MaskedLanguageModeling(Training):
     def target_logits(network: nn.Module, batch: MaskedBatch) -> Tensor:
         return network(*batch.inputs)
 
-    def _evaluate(self, batch: MaskedBatch, stage: str) -> dict[str, Tensor]:
+    def measure(self, batch: MaskedBatch) -> Measured:
         logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
         losses = token_losses(logits, batch.targets)  # (targets,)
         loss = losses.sum() / max(batch.num_targets, 1)
-        self.log_loss(stage, loss, batch.num_targets)
-        return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=1)}
+        return Measured({"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=1)}, batch.num_targets)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from lightning.pytorch import Callback, LightningModule
@@ -39,6 +39,18 @@ def default_optimizer(lr: float = 1e-3) -> OptimizerFactory:
 def default_schedule(optimizer: Optimizer, total_steps: int) -> LRScheduler:
     """Return a cosine schedule with a warm-up over a tenth of the steps, at most 100."""
     return cosine(optimizer, total_steps, warmup_steps=min(LONGEST_WARMUP, total_steps // 10))
+
+
+class Measured(NamedTuple):
+    """The results of an evaluation step.
+
+    Attributes:
+        outputs: The mean `loss` of the batch, and what the callbacks of metrics read.
+        count: The weight of the batch in means: its number of texts or tokens.
+    """
+
+    outputs: dict[str, Tensor]
+    count: int
 
 
 class Training(LightningModule):
@@ -270,6 +282,16 @@ class Training(LightningModule):
         loss: a scalar; logits: those of all targets of the batch, (targets, classes).
         """
         return loss if self.distillation is None else self.distillation.loss(loss, logits, batch)
+
+    def measure(self, batch: Any) -> Measured:
+        """Return the loss of a batch and what metrics need. It logs nothing."""
+        raise NotImplementedError
+
+    def evaluate(self, batch: Any, stage: str) -> dict[str, Tensor]:
+        """Measure a batch and log its loss. Return the outputs. stage: `val` or `test`."""
+        outputs, count = self.measure(batch)
+        self.log_loss(stage, outputs["loss"], count)
+        return outputs
 
     def log_loss(self, stage: str, loss: Tensor, count: int) -> None:
         """Log the loss of a batch as part of the mean over an evaluation.

@@ -11,7 +11,7 @@ from firstlight.lit.cards import CardSchema
 from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
-from firstlight.lit.training import Training
+from firstlight.lit.training import Measured, Training
 from firstlight.networks.config import EncoderDecoderConfig, check_share
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
 
@@ -100,14 +100,14 @@ class Translation(Training):
 
         The last two are (batch, target length); the loss of padding is 0.
         """
-        return self._evaluate(batch, "val")
+        return self.evaluate(batch, "val")
 
     def test_step(self, batch: PairBatch) -> dict[str, Tensor]:
         """Return the mean `loss` without smoothing, and the `token_losses` and `predicted` tokens of every position.
 
         The last two are (batch, target length); the loss of padding is 0.
         """
-        return self._evaluate(batch, "test")
+        return self.evaluate(batch, "test")
 
     def predict_step(self, batch: PairBatch) -> list[str]:
         """Return the translation of each sentence of a batch, as `firstlight.load(run).translate` does.
@@ -138,9 +138,8 @@ class Translation(Training):
     def target_logits(network: nn.Module, batch: PairBatch) -> Tensor:
         return network(*batch.inputs)[batch.target_mask]
 
-    def _evaluate(self, batch: PairBatch, stage: str) -> dict[str, Tensor]:
+    def measure(self, batch: PairBatch) -> Measured:
         logits = self.network(*batch.inputs)
         losses = token_losses(logits, batch.targets)
         loss = losses.sum() / batch.num_tokens
-        self.log_loss(stage, loss, batch.num_tokens)
-        return {"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=2)}
+        return Measured({"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=2)}, batch.num_tokens)

@@ -1,0 +1,185 @@
+"""The evaluation of the training split after each epoch, which leaves the training as it is."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch import Callback, Trainer, seed_everything
+from lightning.pytorch.loggers import Logger
+
+from firstlight.callbacks import Accuracy, ReseedEveryStep, TrainingEvaluation
+from firstlight.data import CharacterData, ReviewData
+from firstlight.data.batches import TrainingBatches
+from firstlight.errors import UserError
+from firstlight.explore.training import _curve
+from firstlight.lit import Classification, Generation, Training
+
+WORDS = ["awful", "weak", "fine", "good", "great"]
+OWN = ("train/eval_loss", "train/eval_accuracy")
+
+
+class Lines(Logger):
+    """A logger that keeps its lines."""
+
+    name, version = "lines", "0"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[dict[str, float]] = []
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        self.lines.append({**metrics, "step": step or 0})
+
+    def log_hyperparams(self, *_: Any) -> None: ...
+
+    def points(self, name: str) -> list[tuple[float, float]]:
+        return [(line["step"], line[name]) for line in self.lines if name in line]
+
+
+class Watch(Callback):
+    """Log the next random number at the end of every step, and save a checkpoint after the first epoch."""
+
+    def __init__(self, lines: Lines, folder: Path) -> None:
+        self.lines, self.folder = lines, folder
+
+    def on_validation_end(self, trainer: Trainer, *_: Any) -> None:
+        if trainer.current_epoch == 0 and not trainer.sanity_checking:
+            trainer.save_checkpoint(self.folder / "first_epoch.ckpt")
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        with torch.random.fork_rng():
+            self.lines.log_metrics({"random": float(torch.rand(()))}, trainer.global_step)
+
+
+def reviews(folder: Path) -> ReviewData:
+    rows = [f"a {WORDS[i % 5]} thing number {i % 3},{(i + i % 2) % 5}" for i in range(40)]
+    (folder / "reviews.csv").write_text("\n".join(["text,label", *rows]))
+    return ReviewData(
+        path=str(folder / "reviews.csv"),
+        labels="stars",
+        context_length=7,
+        cache_dir=str(folder),
+        batch_size=7,
+        evidence=True,
+        evidence_pairs=11,
+    )
+
+
+def fit(folder: Path, *callbacks: Callback, **options: Any) -> tuple[Training, Lines]:
+    seed_everything(1, verbose=False)
+    data = reviews(folder)
+    module = Classification.for_data(data, dim=8, num_heads=2, dropout=0.5, lr=0.01)
+    lines = Lines()
+    trainer = Trainer(
+        max_epochs=2,
+        accelerator="cpu",
+        callbacks=[ReseedEveryStep(1), Accuracy(), *callbacks, Watch(lines, folder)],
+        logger=lines,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        log_every_n_steps=3,
+    )
+    trainer.fit(module, datamodule=data, **options)
+    return module, lines
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> Callable[[bool], tuple[Training, Lines]]:
+    made = {evaluated: fit(folder, *([TrainingEvaluation()] if evaluated else [])) for evaluated in (False, True)}
+    return made.__getitem__
+
+
+def test_it_logs_the_loss_and_accuracy_of_the_complete_split_without_dropout(runs, tmp_path: Path) -> None:
+    module, lines = runs(True)
+    data = reviews(tmp_path)
+    data.setup("fit")
+    rows = data.rows("train")
+    every_row = TrainingBatches(rows, len(rows), 1, lengths=None, weights=None)
+    batch = next(iter(data.training_loader(data.training_lookup(), every_row)))
+    with torch.no_grad():
+        outputs, count = module.eval().measure(batch)
+    assert count == len(data.rows("train"))
+    step, loss = lines.points("train/eval_loss")[-1]
+    assert loss == pytest.approx(float(outputs["loss"]), abs=1e-5)
+    accuracy = (outputs["probabilities"].argmax(dim=1) == batch.targets).float().mean()
+    assert lines.points("train/eval_accuracy")[-1] == (step, pytest.approx(float(accuracy)))
+
+
+def test_it_logs_after_each_epoch_and_the_validation_before_the_first_step(runs) -> None:
+    _, lines = runs(True)
+    validated = [step for step, _ in lines.points("val/loss")]
+    assert [step for step, _ in lines.points("train/eval_loss")] == validated[1:]
+    assert validated[0] == 0
+    assert len(validated) == 3
+    assert lines.points("val/loss")[0][1] == pytest.approx(torch.log(torch.tensor(5.0)), abs=0.5)
+    assert 0 <= lines.points("val/accuracy")[0][1] <= 1
+
+
+def test_the_training_stays_the_same_to_the_last_bit(runs) -> None:
+    (module, lines), (plain, plain_lines) = runs(True), runs(False)
+    for own, other in zip(module.parameters(), plain.parameters(), strict=True):
+        assert torch.equal(own, other)
+    kept = [line for line in lines.lines if not set(OWN) & line.keys()]
+    assert kept[1:] == plain_lines.lines  # the first is the validation before the first step
+
+
+def test_a_resumed_training_logs_the_same(runs, folder: Path, tmp_path: Path) -> None:
+    module, lines = runs(True)
+    resumed, resumed_lines = fit(tmp_path, TrainingEvaluation(), ckpt_path=str(folder / "first_epoch.ckpt"))
+    for own, other in zip(module.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(own, other)
+    for name in (*OWN, "val/loss"):
+        assert resumed_lines.points(name) == lines.points(name)[-1:]
+
+
+def test_it_measures_generators_and_a_last_step_within_an_epoch(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("abcbdbeb" * 60)
+    data = CharacterData(path=str(tmp_path / "text.txt"), context_length=5, cache_dir=str(tmp_path))
+    module = Generation.for_data(data, dim=8, num_heads=2)
+    lines = Lines()
+    trainer = Trainer(
+        max_steps=2,
+        accelerator="cpu",
+        callbacks=[TrainingEvaluation()],
+        logger=lines,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+    )
+    trainer.fit(module, datamodule=data)
+    ids = torch.from_numpy(data.ids(data.stream("train")).astype("int64"))
+    inputs, targets = ids[:-1], ids[1:]
+    whole = len(inputs) // 5 * 5
+    windows = [(inputs[:whole].view(-1, 5), targets[:whole].view(-1, 5))]
+    windows += [(inputs[None, whole:], targets[None, whole:])] if whole < len(inputs) else []
+    module.eval()
+    with torch.no_grad():
+        losses = [
+            torch.nn.functional.cross_entropy(module.network(x).flatten(0, 1), y.flatten(), reduction="sum")
+            for x, y in windows
+        ]
+    assert lines.points("train/eval_loss") == [(1, pytest.approx(float(sum(losses)) / len(inputs), abs=1e-5))]
+
+
+def test_it_needs_a_data_module(tmp_path: Path) -> None:
+    data = reviews(tmp_path)
+    module = Classification.for_data(data, dim=8, num_heads=2)
+    trainer = Trainer(accelerator="cpu", callbacks=[TrainingEvaluation()], logger=False, enable_checkpointing=False)
+    with pytest.raises(UserError, match="TrainingEvaluation requires a data module of firstlight"):
+        trainer.fit(module, train_dataloaders=data.train_dataloader())
+
+
+def test_curves_show_the_evaluation_in_place_of_the_means_over_steps() -> None:
+    history = [{"step": 4, "train/loss": 3.0}, {"step": 9, "train/loss": 2.0, "train/eval_loss": 1.5}]
+    drawn = _curve(history, "train", "loss", "training", "tab:blue")
+    assert drawn is not None
+    assert (drawn.steps.tolist(), drawn.values.tolist()) == ([9], [1.5])
+    assert _curve(history, "train", "accuracy", "training", "tab:blue") is None
