@@ -46,11 +46,11 @@ class Measured(NamedTuple):
 
     Attributes:
         outputs: The mean `loss` of the batch, and what the callbacks of metrics read.
-        count: The weight of the batch in means: its number of texts or tokens.
+        weight: The weight of the batch in means: its number of texts or tokens.
     """
 
     outputs: dict[str, Tensor]
-    count: int
+    weight: int
 
 
 class Training(LightningModule):
@@ -289,8 +289,8 @@ class Training(LightningModule):
 
     def evaluate(self, batch: Any, stage: str) -> dict[str, Tensor]:
         """Measure a batch and log its loss. Return the outputs. stage: `val` or `test`."""
-        outputs, count = self.measure(batch)
-        self.log_loss(stage, outputs["loss"], count)
+        outputs, weight = self.measure(batch)
+        self.log_loss(stage, outputs["loss"], weight)
         return outputs
 
     def log_loss(self, stage: str, loss: Tensor, count: int) -> None:
