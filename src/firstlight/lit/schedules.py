@@ -72,7 +72,8 @@ def cosine(
 
     Example:
         >>> import torch
-        >>>         >>> from firstlight.data import ReviewData
+        >>> from functools import partial
+        >>> from firstlight.data import ReviewData
         >>> from firstlight.lit import Classification, cosine
         >>> data = ReviewData(path="reviews.csv", labels="binary")
         >>> module = Classification.for_data(data, dim=8, num_heads=2, schedule=partial(cosine, warmup_steps=100))
