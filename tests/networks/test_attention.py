@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, build_attention
+from firstlight.networks.cache import LayerCache
 from firstlight.networks.config import Positions, TransformerConfig
 from firstlight.networks.masks import masked_softmax
 
@@ -52,6 +53,9 @@ def test_attention_of_width_32_with_4_heads_has_4128_parameters() -> None:
         ({"output_projection": False}, 3 * 32 * 32),
         ({"head_dim": 5}, 4 * 32 * 20 + 32),
         ({"head_dim": 5, "attention_bias": True}, 4 * 32 * 20 + 32 + 3 * 20),
+        ({"num_key_value_heads": 4}, 4_128),
+        ({"num_key_value_heads": 2}, 4_128 - 2 * 32 * 16),
+        ({"num_key_value_heads": 1}, 4_128 - 2 * 32 * 24),
     ],
 )
 def test_the_config_decides_the_parameters(options: dict[str, int], parameters: int) -> None:
@@ -358,3 +362,71 @@ def test_a_masked_softmax_is_right_in_every_precision_however_low_the_scores(dty
     scores = torch.tensor([[-1e4, -1e4, 1e4]], dtype=dtype)
     mask = torch.tensor([[True, True, False]])
     assert_close(masked_softmax(scores, mask), torch.tensor([[0.5, 0.5, 0.0]], dtype=dtype))
+
+
+@pytest.mark.parametrize("num_key_value_heads", [1, 2, 3])
+@pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
+@pytest.mark.parametrize("is_causal", [True, False])
+@both_paths
+def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(
+    path: Callable[[MultiHeadAttention], Call], is_causal: bool, positions: Positions, num_key_value_heads: int
+) -> None:
+    torch.manual_seed(0)
+    options = {"dim": 15, "num_heads": 6, "head_dim": 4, "positions": positions, "attention_bias": True}
+    grouped = build_attention(TransformerConfig(**options, num_key_value_heads=num_key_value_heads)).double()
+    complete = build_attention(TransformerConfig(**options)).double()
+    complete.load_state_dict(
+        grouped.state_dict()
+        | {
+            f"{name}.{part}": tensor.unflatten(0, (num_key_value_heads, 4))
+            .repeat_interleave(6 // num_key_value_heads, dim=0)
+            .flatten(0, 1)
+            for name in ("key", "value")
+            for part, tensor in getattr(grouped, name).state_dict().items()
+        }
+    )
+    hidden = make_hidden(2, 7, 15)
+    assert_close(path(grouped)(hidden, is_causal=is_causal), path(complete)(hidden, is_causal=is_causal))
+
+
+@pytest.mark.parametrize("positions", [Positions.none, Positions.rotary, Positions.relative])
+@pytest.mark.parametrize("num_key_value_heads", [1, 2])
+@torch.no_grad()
+def test_grouped_heads_with_a_cache_agree_with_those_without(num_key_value_heads: int, positions: Positions) -> None:
+    torch.manual_seed(0)
+    options = {"dim": 15, "num_heads": 4, "head_dim": 6, "positions": positions}
+    config = TransformerConfig(**options, num_key_value_heads=num_key_value_heads)
+    attention, hidden, cache = build_attention(config).double(), make_hidden(2, 7, 15), LayerCache(capacity=11)
+    read = [attention(hidden[:, :3], is_causal=True, cache=cache)]
+    read += [attention(hidden[:, place : place + 1], cache=cache) for place in range(3, 7)]
+    assert cache.keys.shape == (2, num_key_value_heads, 11, 6)
+    assert_close(torch.cat(read, dim=1), attention(hidden, is_causal=True))
+
+
+def test_heads_that_do_not_divide_into_groups_are_an_error_that_names_the_nearest_numbers() -> None:
+    message = (
+        r"^model\.num_heads=6 is not divisible by model\.num_key_value_heads=4; "
+        r"use 3 or 6 heads of keys and values$"
+    )
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(dim=12, num_heads=6, num_key_value_heads=4)
+
+
+@pytest.mark.parametrize("positions", [Positions.none, Positions.relative])
+def test_dropout_of_attention_weights_removes_some_and_scales_the_others(positions: Positions) -> None:
+    """With the same value 1 at each key, an output is the sum of the weights that remain, multiplied by 1 / (1 - p)."""
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        dim=4, num_heads=1, output_projection=False, attention_dropout=0.25, positions=positions, attention_bias=True
+    )
+    attention = build_attention(config).double()
+    with torch.no_grad():
+        for weight in (attention.query.weight, attention.value.weight):
+            weight.zero_()
+        attention.query.bias.zero_()
+        attention.value.bias.fill_(1.0)
+    hidden = make_hidden(2_000, 3, 4)
+    sums = attention(hidden)[..., 0].flatten()  # the weights are all 1/3
+    assert set((sums * 3 * 0.75).round(decimals=6).tolist()) == {0.0, 1.0, 2.0, 3.0}
+    assert sums.mean().item() == pytest.approx(1.0, abs=0.05)
+    assert_close(attention.eval()(hidden), torch.ones_like(hidden))

@@ -1,3 +1,6 @@
+import math
+from collections.abc import Callable
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,9 +14,9 @@ from firstlight.networks.block import (
     GatedFeedForward,
     LinearFeedForward,
     build_feed_forward,
-    build_norm,
 )
 from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions, TransformerConfig
+from firstlight.networks.norms import build_norm
 
 
 def make_config(**options: object) -> TransformerConfig:
@@ -244,7 +247,7 @@ def test_a_feed_forward_layer_takes_the_name_of_its_activation() -> None:
 @pytest.mark.parametrize(
     ("activation", "message"),
     [
-        ("rleu", "activation='rleu' must be one of relu, gelu, silu, tanh, swiglu, relu_squared"),
+        ("rleu", f"activation='rleu' must be one of {', '.join(each.value for each in Activation)}"),
         ("swiglu", "activation=swiglu has a gate, which FeedForward does not have; use GatedFeedForward"),
     ],
 )
@@ -286,3 +289,31 @@ def test_a_block_treats_every_position_alike() -> None:
     hidden = make_hidden(2, 7, 15)
     order = torch.tensor([3, 1, 4, 6, 5, 0, 2])
     assert_close(block(hidden[:, order]), block(hidden)[:, order])
+
+
+@pytest.mark.parametrize(
+    ("activation", "expected"),
+    [
+        ("gelu_tanh", lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+        ("sigmoid", lambda x: 1 / (1 + torch.exp(-x))),
+        ("linear", lambda x: x),
+    ],
+)
+def test_an_activation_has_the_values_of_its_formula(activation: str, expected: Callable[[Tensor], Tensor]) -> None:
+    hidden, layer = make_hidden(2, 7, 15), FeedForward(15, 11, activation).double()
+    assert_close(layer(hidden), layer.contract(expected(layer.expand(hidden))))
+    assert_close(LinearFeedForward(15, Activation(activation)).activation(hidden), expected(hidden))
+
+
+def test_dropout_can_leave_out_the_output_of_attention_as_in_post_5() -> None:
+    hidden = torch.ones(1, 7, 15)
+    for attention_output_dropout in (True, False):
+        block = Block(make_config(dropout=0.5, attention_output_dropout=attention_output_dropout), cross_attention=True)
+        torch.nn.init.ones_(block.feed_forward.transformation.contract.bias)
+        for sublayer, arguments in (
+            (block.self_attention, {}),
+            (block.cross_attention, {"memory": hidden}),
+            (block.feed_forward, {}),
+        ):
+            varies = not torch.equal(sublayer(hidden, **arguments), sublayer(hidden, **arguments))
+            assert varies == (attention_output_dropout or sublayer is block.feed_forward)

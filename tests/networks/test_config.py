@@ -96,7 +96,10 @@ def key(name: str) -> str:
 
 
 @pytest.mark.parametrize("value", [0, -1])
-@pytest.mark.parametrize("name", ["dim", "num_heads", "num_layers", "context_length", "head_dim", "feed_forward_dim"])
+@pytest.mark.parametrize(
+    "name",
+    ["dim", "num_heads", "num_layers", "context_length", "head_dim", "feed_forward_dim", "num_key_value_heads"],
+)
 def test_every_size_must_be_at_least_one(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=rf"^{key(name)}={value} must be at least 1$"):
         TransformerConfig(**{name: value})
@@ -113,7 +116,7 @@ def test_the_first_position_may_be_zero_but_not_below() -> None:
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, 1.5, float("nan")])
-@pytest.mark.parametrize("name", ["dropout", "token_dropout"])
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "token_dropout"])
 def test_a_share_outside_zero_to_one_is_an_error(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=rf"^{key(name)}={value} must be at least 0 and below 1$"):
         ClassifierConfig(**{name: value})
@@ -247,7 +250,22 @@ def test_blocks_are_run_at_least_once_and_a_convolution_sees_at_least_one_token_
     GeneratorConfig(**{name: least})
 
 
-@pytest.mark.parametrize("name", ["positions", "norm", "norm_kind", "feed_forward", "activation"])
+@pytest.mark.parametrize("name", ["positions", "norm", "norm_kind", "feed_forward", "activation", "initialization"])
 def test_a_choice_cannot_be_none(name: str) -> None:
     with pytest.raises(ValueError, match=rf"^model\.{name}=None must be one of "):
         GeneratorConfig(**{name: None})
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0, float("nan"), float("inf")])
+def test_a_rotary_base_must_be_above_one_and_have_positions_to_rotate(value: float) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.rotary_base={value} must be a finite number above 1$"):
+        TransformerConfig(positions=Positions.rotary, rotary_base=value)
+    message = r"^model\.rotary_base=500 requires model\.positions=rotary, not learned; set it to 10000$"
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(positions=Positions.learned, rotary_base=500)
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-5, float("nan"), float("inf")])
+def test_a_norm_eps_that_is_not_a_finite_number_above_zero_is_an_error(value: float) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.norm_eps={value} must be a finite number above 0, or null$"):
+        TransformerConfig(norm_eps=value)

@@ -137,3 +137,18 @@ def test_a_causal_masked_language_model_is_refused() -> None:
 def test_an_even_convolution_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^model.convolution=4 must be odd"):
         MaskedConfig(convolution=4)
+
+
+def test_the_layer_before_the_head_is_a_linear_layer_an_activation_and_a_norm() -> None:
+    network = make_network(head_layer=True, activation="tanh", final_norm=True)
+    token_ids, seen = random_texts([7, 3], width=7)[0], {}
+    network.final_norm.register_forward_hook(lambda _, __, output: seen.update(hidden=output))
+    logits, layer = network(token_ids), network.head_layer
+    transformed = torch.tanh(seen["hidden"] @ layer.linear.weight.T + layer.linear.bias)
+    normalised = torch.nn.functional.layer_norm(transformed, transformed.shape[-1:], layer.norm.weight, layer.norm.bias)
+    assert_close(logits, network.head(normalised))
+
+
+def test_a_layer_before_the_head_has_no_gate() -> None:
+    with pytest.raises(ValueError, match=r"^model.head_layer=true has no gate for model.activation=swiglu; use gelu$"):
+        MaskedConfig(head_layer=True, activation="swiglu")

@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from firstlight.networks.attention import build_attention
 from firstlight.networks.config import Positions, TransformerConfig
 from firstlight.networks.positions import (
+    FractionalPositions,
     LearnedPositions,
     RelativePositions,
     RotaryPositions,
@@ -351,3 +352,35 @@ def test_a_stretched_table_fits_a_longer_context() -> None:
         long.table.weight.copy_(stretch(short.table.weight, 29))
     hidden = torch.randn(2, 29, 7)
     assert_close(long(hidden)[:, -1], hidden[:, -1] + short.table.weight[-1])
+
+
+@pytest.mark.parametrize("first_position", [0, 1])
+def test_a_fractional_position_is_j_over_n_max_in_each_coordinate(first_position: int) -> None:
+    options = {"dim": 3, "num_heads": 1, "context_length": 5, "positions": "fraction"}
+    positions = build_positions(TransformerConfig(**options, first_position=first_position))
+    assert isinstance(positions, FractionalPositions)
+    added = positions(torch.zeros(2, 3, 3), start=1)
+    expected = torch.tensor([(j + first_position) / 5 for j in (1, 2, 3)])
+    assert_close(added, expected[None, :, None].expand(2, 3, 3))
+    assert count(positions) == 0
+
+
+@pytest.mark.parametrize("base", [10_000.0, 500_000.0])
+def test_the_rotary_base_is_that_of_the_angles(base: float) -> None:
+    """A pair (1, 0) at position p is rotated to (cos a, sin a), where a = p / base^(2i / head_dim) (Su et al. 2021)."""
+    rotary = build_attention(
+        TransformerConfig(dim=12, num_heads=2, context_length=11, positions="rotary", rotary_base=base)
+    ).rotary
+    assert rotary is not None
+    rotated = rotary(torch.tensor([1.0] * 3 + [0.0] * 3).repeat(1, 11, 2))[0].unflatten(-1, (2, 6))  # (11, heads, 6)
+    for position in (1, 10):
+        for i in range(3):
+            angle = position / base ** (2 * i / 6)
+            assert rotated[position, :, i].tolist() == pytest.approx([math.cos(angle)] * 2, abs=1e-6)
+            assert rotated[position, :, i + 3].tolist() == pytest.approx([math.sin(angle)] * 2, abs=1e-6)
+
+
+def test_rotary_positions_rotate_fewer_heads_in_the_same_way() -> None:
+    rotary = RotaryPositions(context_length=11, num_heads=4, head_dim=6)
+    heads = torch.randn(2, 3, 5, 6)
+    assert_close(turned(rotary, heads, start=2), turned(RotaryPositions(11, 3, 6), heads, start=2))

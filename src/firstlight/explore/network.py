@@ -1,5 +1,6 @@
 """Figures of the parts of a network: attention, positions, embeddings and norms."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from firstlight.kinds.attention import AttentionMap
 from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.loaded import LoadedRun
 from firstlight.kinds.subject import Subject
+from firstlight.networks.config import WAVE_LENGTH_BASE
 from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
 
 LAST = 4  # recent tokens; most heads of post 2 attend to these
@@ -95,7 +97,8 @@ def position_similarity(subject: Subject) -> Drawn:
     places = model["first_position"] + model["position_scale"] * torch.arange(length)
     panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
     if head_dim % 2 == 0:
-        turned = RotaryPositions(length, 1, head_dim, model["position_scale"])(torch.ones(1, length, head_dim))
+        rotary = RotaryPositions(length, 1, head_dim, model["position_scale"], _rotary_base(model))
+        turned = rotary(torch.ones(1, length, head_dim))
         panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
         details.append("rotary: similarity of a vector of ones, rotated by both positions")
     relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
@@ -117,7 +120,13 @@ def position_waves(subject: Subject) -> Drawn:
     first = 0 if is_rotary else model["first_position"]
     places = first + model["position_scale"] * torch.arange(subject.context_length)
     title = "Sines and cosines of the rotary positions" if is_rotary else "Sinusoidal position encoding"
-    return Drawn(plot_position_waves(sinusoid(places, int(width)).numpy(), title=title))
+    base = _rotary_base(model) if is_rotary else WAVE_LENGTH_BASE
+    return Drawn(plot_position_waves(sinusoid(places, int(width), base).numpy(), title=title))
+
+
+def _rotary_base(model: Mapping[str, Any]) -> float:
+    """Return the base of the rotary positions. Runs of earlier versions do not record it."""
+    return float(model.get("rotary_base", WAVE_LENGTH_BASE))
 
 
 def embeddings(subject: Subject) -> Drawn:

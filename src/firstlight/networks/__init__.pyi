@@ -14,6 +14,7 @@ from .encoder_decoder import EncoderDecoder as EncoderDecoder
 from .generator import Generator as Generator
 from .masked import MaskedLanguageModel as MaskedLanguageModel
 from .masked_config import MaskedConfig as MaskedConfig
+from .positions import FractionalPositions as FractionalPositions
 from .positions import LearnedPositions as LearnedPositions
 from .positions import RelativePositions as RelativePositions
 from .positions import RotaryPositions as RotaryPositions

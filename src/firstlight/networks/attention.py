@@ -21,12 +21,15 @@ class MultiHeadAttention(nn.Module):
         dim: size of the input and output vectors.
         num_heads: number of heads.
         head_dim: size of the queries, keys and values of one head; num_heads · head_dim may differ from `dim`.
+        num_key_value_heads: number of heads of the keys and values, a divisor of `num_heads`. Consecutive heads of
+            queries share one of them (grouped-query attention, Ainslie et al. 2023). None: `num_heads`.
         bias: whether the projections to queries, keys and values have a bias.
         output_projection: whether the concatenated heads are projected; False requires num_heads · head_dim = dim.
         output_bias: whether the output projection has a bias.
         rotary: rotary positions, applied to queries and keys.
         relative: relative positions, added to the scores.
         scale_scores: whether the scores are divided by √head_dim.
+        dropout: probability of dropout on the attention weights in training.
 
     Shape:
         - hidden: (batch, queries, dim)
@@ -52,20 +55,25 @@ class MultiHeadAttention(nn.Module):
         num_heads: int,
         head_dim: int,
         *,
+        num_key_value_heads: int | None = None,
         bias: bool = False,
         output_projection: bool = True,
         output_bias: bool = True,
         rotary: RotaryPositions | None = None,
         relative: RelativePositions | None = None,
         scale_scores: bool = True,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
+        self.num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
+        self.group = num_heads // self.num_key_value_heads  # the number of heads that share one key and value
         self.scale = 1 / math.sqrt(head_dim) if scale_scores else 1.0
-        inner_dim = num_heads * head_dim
+        self.dropout = dropout
+        inner_dim, shared_dim = num_heads * head_dim, self.num_key_value_heads * head_dim
         self.query = nn.Linear(dim, inner_dim, bias=bias)
-        self.key = nn.Linear(dim, inner_dim, bias=bias)
-        self.value = nn.Linear(dim, inner_dim, bias=bias)
+        self.key = nn.Linear(dim, shared_dim, bias=bias)
+        self.value = nn.Linear(dim, shared_dim, bias=bias)
         self.output = nn.Linear(inner_dim, dim, bias=output_bias) if output_projection else nn.Identity()
         self.rotary, self.relative = rotary, relative
 
@@ -102,7 +110,14 @@ class MultiHeadAttention(nn.Module):
             scores = self._relative_scores(query, key)  # (batch, heads, queries, keys)
             mask, is_causal = masks.added_to(scores, _explicit(mask, is_causal, query, key)), False
         attended = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, is_causal=is_causal, scale=self.scale
+            query,
+            key,
+            value,
+            attn_mask=mask,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=is_causal,
+            scale=self.scale,
+            enable_gqa=self.group > 1,
         )  # (batch, heads, queries, head_dim)
         return self.output(merge_heads(attended))  # (batch, queries, dim)
 
@@ -111,9 +126,11 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the output of `forward` and the attention weights, (batch, heads, queries, keys).
 
-        Each row of the weights sums to 1, or to 0 if the mask allows no key. The arguments are those of `forward`.
+        Each row of the weights sums to 1, or to 0 if the mask allows no key. The weights have no dropout. The arguments
+        are those of `forward`.
         """
-        query, key, value = self.project_qkv(hidden, hidden if memory is None else memory)
+        query, *shared = self.project_qkv(hidden, hidden if memory is None else memory)
+        key, value = (each.repeat_interleave(self.group, dim=1) for each in shared)  # (batch, heads, keys, head_dim)
         scores = query @ key.transpose(-2, -1) * self.scale  # (batch, heads, queries, keys)
         if self.relative is not None:
             scores = scores + self._relative_scores(query, key)
@@ -121,7 +138,10 @@ class MultiHeadAttention(nn.Module):
         return self.output(merge_heads(weights @ value)), weights
 
     def project_qkv(self, hidden: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries of `hidden` and the keys and values of `memory`, each (batch, heads, length, head_dim)."""
+        """Return the queries of `hidden` and the keys and values of `memory`, each (batch, heads, length, head_dim).
+
+        The keys and values have `num_key_value_heads` heads.
+        """
         query = split_heads(self.apply_rotary(self.query(hidden)), self.num_heads)  # (batch, heads, queries, head_dim)
         return query, *self._project_memory(memory)
 
@@ -130,9 +150,9 @@ class MultiHeadAttention(nn.Module):
         return projected if self.rotary is None else self.rotary(projected, start)
 
     def _project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key = split_heads(self.apply_rotary(self.key(memory)), self.num_heads)  # (batch, heads, keys, head_dim)
-        value = split_heads(self.value(memory), self.num_heads)  # (batch, heads, keys, head_dim)
-        return key, value
+        key = split_heads(self.apply_rotary(self.key(memory)), self.num_key_value_heads)
+        value = split_heads(self.value(memory), self.num_key_value_heads)
+        return key, value  # (batch, key and value heads, keys, head_dim) each
 
     def _project_cached(
         self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache
@@ -142,10 +162,11 @@ class MultiHeadAttention(nn.Module):
             query = split_heads(self.apply_rotary(self.query(hidden)), self.num_heads)
             return query, *cache.get(lambda: self._project_memory(hidden if memory is None else memory))
         projected = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))
-        parts = projected.unflatten(-1, (3, -1)).transpose(1, 2)  # (batch, 3, new, heads * head_dim)
-        placed = self.apply_rotary(parts[:, :2], start=cache.length)  # (batch, 2, new, heads * head_dim)
-        query, key = split_heads(placed, self.num_heads).unbind(1)  # (batch, heads, new, head_dim) each
-        return query, *cache.append(key, split_heads(parts[:, 2], self.num_heads))
+        parts = projected.unflatten(-1, (self.group + 2, -1)).transpose(1, 2)  # the last two are the keys and values
+        placed = self.apply_rotary(parts[:, :-1], start=cache.length)  # (batch, group + 1, new, shared_dim)
+        heads = split_heads(placed, self.num_key_value_heads)  # (batch, group + 1, key heads, new, head_dim)
+        query, key = heads[:, :-1].flatten(1, 2), heads[:, -1]
+        return query, *cache.append(key, split_heads(parts[:, -1], self.num_key_value_heads))
 
     def _relative_scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Return the scores that relative positions add. The last query has the position of the last key."""
@@ -177,7 +198,11 @@ def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiH
     rotary, relative = None, None
     if config.positions is Positions.rotary and not cross:
         rotary = RotaryPositions(
-            config.context_length, config.num_heads, config.resolved_head_dim, config.position_scale
+            config.context_length,
+            config.num_heads,
+            config.resolved_head_dim,
+            config.position_scale,
+            config.rotary_base,
         )
     if config.positions is Positions.relative and not cross:
         relative = RelativePositions(config.context_length, config.resolved_head_dim)
@@ -185,10 +210,12 @@ def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiH
         config.dim,
         config.num_heads,
         config.resolved_head_dim,
+        num_key_value_heads=config.resolved_num_key_value_heads,
         bias=config.attention_bias,
         output_projection=config.output_projection,
         output_bias=config.output_bias,
         rotary=rotary,
         relative=relative,
         scale_scores=config.scale_scores,
+        dropout=config.attention_dropout,
     )

@@ -1,23 +1,28 @@
 """A transformer block: attention and feed-forward layers, each with a norm, dropout and a residual connection."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.choices import member
-from firstlight.networks.attention import build_attention
+from firstlight.networks.attention import MultiHeadAttention, build_attention
 from firstlight.networks.cache import LayerCache, MemoryCache, RecentCache
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, TransformerConfig
 from firstlight.networks.convolution import CausalConvolution
+from firstlight.networks.norms import build_norm, normalise
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     Activation.relu: F.relu,
     Activation.gelu: F.gelu,
+    Activation.gelu_tanh: partial(F.gelu, approximate="tanh"),
     Activation.silu: F.silu,
     Activation.tanh: F.tanh,
     Activation.relu_squared: lambda hidden: F.relu(hidden).square(),
+    Activation.sigmoid: F.sigmoid,
+    Activation.linear: lambda hidden: hidden,
 }
 
 
@@ -27,7 +32,8 @@ class FeedForward(nn.Module):
     Args:
         dim: size of the input and output vectors.
         hidden_dim: size of the hidden layer.
-        activation: "relu", "gelu", "silu", "tanh" or "relu_squared". For SwiGLU, use `GatedFeedForward`.
+        activation: "relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared", "sigmoid" or "linear". For SwiGLU, use
+            `GatedFeedForward`.
 
     Shape:
         - input and output: (batch, length, dim)
@@ -106,23 +112,41 @@ class Sublayer(nn.Module):
         """Wrap a transformation. convolution: width of a causal convolution before the transformation; None: none."""
         super().__init__()
         self.transformation = transformation
-        self.dropout = nn.Dropout(config.dropout)
+        has_dropout = config.attention_output_dropout or not isinstance(transformation, MultiHeadAttention)
+        self.dropout = nn.Dropout(config.dropout) if has_dropout else nn.Identity()
         self.residual = config.residual
         self.norm_before = build_norm(config) if config.norm is Norm.pre else nn.Identity()
         self.norm_after = build_norm(config) if config.norm is Norm.post else nn.Identity()
         self.convolution = None if convolution is None else CausalConvolution(config.dim, convolution)
 
-    def forward(self, hidden: Tensor, recent: RecentCache | None = None, **arguments: Any) -> Tensor:
+    @property
+    def last_layer(self) -> nn.Linear | None:
+        """The linear layer whose output is added to `hidden`; None for attention without an output projection."""
+        match self.transformation:
+            case MultiHeadAttention(output=nn.Linear() as layer):
+                return layer
+            case FeedForward(contract=layer) | GatedFeedForward(contract=layer) | LinearFeedForward(linear=layer):
+                return layer
+        return None
+
+    def forward(
+        self,
+        hidden: Tensor,
+        recent: RecentCache | None = None,
+        *,
+        padding_mask: Tensor | None = None,
+        **arguments: Any,
+    ) -> Tensor:
         """Return the sublayer's output for `hidden`. Both have the shape (batch, length, dim).
 
-        recent: the convolution's inputs for the tokens before `hidden`, if these were read already; arguments: passed
-        to the transformation.
+        recent: the convolution's inputs for the tokens before `hidden`, if these were read already; padding_mask:
+        (batch, length) bool, for norms over the words; arguments: passed to the transformation.
         """
-        normalised = self.norm_before(hidden)
+        normalised = normalise(self.norm_before, hidden, padding_mask)
         if self.convolution is not None:
             normalised = self.convolution(normalised, recent)
         change = self.dropout(self.transformation(normalised, **arguments))
-        return self.norm_after(hidden + change if self.residual else change)
+        return normalise(self.norm_after, hidden + change if self.residual else change, padding_mask)
 
 
 class Block(nn.Module):
@@ -155,21 +179,16 @@ class Block(nn.Module):
         self, config: TransformerConfig, *, cross_attention: bool = False, convolution: int | None = None
     ) -> None:
         super().__init__()
-        attentions = [build_attention(config)]
-        self.self_attention = Sublayer(attentions[0], config, convolution=convolution)
-        self.cross_attention = None
-        if cross_attention:
-            attentions.append(build_attention(config, cross=True))
-            self.cross_attention = Sublayer(attentions[1], config)
+        self.self_attention = Sublayer(build_attention(config), config, convolution=convolution)
+        self.cross_attention = Sublayer(build_attention(config, cross=True), config) if cross_attention else None
         feed_forward = build_feed_forward(config)
         self.feed_forward = (
             nn.Identity() if feed_forward is None else Sublayer(feed_forward, config, convolution=convolution)
         )
         if config.zero_init:
-            for attention in attentions:
-                _start_from_nothing(attention.output)
-            if isinstance(feed_forward, FeedForward | GatedFeedForward):
-                _start_from_nothing(feed_forward.contract)
+            for sublayer in self.children():
+                if isinstance(sublayer, Sublayer) and sublayer.last_layer is not None:
+                    _start_from_nothing(sublayer.last_layer)
 
     def forward(
         self,
@@ -177,6 +196,7 @@ class Block(nn.Module):
         mask: Tensor | None = None,
         *,
         is_causal: bool = False,
+        padding_mask: Tensor | None = None,
         cache: LayerCache | None = None,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
@@ -189,6 +209,7 @@ class Block(nn.Module):
             mask: mask of self-attention: bool, broadcastable to (batch, heads, length, length), True where a query may
                 attend to a key.
             is_causal: whether self-attention is causal; not together with `mask`.
+            padding_mask: (batch, length) bool, True where a token is real, for norms over the words.
             cache: keys and values of the tokens before `hidden`.
             memory: (batch, keys, dim) float, the vectors that cross-attention attends to.
             memory_mask: mask of cross-attention, broadcastable to (batch, heads, length, keys).
@@ -198,25 +219,20 @@ class Block(nn.Module):
             (batch, length, dim) float.
         """
         recents = (None, None) if cache is None else (cache.before_attention, cache.before_feed_forward)
-        hidden = self.self_attention(hidden, recents[0], mask=mask, is_causal=is_causal, cache=cache)
+        hidden = self.self_attention(
+            hidden, recents[0], padding_mask=padding_mask, mask=mask, is_causal=is_causal, cache=cache
+        )
         if self.cross_attention is not None:
             hidden = self.cross_attention(hidden, memory=memory, mask=memory_mask, cache=memory_cache)
-        return self.feed_forward(hidden, recents[1]) if isinstance(self.feed_forward, Sublayer) else hidden
+        if not isinstance(self.feed_forward, Sublayer):
+            return hidden
+        return self.feed_forward(hidden, recents[1], padding_mask=padding_mask)
 
 
 def _start_from_nothing(layer: nn.Module) -> None:
     """Set the last layer of a residual path to zero, so that the path adds nothing at first."""
     for parameter in layer.parameters():
         nn.init.zeros_(parameter)
-
-
-def build_norm(config: TransformerConfig) -> nn.Module:
-    """Return the norm that the config names, over the last axis."""
-    match config.norm_kind:
-        case NormKind.layer:
-            return nn.LayerNorm(config.dim, elementwise_affine=config.norm_affine)
-        case NormKind.rms:
-            return nn.RMSNorm(config.dim, elementwise_affine=config.norm_affine)
 
 
 def build_feed_forward(config: TransformerConfig) -> FeedForward | GatedFeedForward | LinearFeedForward | None:

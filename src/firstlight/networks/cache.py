@@ -55,7 +55,10 @@ class LayerCache:
         return self.weights
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the keys and values of new tokens, each (batch, heads, new, head_dim). Return those of all tokens."""
+        """Append the keys and values of new tokens, each (batch, heads, new, head_dim). Return those of all tokens.
+
+        With grouped heads, `heads` is the number of heads of the keys and values.
+        """
         end = self.length + key.shape[2]
         assert end <= self.capacity, f"{end} tokens in a cache for {self.capacity}"
         shape = (*key.shape[:2], self.capacity, key.shape[3])

@@ -4,10 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block, build_norm
+from firstlight.networks.block import Block
 from firstlight.networks.config import ClassifierConfig
 from firstlight.networks.convolution import ShortConvolution
+from firstlight.networks.embedding import build_embedding
 from firstlight.networks.features import FeatureHead
+from firstlight.networks.initialization import initialize
+from firstlight.networks.norms import build_norm, normalise
 from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
 from firstlight.networks.token_dropout import TokenDropout
@@ -55,19 +58,20 @@ class Classifier(nn.Module):
         self.is_causal = config.causal
         self.unknown_id = unknown_id
         self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
-        self.embedding = nn.Embedding(
-            min(vocab_size, config.embedded_words or vocab_size), config.embedding_dim or config.dim
+        self.embedding = build_embedding(
+            config, min(vocab_size, config.embedded_words or vocab_size), config.embedding_dim
         )
-        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
         self.projection = (
             nn.Identity() if config.embedding_dim is None else nn.Linear(config.embedding_dim, config.dim, bias=False)
         )
         self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
         self.positions = build_positions(config)
+        self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head = build_head(config.pooling, config.dim, config.context_length, num_outputs)
+        initialize(self, config)
         if num_features:
             self.feature_projection = nn.Linear(num_features, config.dim, bias=False)
             nn.init.normal_(self.feature_projection.weight, std=FEATURE_STD)
@@ -104,10 +108,10 @@ class Classifier(nn.Module):
             hidden = hidden + self.feature_projection(features)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)
-        hidden = self.dropout(self.positions(hidden))
+        hidden = self.dropout(normalise(self.embedding_norm, self.positions(hidden), padding_mask))
         for block in self.blocks:
-            hidden = block(hidden, mask=mask)
-        logits = self.head(self.final_norm(hidden), padding_mask)  # (batch, outputs)
+            hidden = block(hidden, mask, padding_mask=padding_mask)
+        logits = self.head(normalise(self.final_norm, hidden, padding_mask), padding_mask)  # (batch, outputs)
         return logits if features is None else logits + self.feature_head(features, padding_mask)
 
     def _check_features(self, features: Tensor | None) -> None:

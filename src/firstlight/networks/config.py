@@ -5,19 +5,23 @@ This module does not import torch, so that an error in the options is reported i
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from firstlight.choices import accept_names
 
+WAVE_LENGTH_BASE = 10_000.0  # of the sinusoid (Vaswani et al. 2017), and of rotary positions (Su et al. 2021)
+LARGEST_STD = 0.5  # of linear layers with a normal distribution; with a larger one, a training hardly starts
+
 
 class Positions(Enum):
-    """Position encoding: how a network represents the order of its tokens."""
+    """Position encoding: how a network represents the order of its tokens. fraction is j/n_max of post 1."""
 
     none = "none"
     learned = "learned"
     sinusoidal = "sinusoidal"
+    fraction = "fraction"
     rotary = "rotary"
     relative = "relative"
 
@@ -31,10 +35,19 @@ class Norm(Enum):
 
 
 class NormKind(Enum):
-    """Kind of norm: LayerNorm (Ba et al. 2016) or RMSNorm (Zhang & Sennrich 2019)."""
+    """Kind of norm: LayerNorm (Ba et al. 2016), RMSNorm (Zhang & Sennrich 2019), or a norm over the words (post 5)."""
 
     layer = "layer"
     rms = "rms"
+    over_words = "over_words"
+
+
+class Initialization(Enum):
+    """Initial weights of the linear layers: torch's, a normal distribution, or one that is scaled by the depth."""
+
+    default = "default"
+    normal = "normal"
+    depth_scaled = "depth_scaled"
 
 
 class FeedForwardKind(Enum):
@@ -50,10 +63,13 @@ class Activation(Enum):
 
     relu = "relu"
     gelu = "gelu"
+    gelu_tanh = "gelu_tanh"
     silu = "silu"
     tanh = "tanh"
     swiglu = "swiglu"
     relu_squared = "relu_squared"
+    sigmoid = "sigmoid"
+    linear = "linear"
 
 
 class Architecture(Enum):
@@ -87,7 +103,7 @@ class PoolingKind(Enum):
 class TransformerConfig:
     """Options of the transformer blocks, which all networks share. The defaults are those of Vaswani et al. (2017).
 
-    A choice may be given by its name, such as `norm="pre"`. The last six options, from `scale_scores` on, are for the
+    A choice may be given by its name, such as `norm="pre"`. The last seven options, from `scale_scores` on, are for the
     networks of the posts.
 
     Args:
@@ -95,26 +111,40 @@ class TransformerConfig:
         num_heads: Number of attention heads; it must divide `dim` unless `head_dim` is given.
         num_layers: Number of transformer blocks.
         head_dim: Size of one attention head; None: dim / num_heads.
+        num_key_value_heads: Number of heads of the keys and values, each of which several heads of queries share
+            (grouped-query attention, Ainslie et al. 2023); it must divide `num_heads`; None: `num_heads`.
         context_length: Largest number of tokens of a text.
         dropout: Probability of dropout after the embedding and on the output of each sublayer, from 0 to below 1.
-        positions: Encoding of the positions: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "rotary" (Su et al.
-            2021) or "relative" (Shaw et al. 2018).
+        attention_dropout: Probability of dropout on the attention weights, from 0 to below 1.
+        scale_embeddings: Whether the embeddings are multiplied by √dim (Vaswani et al. 2017).
+        embedding_norm: Whether a norm follows the sum of embeddings and positions (BERT, Devlin et al. 2018).
+        positions: Encoding of the positions: "none", "learned", "sinusoidal" (Vaswani et al. 2017), "fraction" (the
+            position divided by the context length, post 1), "rotary" (Su et al. 2021) or "relative" (Shaw et al. 2018).
+        rotary_base: Base of the wave lengths of rotary positions, above 1; Llama 3 has 500,000.
         position_scale: Factor of sinusoidal and rotary positions, above 0 and at most 1; 0.5 fits texts twice as long
             as in training (Chen et al. 2023).
         causal: Whether a token attends only to itself and to earlier tokens.
         embedding_std: Standard deviation of the initial embeddings and of learned positions.
+        initialization: Initial weights of the linear layers of the blocks: "default" (torch's uniform distribution),
+            "normal" (the distribution of the embeddings, and no biases; BERT) or "depth_scaled" (the same, with the
+            last layer of each sublayer divided by the square root of the number of sublayers; GPT-2).
         norm: Place of the norm: "post" (after the residual sum), "pre" (before the sublayer, more stable in deep
             networks) or "none".
-        norm_kind: Type of the norm: "layer" (LayerNorm) or "rms" (RMSNorm, Zhang & Sennrich 2019).
+        norm_kind: Type of the norm: "layer" (LayerNorm), "rms" (RMSNorm, Zhang & Sennrich 2019) or "over_words" (each
+            coordinate over the words of a text, post 5; a decoder keeps LayerNorm, since it cannot see later words).
+        norm_eps: Number that the norms add to the variance; None: 1e-5, and for RMSNorm the precision of the numbers.
         final_norm: Whether a norm follows the last block; recommended with norm="pre".
         zero_init: Whether the last layer of each sublayer starts at zero, so that the sublayer adds nothing at first.
         attention_bias: Whether the projections to queries, keys and values have a bias.
         output_bias: Whether the projection of the concatenated heads has a bias.
         feed_forward_dim: Size of the hidden layer of "mlp"; None: 4 · dim, and 8/3 · dim for swiglu.
-        activation: Activation function of the feed-forward layer: "relu", "gelu", "silu", "tanh", "swiglu" (gated,
-            Shazeer 2020) or "relu_squared" (So et al. 2021).
+        activation: Activation function of the feed-forward layer: "relu", "gelu", "gelu_tanh" (the approximation of
+            GPT-2), "silu", "tanh", "swiglu" (gated, Shazeer 2020), "relu_squared" (So et al. 2021), "sigmoid" or
+            "linear" (none).
         scale_scores: Whether attention divides its scores by √head_dim; False only reproduces post 3.
-        first_position: Number of the first sinusoidal position; post 1 counts from 1.
+        first_position: Number of the first sinusoidal or fractional position; post 1 counts from 1.
+        attention_output_dropout: Whether `dropout` also applies to the output of attention; False only reproduces
+            post 5.
         norm_affine: Whether the norms have learned weights; False only reproduces post 3.
         residual: Whether sublayers have a residual connection; False only reproduces post 4.
         output_projection: Whether attention projects the concatenated heads; False only reproduces post 4.
@@ -138,16 +168,23 @@ class TransformerConfig:
     num_heads: int = 4
     num_layers: int = 1
     head_dim: int | None = None
+    num_key_value_heads: int | None = None
     context_length: int = 50
     dropout: float = 0.1
+    attention_dropout: float = 0.0
 
+    scale_embeddings: bool = False
+    embedding_norm: bool = False
     positions: Positions = Positions.sinusoidal
+    rotary_base: float = WAVE_LENGTH_BASE
     position_scale: float = 1.0
     causal: bool = False
     embedding_std: float = 1.0
+    initialization: Initialization = Initialization.default
 
     norm: Norm = Norm.post
     norm_kind: NormKind = NormKind.layer
+    norm_eps: float | None = None
     final_norm: bool = False
     zero_init: bool = False
 
@@ -160,6 +197,7 @@ class TransformerConfig:
     # Only the networks of the posts (conf/experiment/post, conf/ladder) change these options.
     scale_scores: bool = True
     first_position: int = 0
+    attention_output_dropout: bool = True
     norm_affine: bool = True
     residual: bool = True
     output_projection: bool = True
@@ -172,16 +210,27 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         accept_names(self, "model.")
+        self._check_numbers()
+        self._check_positions()
+        self._check_layers()
+        self._check_heads()
+
+    def _check_numbers(self) -> None:
         for name in ("dim", "num_heads", "num_layers"):
             _check_at_least(f"model.{name}", getattr(self, name), 1)
         _check_at_least("context_length", self.context_length, 1)
-        for name in ("head_dim", "feed_forward_dim"):
+        for name in ("head_dim", "num_key_value_heads", "feed_forward_dim"):
             if getattr(self, name) is not None:
                 _check_at_least(f"model.{name}", getattr(self, name), 1)
         _check_at_least("model.first_position", self.first_position, 0)
         check_share("dropout", self.dropout)
+        check_share("model.attention_dropout", self.attention_dropout)
         if not 0 < self.embedding_std < math.inf:
             raise ValueError(f"model.embedding_std={self.embedding_std} must be a finite number above 0")
+        if self.norm_eps is not None and not 0 < self.norm_eps < math.inf:
+            raise ValueError(f"model.norm_eps={self.norm_eps} must be a finite number above 0, or null")
+
+    def _check_positions(self) -> None:
         if not 0 < self.position_scale <= 1:
             raise ValueError(f"model.position_scale={self.position_scale} must be above 0 and at most 1")
         if self.position_scale < 1 and self.positions not in (Positions.sinusoidal, Positions.rotary):
@@ -189,16 +238,48 @@ class TransformerConfig:
                 f"model.position_scale={self.position_scale} scales sinusoidal and rotary positions, not "
                 f"{self.positions.value}; set it to 1"
             )
+        if not 1 < self.rotary_base < math.inf:
+            raise ValueError(f"model.rotary_base={self.rotary_base} must be a finite number above 1")
+        if self.rotary_base != WAVE_LENGTH_BASE and self.positions is not Positions.rotary:
+            raise ValueError(
+                f"model.rotary_base={self.rotary_base} requires model.positions=rotary, not {self.positions.value}; "
+                f"set it to {WAVE_LENGTH_BASE:.0f}"
+            )
+
+    def _check_layers(self) -> None:
         if self.zero_init and (not self.residual or not self.output_projection):
             raise ValueError("model.zero_init=true requires model.residual=true and model.output_projection=true")
         if self.zero_init and self.feed_forward is FeedForwardKind.linear:
             raise ValueError("model.zero_init=true would keep model.feed_forward=linear at zero forever; use mlp")
         if self.feed_forward is FeedForwardKind.linear and self.activation is Activation.swiglu:
             raise ValueError("model.feed_forward=linear has no gate for model.activation=swiglu; use silu")
+        if self.zero_init and self.initialization is Initialization.depth_scaled:
+            raise ValueError(
+                "model.initialization=depth_scaled scales the layers that model.zero_init=true sets to zero; "
+                "set model.zero_init=false, or model.initialization=normal"
+            )
+        if self.initialization is not Initialization.default and self.embedding_std > LARGEST_STD:
+            raise ValueError(
+                f"model.initialization={self.initialization.value} draws linear layers with "
+                f"model.embedding_std={self.embedding_std}, which is too large for them; set model.embedding_std=0.02"
+            )
+        if self.norm_kind is NormKind.over_words and self.causal:
+            raise ValueError(
+                "model.norm_kind=over_words shows a token the later ones, which model.causal=true forbids; "
+                "set model.norm_kind=layer"
+            )
+
+    def _check_heads(self) -> None:
         if self.head_dim is None and self.dim % self.num_heads:
             raise ValueError(
                 f"model.dim={self.dim} is not divisible by model.num_heads={self.num_heads}; "
                 f"set model.head_dim, or use {_nearest_divisors(self.dim, self.num_heads)} heads"
+            )
+        if self.num_heads % self.resolved_num_key_value_heads:
+            raise ValueError(
+                f"model.num_heads={self.num_heads} is not divisible by model.num_key_value_heads="
+                f"{self.num_key_value_heads}; use "
+                f"{_nearest_divisors(self.num_heads, self.resolved_num_key_value_heads)} heads of keys and values"
             )
         if self.positions is Positions.rotary and self.resolved_head_dim % 2:
             raise ValueError(
@@ -216,6 +297,11 @@ class TransformerConfig:
     def resolved_head_dim(self) -> int:
         """The size of the queries, keys and values of one head."""
         return self.dim // self.num_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def resolved_num_key_value_heads(self) -> int:
+        """The number of heads of the keys and values."""
+        return self.num_heads if self.num_key_value_heads is None else self.num_key_value_heads
 
     @property
     def network(self) -> str:
@@ -418,6 +504,11 @@ class EncoderDecoderConfig(TransformerConfig):
 
     def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002
         return token_ids, token_ids
+
+    @property
+    def of_decoder(self) -> "EncoderDecoderConfig":
+        """The options of the decoder's blocks: these, but with LayerNorm in place of a norm over the words."""
+        return replace(self, norm_kind=NormKind.layer) if self.norm_kind is NormKind.over_words else self
 
     @property
     def resolved_num_decoder_layers(self) -> int:

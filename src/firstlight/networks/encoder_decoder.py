@@ -4,9 +4,12 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block, build_norm
+from firstlight.networks.block import Block
 from firstlight.networks.cache import KeyValueCache
 from firstlight.networks.config import EncoderDecoderConfig
+from firstlight.networks.embedding import build_embedding
+from firstlight.networks.initialization import initialize
+from firstlight.networks.norms import build_norm, normalise
 from firstlight.networks.positions import build_positions
 
 
@@ -46,21 +49,23 @@ class EncoderDecoder(nn.Module):
                 f"{vocab_size} entries; set data.shared_vocabulary=true"
             )
         self.context_length, self.vocab_size = config.context_length, vocab_size
-        self.embedding = nn.Embedding(vocab_size, config.dim)
-        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        self.embedding = build_embedding(config, vocab_size)
         self.source_embedding = self.embedding
         if not config.share_embeddings:
-            self.source_embedding = nn.Embedding(source_vocab_size, config.dim)
-            nn.init.normal_(self.source_embedding.weight, std=config.embedding_std)
+            self.source_embedding = build_embedding(config, source_vocab_size)
         self.source_positions, self.positions = build_positions(config), build_positions(config)
+        self.source_norm, self.embedding_norm = (
+            build_norm(side) if config.embedding_norm else nn.Identity() for side in (config, config.of_decoder)
+        )
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.encoder_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.decoder = nn.ModuleList(
-            Block(config, cross_attention=True) for _ in range(config.resolved_num_decoder_layers)
+            Block(config.of_decoder, cross_attention=True) for _ in range(config.resolved_num_decoder_layers)
         )
-        self.decoder_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.decoder_norm = build_norm(config.of_decoder) if config.final_norm else nn.Identity()
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
+        initialize(self, config)
         if config.tie_embeddings:
             self.head.weight = self.embedding.weight
 
@@ -102,10 +107,11 @@ class EncoderDecoder(nn.Module):
         """
         self._check_length(source_ids.shape[1], "source")
         mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
-        hidden = self.dropout(self.source_positions(self.source_embedding(source_ids)))  # (batch, sources, dim)
+        placed = self.source_positions(self.source_embedding(source_ids))  # (batch, sources, dim)
+        hidden = self.dropout(normalise(self.source_norm, placed, source_mask))
         for block in self.encoder:
-            hidden = block(hidden, mask)
-        return self.encoder_norm(hidden)
+            hidden = block(hidden, mask, padding_mask=source_mask)
+        return normalise(self.encoder_norm, hidden, source_mask)
 
     def decode(
         self,
@@ -135,7 +141,7 @@ class EncoderDecoder(nn.Module):
         self._check_length(start + length, "target")
         mask, is_causal = self._look_ahead_mask(token_ids, target_mask, cache)
         memory_mask = None if source_mask is None else masks.padding(source_mask)  # (batch, 1, 1, sources)
-        hidden = self.dropout(self.positions(self.embedding(token_ids), start))  # (batch, new, dim)
+        hidden = self.dropout(self.embedding_norm(self.positions(self.embedding(token_ids), start)))
         for i, block in enumerate(self.decoder):
             hidden = block(
                 hidden,

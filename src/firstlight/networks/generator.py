@@ -3,9 +3,12 @@
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block, build_norm
+from firstlight.networks.block import Block
 from firstlight.networks.cache import KeyValueCache
 from firstlight.networks.config import GeneratorConfig
+from firstlight.networks.embedding import build_embedding
+from firstlight.networks.initialization import initialize
+from firstlight.networks.norms import build_norm
 from firstlight.networks.positions import build_positions
 
 
@@ -38,9 +41,9 @@ class Generator(nn.Module):
         super().__init__()
         self.context_length, self.vocab_size = config.context_length, vocab_size
         self.is_causal = config.causal
-        self.embedding = nn.Embedding(vocab_size, config.dim)
-        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        self.embedding = build_embedding(config, vocab_size)
         self.positions = build_positions(config)
+        self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.num_loops = config.num_loops
         self.blocks = nn.ModuleList(
@@ -48,6 +51,7 @@ class Generator(nn.Module):
         )
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
+        initialize(self, config, config.num_loops)
         if config.tie_embeddings:
             self.head.weight = self.embedding.weight
 
@@ -74,7 +78,8 @@ class Generator(nn.Module):
         if cache is not None and start and is_causal:
             is_causal = False  # torch's causal mask requires equally many queries and keys
             mask = masks.causal(*cache.positions(length, token_ids.device)) if length > 1 else None
-        hidden = self.dropout(self.positions(self.embedding(token_ids), start))  # (batch, length, dim)
+        placed = self.positions(self.embedding(token_ids), start)  # (batch, length, dim)
+        hidden = self.dropout(self.embedding_norm(placed))
         for i, block in enumerate([*self.blocks] * self.num_loops):
             hidden = block(hidden, mask, is_causal=is_causal, cache=None if cache is None else cache.layers[i])
         return self.head(self.final_norm(hidden))  # (batch, length, vocab_size)

@@ -4,10 +4,27 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block, build_norm
+from firstlight.networks.block import ACTIVATIONS, Block
 from firstlight.networks.convolution import ShortConvolution
+from firstlight.networks.embedding import ScaledEmbedding, build_embedding
+from firstlight.networks.initialization import initialize
 from firstlight.networks.masked_config import MaskedConfig
+from firstlight.networks.norms import build_norm
 from firstlight.networks.positions import build_positions
+
+
+class HeadLayer(nn.Module):
+    """The layer before the output layer of BERT: a linear layer, the activation function and a norm."""
+
+    def __init__(self, config: MaskedConfig) -> None:
+        super().__init__()
+        self.linear = nn.Linear(config.dim, config.dim)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = build_norm(config)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Return the transformed vectors. The input and the output have the shape (…, dim)."""
+        return self.norm(self.activation(self.linear(hidden)))
 
 
 class MaskedLanguageModel(nn.Module):
@@ -15,8 +32,8 @@ class MaskedLanguageModel(nn.Module):
 
     A masked word has the id `mask_id`, which follows those of the vocabulary. Its vector is a separate parameter, so
     that the embedding, the convolution, the blocks and the last norm have the same names and shapes as in a
-    `Classifier`. [MASK] itself is never predicted. BERT's additional layer before the output layer is left out, because
-    it increases the loss of networks of this size.
+    `Classifier`. [MASK] itself is never predicted. BERT's additional layer before the output layer is an option
+    (`config.head_layer`), because it increases the loss of networks of this size.
 
     Args:
         config: options of the network.
@@ -45,16 +62,18 @@ class MaskedLanguageModel(nn.Module):
     def __init__(self, config: MaskedConfig, vocab_size: int) -> None:
         super().__init__()
         self.context_length, self.vocab_size, self.mask_id = config.context_length, vocab_size, vocab_size
-        self.embedding = nn.Embedding(vocab_size, config.dim)
+        self.embedding = build_embedding(config, vocab_size)
         self.mask_vector = nn.Parameter(torch.empty(config.dim))
-        for vectors in (self.embedding.weight, self.mask_vector):
-            nn.init.normal_(vectors, std=config.embedding_std)
+        nn.init.normal_(self.mask_vector, std=config.embedding_std)
         self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
         self.positions = build_positions(config)
+        self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.head_layer = HeadLayer(config) if config.head_layer else nn.Identity()
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
+        initialize(self, config)
         if config.tie_embeddings:
             self.head.weight = self.embedding.weight
 
@@ -83,15 +102,18 @@ class MaskedLanguageModel(nn.Module):
         hidden = self._embed(token_ids)  # (batch, length, dim)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)
-        hidden = self.dropout(self.positions(hidden))
+        hidden = self.dropout(self.embedding_norm(self.positions(hidden)))
         for block in self.blocks:
             hidden = block(hidden, mask=mask)
         if places is not None:
             hidden = hidden.flatten(0, 1)[places]  # (places, dim)
-        return self.head(self.final_norm(hidden))
+        return self.head(self.head_layer(self.final_norm(hidden)))
 
     def _embed(self, token_ids: Tensor) -> Tensor:
         """Return the embeddings of (batch, length) ids: (batch, length, dim)."""
         is_masked = token_ids == self.mask_id
         vectors = self.embedding(token_ids.masked_fill(is_masked, 0))
-        return torch.where(is_masked[..., None], self.mask_vector, vectors)
+        mask_vector = self.mask_vector
+        if isinstance(self.embedding, ScaledEmbedding):
+            mask_vector = mask_vector * self.embedding.scale
+        return torch.where(is_masked[..., None], mask_vector, vectors)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.networks.config import TransformerConfig, check_convolution
+from firstlight.networks.config import Activation, NormKind, TransformerConfig, check_convolution
 
 SHARE_OF_PLACES = 15  # percentage of the tokens that the output layer scores in training
 
@@ -16,6 +16,7 @@ class MaskedConfig(TransformerConfig):
         convolution: Width of a convolution over the embeddings, an odd number of tokens such as 3; None: no
             convolution.
         tie_embeddings: Whether the embedding and the output layer share one matrix, which saves parameters.
+        head_layer: Whether a linear layer, the activation function and a norm precede the output layer, as in BERT.
         head_bias: Whether the output layer has a bias.
 
     Raises:
@@ -31,6 +32,7 @@ class MaskedConfig(TransformerConfig):
 
     convolution: int | None = None
     tie_embeddings: bool = True
+    head_layer: bool = False
     head_bias: bool = True
 
     def __post_init__(self) -> None:
@@ -40,6 +42,13 @@ class MaskedConfig(TransformerConfig):
             raise ValueError(
                 "model.causal=true hides the words after a [MASK], which the network needs to fill it in; set "
                 "model.causal=false, or use a generator"
+            )
+        if self.head_layer and self.activation is Activation.swiglu:
+            raise ValueError("model.head_layer=true has no gate for model.activation=swiglu; use gelu")
+        if self.norm_kind is NormKind.over_words:
+            raise ValueError(
+                "model.norm_kind=over_words applies to classifiers and translators, not to masked language models; set "
+                "model.norm_kind=layer"
             )
 
     @property

@@ -6,12 +6,10 @@
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.config import Positions, TransformerConfig
-
-WAVE_LENGTH_BASE = 10_000.0
+from firstlight.networks.config import WAVE_LENGTH_BASE, Positions, TransformerConfig
 
 
-def sinusoid(positions: Tensor, dim: int) -> Tensor:
+def sinusoid(positions: Tensor, dim: int, base: float = WAVE_LENGTH_BASE) -> Tensor:
     """Return the sinusoidal position encoding of "Attention is all you need" (Vaswani et al. 2017).
 
     PE(p, 2i) = sin(p / 10000^(2i/dim)) and PE(p, 2i+1) = cos(p / 10000^(2i/dim)).
@@ -19,6 +17,7 @@ def sinusoid(positions: Tensor, dim: int) -> Tensor:
     Args:
         positions: (length,) int or float.
         dim: size of the encoding.
+        base: the number in place of 10000.
 
     Returns:
         (length, dim) float.
@@ -31,7 +30,7 @@ def sinusoid(positions: Tensor, dim: int) -> Tensor:
                 [0.8415, 0.5403, 0.0100, 0.9999]])
     """
     even = torch.arange(0, dim, 2, device=positions.device)
-    angles = positions[:, None] * WAVE_LENGTH_BASE ** (-even / dim)  # (length, ceil(dim / 2))
+    angles = positions[:, None] * base ** (-even / dim)  # (length, ceil(dim / 2))
     waves = torch.stack((angles.sin(), angles.cos()), dim=-1)  # (length, ceil(dim / 2), 2)
     return waves.flatten(1)[:, :dim]
 
@@ -64,6 +63,40 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, hidden: Tensor, start: int = 0) -> Tensor:
         """Return `hidden`, (batch, length, dim), plus the encoding of the positions start, start + 1, …."""
+        return hidden + self.table[start : start + hidden.shape[1]]
+
+
+class FractionalPositions(nn.Module):
+    """Position j divided by the context length n_max, which is added to each coordinate (post 1). No parameters.
+
+    Post 1 names this encoding before it chooses the sinusoid. Its values do not exceed 1, but the difference of two
+    neighbors depends on the context length.
+
+    Args:
+        context_length: number of positions, n_max.
+        first_position: number j of the first position.
+
+    Shape:
+        - input and output: (batch, length, dim)
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import FractionalPositions
+        >>> FractionalPositions(context_length=4)(torch.zeros(1, 3, 2))
+        tensor([[[0.0000, 0.0000],
+                 [0.2500, 0.2500],
+                 [0.5000, 0.5000]]])
+    """
+
+    table: Tensor
+
+    def __init__(self, context_length: int, first_position: int = 0) -> None:
+        super().__init__()
+        positions = torch.arange(first_position, first_position + context_length)
+        self.register_buffer("table", positions[:, None] / context_length, persistent=False)  # (context_length, 1)
+
+    def forward(self, hidden: Tensor, start: int = 0) -> Tensor:
+        """Return `hidden`, (batch, length, dim), plus the fractions of the positions start, start + 1, …."""
         return hidden + self.table[start : start + hidden.shape[1]]
 
 
@@ -104,12 +137,13 @@ class RotaryPositions(nn.Module):
 
     Args:
         context_length: number of positions.
-        num_heads: number of heads.
+        num_heads: largest number of heads.
         head_dim: size of one head, an even number.
         scale: factor of the positions, as in `SinusoidalPositions`.
+        base: base of the wave lengths; a larger one turns the slow coordinates more slowly (Xiong et al. 2023).
 
     Shape:
-        - input and output: (…, length, num_heads · head_dim)
+        - input and output: (…, length, heads · head_dim), with at most num_heads heads
 
     Example:
         >>> import torch
@@ -124,10 +158,12 @@ class RotaryPositions(nn.Module):
     cos: Tensor
     sin: Tensor
 
-    def __init__(self, context_length: int, num_heads: int, head_dim: int, scale: float = 1.0) -> None:
+    def __init__(
+        self, context_length: int, num_heads: int, head_dim: int, scale: float = 1.0, base: float = WAVE_LENGTH_BASE
+    ) -> None:
         super().__init__()
-        self.num_heads = num_heads
-        waves = sinusoid(scale * torch.arange(context_length), head_dim)  # (context_length, head_dim)
+        self.head_dim = head_dim
+        waves = sinusoid(scale * torch.arange(context_length), head_dim, base)  # (context_length, head_dim)
         sin, cos = waves[:, 0::2], waves[:, 1::2]  # (context_length, head_dim / 2)
         self.register_buffer("cos", torch.cat((cos, cos), dim=1).repeat(1, num_heads), persistent=False)
         self.register_buffer("sin", torch.cat((-sin, sin), dim=1).repeat(1, num_heads), persistent=False)
@@ -138,10 +174,10 @@ class RotaryPositions(nn.Module):
         projected: (…, length, heads * head_dim), whose first token is at position `start`. The output has the same
         shape.
         """
-        end = start + projected.shape[-2]
-        heads = projected.unflatten(-1, (self.num_heads, -1))  # (…, length, heads, head_dim)
-        partners = heads.roll(heads.shape[-1] // 2, -1).flatten(-2)  # the pairs are i and i + head_dim / 2
-        return torch.addcmul(projected * self.cos[start:end], partners, self.sin[start:end])
+        end, width = start + projected.shape[-2], projected.shape[-1]
+        heads = projected.unflatten(-1, (-1, self.head_dim))  # (…, length, heads, head_dim)
+        partners = heads.roll(self.head_dim // 2, -1).flatten(-2)  # the pairs are i and i + head_dim / 2
+        return torch.addcmul(projected * self.cos[start:end, :width], partners, self.sin[start:end, :width])
 
 
 class RelativePositions(nn.Module):
@@ -208,6 +244,8 @@ def build_positions(config: TransformerConfig) -> nn.Module:
     match config.positions:
         case Positions.sinusoidal:
             return SinusoidalPositions(config.context_length, config.dim, config.first_position, config.position_scale)
+        case Positions.fraction:
+            return FractionalPositions(config.context_length, config.first_position)
         case Positions.learned:
             return LearnedPositions(config.context_length, config.dim, config.embedding_std)
         case Positions.rotary | Positions.relative | Positions.none:

@@ -43,10 +43,21 @@ ADDED: dict[str, dict[str, Any]] = {
     "vectors": {"method": "lanczos"},
     "distillation": {"weight": 0.5, "temperature": 1.0, "folds": 5},
     "schedule": {"cycle_momentum": False, "base_momentum": 0.85, "max_momentum": 0.95},
+    "model": {
+        "num_key_value_heads": None,
+        "attention_dropout": 0.0,
+        "scale_embeddings": False,
+        "embedding_norm": False,
+        "rotary_base": 10_000.0,
+        "initialization": "default",
+        "norm_eps": None,
+        "attention_output_dropout": True,
+        "head_layer": False,
+    },
 }
 ADDED_AT_TOP: dict[str, Any] = {"teacher": None}
 ADDED_AFTER_0_2: dict[str, dict[str, Any]] = ADDED | {
-    "model": {"_target_": None, "options": {}},
+    "model": ADDED["model"] | {"_target_": None, "options": {}},
     "trainer": {"enable_progress_bar": True},
 }
 

@@ -1,0 +1,36 @@
+"""Initial weights of the linear layers."""
+
+import math
+
+import torch
+from torch import nn
+
+from firstlight.networks.block import Sublayer
+from firstlight.networks.config import Initialization, TransformerConfig
+
+
+@torch.no_grad()
+def initialize(network: nn.Module, config: TransformerConfig, num_loops: int = 1) -> None:
+    """Draw the weights of all linear layers of a network, and set their biases to 0.
+
+    With "depth_scaled", the last layer of each sublayer is divided by the square root of the number of sublayers in its
+    stack of blocks, so that the sum of all sublayers does not grow with the depth (GPT-2, Radford et al. 2019). With
+    "default", the network is unchanged.
+
+    network: its stacks of blocks are `nn.ModuleList`s; num_loops: number of times that a stack is applied.
+    """
+    if config.initialization is Initialization.default:
+        return
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=config.embedding_std)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+    for stack in network.children():
+        sublayers = [part for part in stack.modules() if isinstance(part, Sublayer)]
+        last_layers = [each.last_layer for each in sublayers if each.last_layer is not None]
+        for layer in last_layers:
+            if config.zero_init:
+                nn.init.zeros_(layer.weight)
+            elif config.initialization is Initialization.depth_scaled:
+                layer.weight /= math.sqrt(num_loops * len(sublayers))
