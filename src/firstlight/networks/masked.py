@@ -113,7 +113,7 @@ class MaskedLanguageModel(nn.Module):
         """Return the embeddings of (batch, length) ids: (batch, length, dim)."""
         is_masked = token_ids == self.mask_id
         vectors = self.embedding(token_ids.masked_fill(is_masked, 0))
-        mask_vector = self.mask_vector
+        mask_vector: Tensor = self.mask_vector
         if isinstance(self.embedding, ScaledEmbedding):
             mask_vector = mask_vector * self.embedding.scale
         return torch.where(is_masked[..., None], mask_vector, vectors)
