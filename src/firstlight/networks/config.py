@@ -125,9 +125,9 @@ class TransformerConfig:
             as in training (Chen et al. 2023).
         causal: Whether a token attends only to itself and to earlier tokens.
         embedding_std: Standard deviation of the initial embeddings and of learned positions.
-        initialization: Initial weights of the linear layers of the blocks: "default" (torch's uniform distribution),
-            "normal" (the distribution of the embeddings, and no biases; BERT) or "depth_scaled" (the same, with the
-            last layer of each sublayer divided by the square root of the number of sublayers; GPT-2).
+        initialization: Initial weights of the linear layers: "default" (torch's uniform distribution), "normal" (as the
+            embeddings, and biases of 0; BERT) or "depth_scaled" (the same, with smaller last layers of the sublayers;
+            GPT-2).
         norm: Place of the norm: "post" (after the residual sum), "pre" (before the sublayer, more stable in deep
             networks) or "none".
         norm_kind: Type of the norm: "layer" (LayerNorm), "rms" (RMSNorm, Zhang & Sennrich 2019) or "over_words" (each
