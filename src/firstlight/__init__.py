@@ -51,7 +51,8 @@ def list_runs(folder: "str | Path" = "logs") -> "DataFrame":
 
     The columns are those of `report.csv`: `rank`, `task`, `model`, `experiment`, `dropout`, `context_length`, `seed`,
     every key that was swept, such as `optimizer.lr`, `status`, `reason`, `metric` (what ranks the runs) and its
-    `value`, the mean and sample standard deviation of the group (`group_mean`, `group_sd`), every metric, such as
+    `value`, the mean, sample standard deviation and half of the 95% interval of the group (`group_mean`, `group_sd`,
+    `group_half_width`), the `verdict` on it compared with the best group, every metric, such as
     `val/loss`, `parameters`, `steps`, `tokens`, `fit_seconds`, `tokens_per_second`, `compute_flops` and `folder`.
     Fractions are float64, counts Int64, flags bool. `folder` is a path that `firstlight.load` accepts, whereas in
     `report.csv` it is relative to the folder of the report.

@@ -97,6 +97,8 @@ def test_seeds_without_spread_are_equal_or_different() -> None:
     assert paired_seeds([0.5, 0.5], [0.5, 0.5]).p == 1.0
     assert paired_seeds([0.75, 0.75], [0.5, 0.5]).p == 0.0
     assert unpaired_seeds([0.75, 0.75], [0.5, 0.5]).p == 0.0
+    rounded = paired_seeds([0.1 + 0.2, 0.3], [0.3, 0.1 + 0.2])
+    assert (rounded.p, rounded.estimate.value, rounded.estimate.half_width) == (1.0, 0.0, 0.0)
 
 
 def test_holms_correction_is_that_of_its_definition() -> None:

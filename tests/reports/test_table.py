@@ -2,21 +2,25 @@
 
 import math
 import statistics
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from firstlight.reports.rows import Run, shown
 from firstlight.reports.table import (
+    accuracy_half_width,
     boards,
     common_metric,
     label_of,
+    most_runs_first,
     not_counted,
     reason,
     short_name,
     spread_of,
     swept_keys,
 )
+from firstlight.reports.text import cells, headers
 
 METRIC = "val/accuracy"
 
@@ -249,3 +253,76 @@ def test_a_value_is_shown_as_one_would_type_it(value: Any, text: str) -> None:
 )
 def test_compute_is_what_was_counted_or_else_estimated(known: dict[str, Any], expected: Any) -> None:
     assert a_run(**known).compute == expected
+
+
+def test_the_rate_of_a_failed_run_is_no_swept_axis_but_its_group_is_named() -> None:
+    typo = a_run(metrics={}, status="failed", why="the loss is nan", keys={"optimizer.lr": 1e30})
+    runs = [a_run(0.1, keys={"optimizer.lr": 0.01}), a_run(0.2, keys={"model": "small", "optimizer.lr": 0.01}), typo]
+    (board,) = boards(runs, falls)
+    assert board.swept == board.keys == ("model",)
+    assert [group.keys for group in board.groups] == [
+        {"model": "small"},
+        {"model": "tiny"},
+        {"model": "tiny", "optimizer.lr": 1e30},
+    ]
+
+
+APART = {
+    "sees its target": {"apart": {"model.causal": "sees its target"}},
+    "data.max_train_rows=3000": {"apart": {"data.max_train_rows": "data.max_train_rows=3000"}},
+    "data other": {"fingerprint": "other"},
+    "data.split_seed=2": {"split": {"data.split_seed": 2}},
+    "31 in validation": {"sizes": {"train": 997, "validation": 31}},
+    "101 in training": {"sizes": {"train": 101, "validation": 53}},
+}
+
+
+@pytest.mark.parametrize("note", APART)
+def test_runs_that_cannot_be_compared_are_ranked_among_themselves(note: str) -> None:
+    usual: dict[str, Any] = {
+        "fingerprint": "usual",
+        "sizes": {"train": 997, "validation": 53},
+        "split": {"data.split_seed": 1},
+    }
+    apart = a_run(0.99, folder="apart", **(usual | APART[note]))
+    runs = [a_run(0.4, **usual), a_run(0.5, seed=2, **usual), apart, a_run(0.3, keys={"model": "old"})]
+    main, other = boards(runs, falls)
+    assert (main.name, other.name) == ("stars", f"stars ({note})")
+    assert other.runs == [apart]
+    assert [group.rank for group in main.groups] == [1, 2]  # a run without known data joins the others
+
+
+def test_a_key_of_group_by_pools_what_it_would_set_apart_with_a_badge() -> None:
+    few = a_run(0.2, keys={"data.max_train_rows": 3000, "trainer.max_steps": 30}, **APART["data.max_train_rows=3000"])
+    runs = [a_run(0.4, keys={"trainer.max_steps": 300}), few]
+    assert len(boards(runs, falls)) == 2
+    assert len(boards(runs, falls, group_by=["model"])) == 2
+    (board,) = boards(runs, falls, group_by=["data.max_train_rows"])
+    assert [group.differ for group in board.groups] == [(), ()]
+    same_rows = [replace(run, apart={}) for run in runs]
+    (board,) = boards(same_rows, falls, group_by=["model"])
+    assert board.groups[0].differ == ("data.max_train_rows", "trainer.max_steps")
+    assert headers(board).index("differ in") > 0
+    assert "data.max_train_rows, trainer.max_steps" in cells(board.groups[0], board)
+
+
+def test_the_half_width_of_a_mean_is_students() -> None:
+    spread = spread_of([a_run(value, seed=seed) for seed, value in enumerate((0.31, 0.37, 0.47))], METRIC)
+    assert spread is not None
+    assert spread.half_width == pytest.approx(4.302653 * statistics.stdev((0.31, 0.37, 0.47)) / math.sqrt(3))
+
+
+def test_an_accuracy_has_the_interval_of_its_split() -> None:
+    (board,) = boards([a_run(0.84, sizes={"validation": 2500}, is_of_classes=True)], falls)
+    assert accuracy_half_width(board.groups[0], METRIC) == pytest.approx(0.01436, abs=1e-4)
+    assert "± of the split" in headers(board)
+    for changes in ({"sizes": {}}, {"is_of_classes": False}):
+        (board,) = boards([a_run(0.84, **({"sizes": {"validation": 2500}, "is_of_classes": True} | changes))], falls)
+        assert accuracy_half_width(board.groups[0], METRIC) is None
+        assert "± of the split" not in headers(board)
+
+
+def test_the_board_with_most_counted_runs_is_first() -> None:
+    failed = [a_run(task="names", metrics={}, status="failed", why="x", seed=seed) for seed in range(5)]
+    found = boards([*failed, a_run(), a_run(seed=2), a_run(task="names", seed=7)], falls)
+    assert [board.task for board in most_runs_first(found)] == ["stars", "names"]

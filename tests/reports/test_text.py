@@ -51,7 +51,7 @@ def test_markdown_has_a_line_for_each_group_and_for_all_that_does_not_count() ->
         "data": "local",
         "seeds": "2",
         "runs": "2",
-        METRIC: "0.5 ± 0.35",
+        METRIC: "0.5 ± 3.2",
         "test/accuracy": "–",
         "best": "0.75",
         "parameters": "1,009",
@@ -124,11 +124,11 @@ def test_every_cell_has_its_header() -> None:
     [
         (None, "–"),
         (Spread(0.47512, None), "0.4751"),
-        (Spread(0.47512, 0.00312), "0.4751 ± 0.0031"),
-        (Spread(2, 0), "2 ± 0"),
+        (Spread(0.47512, 0.00126, 0.00312), "0.4751 ± 0.0031"),
+        (Spread(2, 0, 0), "2 ± 0"),
     ],
 )
-def test_a_spread_has_its_deviation_where_there_is_one(spread: Spread | None, text: str) -> None:
+def test_a_mean_has_half_of_its_interval_where_there_is_one(spread: Spread | None, text: str) -> None:
     assert spread_text(spread) == text
 
 

@@ -24,8 +24,8 @@ from firstlight.data.batches import Rows
 from firstlight.earlier_names import current_override
 from firstlight.errors import UserError
 from firstlight.lit import Classification
-from firstlight.runs.gather import Configuration
 from firstlight.runs.identity import run_key
+from firstlight.runs.settings import Configuration
 from tests_support import ROOT, Scripts
 
 

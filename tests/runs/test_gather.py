@@ -13,7 +13,8 @@ from firstlight.reports.rows import Run
 from firstlight.runs import gather as module
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.gather import gather, key_and_value, plain_value, read_run, thinned
+from firstlight.runs.gather import gather, read_run, thinned
+from firstlight.runs.settings import key_and_value, plain_value
 from run_folders import CLASSES, a_history, a_record, make_baseline, make_run, write_confusion, write_history
 
 COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
@@ -155,6 +156,66 @@ def test_a_configuration_that_is_broken_does_not_stop_the_others(tmp_path: Path)
     (path / "config.yaml").write_text("a: [")
     (path / ".hydra" / "hydra.yaml").write_bytes(b"\xff\xfe\x00")
     assert [run.keys["optimizer.lr"] for run in gather(tmp_path)] == [0.01, None]
+
+
+def with_config(path: Path, content: str) -> None:
+    (path / "config.yaml").write_text(content)
+
+
+def test_a_setting_that_differs_without_being_typed_is_a_key(tmp_path: Path) -> None:
+    common = "seed: {seed}\ndata:\n  seed: {seed}\n  path: p{seed}\nlogger: l{seed}\n"
+    common += "module:\n  label_smoothing: {smoothing}\n"
+    for seed, smoothing in ((1, 0.0), (2, 0.1), (3, 0.0)):
+        path = make_run(tmp_path, f"same-{seed}", seed=seed)
+        with_config(path, common.format(seed=seed, smoothing=smoothing))
+    with_config(make_run(tmp_path, "small", model="small"), common.format(seed=1, smoothing=0.3))
+    make_run(tmp_path, "without", seed=4)
+    found = {run.folder: run for run in gather(tmp_path)}
+    key = "module.label_smoothing"
+    assert [found[f"same-{seed}"].keys[key] for seed in (1, 2, 3)] == [0.0, 0.1, 0.0]
+    assert (found["small"].keys[key], found["without"].keys[key]) == (0.3, None)
+    assert not any(other in found["same-1"].keys for other in ("data.seed", "data.path", "logger"))
+
+
+def test_runs_that_differ_in_the_seed_alone_have_no_more_keys(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        with_config(make_run(tmp_path, f"{seed}", seed=seed), f"seed: {seed}\nmodel:\n  dim: 7\n")
+    assert not any("model.dim" in run.keys for run in gather(tmp_path))
+
+
+APART = {
+    "data:\n  max_train_rows: 31": "data.max_train_rows=31",
+    "trainer:\n  limit_train_batches: 1": "trainer.limit_train_batches=1",
+    "trainer:\n  limit_train_batches: 1.0\n  limit_val_batches: 0.5": "trainer.limit_val_batches=0.5",
+    "trainer:\n  fast_dev_run: true": "trainer.fast_dev_run=True",
+    "module:\n  _target_: firstlight.lit.generation.Generation\nmodel:\n  causal: false": "sees its target",
+    "module:\n  _target_: firstlight.lit.classification.Classification\nmodel:\n  causal: false": None,
+    "data:\n  max_train_rows: null\ntrainer:\n  overfit_batches: 0.0": None,
+}
+
+
+@pytest.mark.parametrize("config", APART)
+def test_a_run_that_sees_its_target_or_a_part_of_the_data_is_set_apart(config: str, tmp_path: Path) -> None:
+    with_config(make_run(tmp_path, "a"), config)
+    (run,) = gather(tmp_path)
+    assert list(run.apart.values()) == ([] if APART[config] is None else [APART[config]])
+
+
+def test_the_data_of_a_run_is_known_by_its_fingerprint_its_sizes_and_its_split(tmp_path: Path) -> None:
+    rows = {"train": 997, "validation": 53}
+    path = make_run(tmp_path, "a", data={"source": "local", "fingerprint": "f", "rows": rows, "classes": ["x", "y"]})
+    with_config(path, "data:\n  split_seed: 3\n  batch_size: 5\n")
+    make_run(tmp_path, "b", data={"source": "local", "fingerprint": "f", "tokens": rows | {"test": "?"}})
+    a, b = gather(tmp_path)
+    assert (a.fingerprint, a.sizes, a.is_of_classes, a.split) == ("f", rows, True, {"data.split_seed": 3})
+    assert (b.sizes, b.is_of_classes, b.split) == (rows, False, {})
+
+
+@pytest.mark.parametrize("typed", ["[a,b]", "['a','b']", '[a, "b"]'])
+def test_a_list_is_the_same_however_it_was_typed(typed: str, tmp_path: Path) -> None:
+    make_run(tmp_path, "a", f"data.columns={typed}")
+    with_config(make_run(tmp_path, "b"), "data:\n  columns: [a, b]\n")
+    assert [run.keys["data.columns"] for run in gather(tmp_path)] == ['["a", "b"]'] * 2
 
 
 def cut(name: str, keep: int) -> Callable[[Path], object]:

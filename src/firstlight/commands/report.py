@@ -14,13 +14,17 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.reports import text
-from firstlight.reports.rows import Run
-from firstlight.reports.table import Board, boards, not_counted, short_name
+from firstlight.reports.findings import MOST_GROUPS, judged
+from firstlight.reports.rows import Run, shown
+from firstlight.reports.table import Board, Group, boards, most_runs_first, not_counted, short_name
 from firstlight.runs.folder import SAMPLE_NOTE, lower_is_better, write_atomically
 from firstlight.runs.gather import found_runs
-from firstlight.terminal_text import say
+from firstlight.runs.saved_outcomes import SavedOutcomes
+from firstlight.runs.settings import plain_value
+from firstlight.terminal_text import note, say
 
 GROUPS_ON_TERMINAL = 20
+MOST_NAMES = 8  # of groups in a message
 
 
 @dataclass
@@ -34,6 +38,9 @@ class ReportOptions:
     seed, so that a group is one setting with several seeds."""
     open: bool = False
     """Open report.html in the browser."""
+    baseline: list[str] | None = None
+    """The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or `tiny`.
+    Default: the best group."""
     metric: str | None = None
     """The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a task were
     optimized for."""
@@ -53,20 +60,26 @@ def report(options: ReportOptions) -> Path:
     refuse_metric(options.metric, runs)
     refuse_keys(options.group_by, runs)
     found = boards(runs, lower_is_better, options.metric, options.group_by)
+    references = references_of(options.baseline, found)
+    load = SavedOutcomes(options.folder)
+    most = None if options.baseline else MOST_GROUPS
+    found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
+    say_problems(load)
     for run, why in not_counted(found, runs):
         say(f"not counted: {options.folder / run.folder} ({run.status}): {why}", to=sys.stderr)
-    title, notes = heading(options, runs, found)
+    in_order = most_runs_first(found)
+    title, notes = heading(options, runs, in_order)
     from firstlight.reports.page import page
 
     contents = {
-        "report.html": page(title, notes, found, runs, lower_is_better),
-        "report.md": text.markdown(title, notes, found, runs),
+        "report.html": page(title, notes, in_order, runs, lower_is_better),
+        "report.md": text.markdown(title, notes, in_order, runs),
         "report.csv": text.table(found, runs),
     }
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
-    show(options.folder, found, runs)
+    show(options.folder, in_order, runs)
     return options.folder / "report.html"
 
 
@@ -95,6 +108,57 @@ def refuse_keys(keys: Sequence[str] | None, runs: Sequence[Run]) -> None:
             raise UserError(f"--group-by {key}: no run has this key; {there_are}")
 
 
+def say_problems(outcomes: SavedOutcomes) -> None:
+    """Print which of the compared runs have no saved predictions, or damaged ones."""
+    for run, problem in outcomes.damaged.items():
+        say(f"not compared by texts: {outcomes.folder / run}: {problem}", to=sys.stderr)
+    if outcomes.missing:
+        note(
+            f"{outcomes.missing} of the compared runs have no predictions/validation.npz, which runs of this version "
+            "write; they are compared by seeds only"
+        )
+
+
+def references_of(wanted: Sequence[str] | None, found: Sequence[Board]) -> list[int | None]:
+    """Return for each board the place of the group that --baseline names; None for the best group.
+
+    Raises UserError if no board has such a group, or if a board has several.
+    """
+    if wanted is None:
+        return [None] * len(found)
+    places: list[int | None] = []
+    for board in found:
+        fitting = [place for place, group in enumerate(board.groups) if group.counted and is_named(group, wanted)]
+        if len(fitting) > 1:
+            names = "; ".join(short_name(board.groups[place].keys) for place in fitting[:MOST_NAMES])
+            raise UserError(f"--baseline {' '.join(wanted)}: {board.name} has {len(fitting)} such groups: {names}")
+        places.append(fitting[0] if fitting else None)
+    if not any(place is not None for place in places):
+        there = [short_name(group.keys) for board in found for group in board.groups if group.counted and group.keys]
+        more = f" and {len(there) - MOST_NAMES} more" if len(there) > MOST_NAMES else ""
+        listed = "; ".join(there[:MOST_NAMES]) or "no groups that differ in a key"
+        raise UserError(f"--baseline {' '.join(wanted)}: no group has these values; there are {listed}{more}")
+    return places
+
+
+def is_named(group: Group, wanted: Sequence[str]) -> bool:
+    """Return whether a group has all of some values: `key=value`, with a complete or the last part of a key, or a
+    value alone. The group's name is also accepted.
+    """
+    if " ".join(wanted) == short_name(group.keys):
+        return True
+    values = {key: shown(value) for key, value in group.keys.items()}
+    for word in wanted:
+        key, is_pair, value = word.partition("=")
+        if is_pair:
+            typed = shown(plain_value(value))
+            if not any(each == typed for name, each in values.items() if key in (name, name.rpartition(".")[2])):
+                return False
+        elif shown(plain_value(word)) not in values.values():
+            return False
+    return True
+
+
 def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board]) -> tuple[str, list[str]]:
     """Return the title of the report and the lines below it."""
     left = list(not_counted(found, runs))
@@ -104,11 +168,19 @@ def heading(options: ReportOptions, runs: Sequence[Run], found: Sequence[Board])
     ranked = "; ".join(f"{board.name} by {text.direction(board)}" for board in found) or "nothing"
     notes = [
         f"{when}. {len(runs) - len(left)} of {count} are counted, {len(left)} are not. Grouped by {grouped}.",
-        f"Ranked: {ranked}. Means are ± the sample standard deviation over seeds; test metrics rank nothing.",
+        f"Ranked: {ranked}. Means are ± half of their 95% t interval over seeds; test metrics rank nothing.",
+        "Better and worse require that a test over seeds and one over the validation texts agree, corrected for the "
+        "number of comparisons (Holm).",
     ]
     if any(run.is_sample for run in runs):
         notes.append(f"{SAMPLE_NOTE} These runs are marked {text.SAMPLE_MARK} and ranked among themselves.")
     return f"{options.folder}: {count}", notes
+
+
+def name_of(group: Group) -> str:
+    """Return the name of a group, with the keys in which its runs differ."""
+    name = short_name(group.keys)
+    return f"{name} (differ in: {', '.join(group.differ)})" if group.differ else name
 
 
 def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
@@ -119,15 +191,22 @@ def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
 
     console = Console()
     for board in found:
+        is_compared = bool(board.verdicts) and len(board.groups) > 1
         table = Table(title=f"{board.name}: {text.direction(board)}", title_justify="left")
         table.add_column("rank", justify="right")
-        table.add_column("group", overflow="fold", ratio=1)
-        for header in ("seeds", "mean ± sd", "best", "parameters"):
+        table.add_column("group", overflow="fold", ratio=2)
+        for header in ("seeds", "mean ± 95%", "best", "parameters"):
             table.add_column(header, justify="right", no_wrap=True)
+        if is_compared:
+            assert board.reference is not None
+            table.add_column(f"against rank {board.reference + 1}", overflow="fold", ratio=1)
         for group in board.groups[:GROUPS_ON_TERMINAL]:
             cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
             numbers = (cell["seeds"], cell[board.metric or "metric"], cell["best"], cell["parameters"])
-            table.add_row(cell["rank"], short_name(group.keys), *numbers)
+            verdict = [text.verdict_of(group, board, is_short=True)] if is_compared else []
+            table.add_row(cell["rank"], name_of(group), *numbers, *verdict)
+        if board.finding:
+            console.print(board.finding, soft_wrap=True)
         console.print(table)
         if len(board.groups) > GROUPS_ON_TERMINAL:
             console.print(f"… and {len(board.groups) - GROUPS_ON_TERMINAL} more groups in the files")

@@ -104,11 +104,19 @@ def paired_seeds(first: Sequence[float], second: Sequence[float], confidence: fl
     its interval is infinite and p is 1. Raises ValueError if the lengths differ or are 0.
     """
     one, two = _same_texts(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
-    differences = one - two
+    differences = _without_rounding_errors(one, two)
     estimate = mean_interval(differences.tolist(), confidence)
     if estimate.count == 1:
         return Difference(estimate, 1.0)
     return Difference(estimate, _p_of(estimate.value, differences.std(ddof=1) / math.sqrt(len(one)), len(one) - 1))
+
+
+def _without_rounding_errors(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Return the differences, with those that only floating point makes unequal set equal."""
+    differences = one - two
+    smallest = 1e-12 * float(np.abs([one, two]).max())
+    differences[np.abs(differences) < smallest] = 0.0
+    return np.full_like(differences, differences.mean()) if np.ptp(differences) < smallest else differences
 
 
 def unpaired_seeds(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:

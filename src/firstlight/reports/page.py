@@ -13,7 +13,7 @@ from typing import Any
 
 from firstlight.reports.rows import Curve, Run, shown
 from firstlight.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
-from firstlight.reports.text import SAMPLE_MARK, cells, data_of, direction, headers, other_metrics
+from firstlight.reports.text import SAMPLE_MARK, data_of, direction, headers, row_of
 
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
 FEWEST_POINTS = 20  # points of a curve, for any number of curves
@@ -83,32 +83,15 @@ def ranked(board: Board) -> list[Run]:
 
 
 def _group(group: Group, board: Board) -> dict[str, Any]:
+    row = row_of(group, board)
     spread = group.spreads.get(board.metric or "")
     return {
         "name": short_name(group.keys),
-        "cells": cells(group, board),
-        "sort": _sort_values(group, board),
+        "cells": [cell.text for cell in row],
+        "sort": [_number(cell.sort) if isinstance(cell.sort, float) else cell.sort for cell in row],
         "mean": _number(spread.mean if spread else None),
+        "differ": group.differ,
     }
-
-
-def _sort_values(group: Group, board: Board) -> list[Any]:
-    """Return the sort keys of the cells of a group, as numbers where possible."""
-    best = group.best
-    means = {name: _number(spread.mean) for name, spread in group.spreads.items()}
-    return [
-        group.rank,
-        means.get(board.metric or ""),
-        _number(best.metrics[board.metric]) if best and board.metric else None,
-        *(group.keys[key] for key in board.keys),
-        data_of([*group.counted, *group.others]),
-        group.seeds,
-        len(group.counted),
-        *(means.get(name) for name in other_metrics(board)),
-        next(iter(group.parameters), None),
-        _number(group.seconds),
-        best.folder if best else "",
-    ]
 
 
 def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 Value = str | int | float | bool | None
 
 KEYS = ("task", "model", "experiment", "dropout", "context_length", "seed")  # keys of every record
+SEED = "seed"
 SAMPLE = "sample"
 COUNTED = "finished"
 
@@ -29,7 +30,12 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, which may be damaged. why: the reason why it is not counted; "" if it is counted."""
+    """One run, which may be damaged.
+
+    why: the reason why it is not counted; "" if it is counted. fingerprint: the hash of its data. sizes: the rows or
+    tokens of each split. is_of_classes: whether each row has one class. split: the settings that decide which texts are
+    validated. apart: the reasons why it cannot be ranked among runs without them, by the key that causes each.
+    """
 
     folder: str
     status: str
@@ -37,6 +43,11 @@ class Run:
     keys: dict[str, Value] = field(default_factory=dict)
     is_baseline: bool = False
     source: str | None = None
+    fingerprint: str | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    is_of_classes: bool = False
+    split: dict[str, Value] = field(default_factory=dict)
+    apart: dict[str, str] = field(default_factory=dict)
     optimized_metric: str | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: int | None = None

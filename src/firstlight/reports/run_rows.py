@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firstlight.reports.rows import KEYS, Run
-from firstlight.reports.table import Board, reason
+from firstlight.reports.table import Board, Group, accuracy_half_width, reason
 
 FIRST_COLUMNS = ("rank", *KEYS)
 MIDDLE_COLUMNS = (
     *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
-    *("group_seeds", "group_runs", "best_of_group"),
+    *("group_half_width", "split_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict"),
+    *("verdict_p", "best_of_group", "apart"),
 )
 LAST_COLUMNS = (
     *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
@@ -35,8 +36,13 @@ def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, 
                 "rank": group.rank,
                 "group_mean": spread.mean if spread else None,
                 "group_sd": spread.deviation if spread else None,
+                "group_half_width": spread.half_width if spread else None,
+                "split_half_width": accuracy_half_width(group, board.metric),
                 "group_seeds": group.seeds,
                 "group_runs": len(group.counted),
+                "group_differs_in": ", ".join(group.differ),
+                **_of_verdict(board, group),
+                "apart": board.note,
             }
             for run in group.counted:
                 yield of_group | _row(run, board.metric, "") | {"best_of_group": run is group.best}
@@ -44,6 +50,11 @@ def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, 
         for group in board.groups:
             yield from (_row(run, board.metric, reason(run, board.metric)) for run in group.others)
     yield from (_row(run, None, run.why) for run in runs if run.task is None)
+
+
+def _of_verdict(board: Board, group: Group) -> dict[str, Any]:
+    verdict = board.verdict(group)
+    return {"verdict": verdict.word, "verdict_p": verdict.p} if verdict else {}
 
 
 def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:

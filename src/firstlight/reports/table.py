@@ -4,25 +4,30 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean, stdev
 
-from firstlight.reports.rows import KEYS, Run, Value, shown
+from firstlight.reports.rows import KEYS, SEED, Run, Value, shown
+from firstlight.reports.verdicts import Verdict
 
-SEED = "seed"
 Direction = Callable[[str], bool]  # returns whether lower values of a metric are better
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and sample standard deviation. The deviation of a single value is None."""
+    """Mean, sample standard deviation and half of the 95% t interval over seeds. Both are None for a single value."""
 
     mean: float
     deviation: float | None
+    half_width: float | None = None
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs with equal values of the group's keys, the best first. rank: None if no run is counted."""
+    """Runs with equal values of the group's keys, the best first. rank: None if no run is counted.
+
+    differ: the keys besides the seed in which counted runs differ, because the user pools them by --group-by.
+    """
 
     keys: dict[str, Value]
     counted: tuple[Run, ...]
@@ -30,6 +35,7 @@ class Group:
     spreads: dict[str, Spread]
     seeds: int
     rank: int | None = None
+    differ: tuple[str, ...] = ()
 
     @property
     def best(self) -> Run | None:
@@ -49,25 +55,40 @@ class Group:
 
 @dataclass(frozen=True)
 class Board:
-    """Ranking of the runs of one task. Runs on generated data have a separate board.
+    """Ranking of the runs of one task that can be compared.
+
+    Runs on generated data have a separate board. So have runs that see their target, and runs with another split, other
+    data or a part of the data. note: what sets the runs of such a board apart; "" for the others.
 
     metric: the metric for the ranking; None if no run has an optimized metric. keys: the keys that define the groups.
-    swept: all keys with different values. metrics: the metrics of the counted runs, in this order: the ranking metric,
-    other validation metrics, test metrics.
+    swept: all keys with different values among the counted runs. metrics: the metrics of the counted runs, in this
+    order: the ranking metric, other validation metrics, test metrics.
+
+    finding: the result in a sentence. reference: the place of the group with which the others are compared. verdicts:
+    one for each group; None for the reference and for groups that are not compared.
     """
 
     task: str
     is_sample: bool
+    note: str
     metric: str | None
     falls: bool
     keys: tuple[str, ...]
     swept: tuple[str, ...]
     groups: tuple[Group, ...]
     metrics: tuple[str, ...]
+    finding: str = ""
+    reference: int | None = None
+    verdicts: tuple[Verdict | None, ...] = ()
 
     @property
     def name(self) -> str:
-        return f"{self.task} (GENERATED SAMPLE)" if self.is_sample else self.task
+        notes = [note for note in ("GENERATED SAMPLE" if self.is_sample else "", self.note) if note]
+        return f"{self.task} ({', '.join(notes)})" if notes else self.task
+
+    def verdict(self, group: Group) -> Verdict | None:
+        """Return the verdict on a group; None if it was not compared."""
+        return self.verdicts[group.rank - 1] if self.verdicts and group.rank is not None else None
 
     @property
     def runs(self) -> list[Run]:
@@ -84,14 +105,68 @@ def boards(
     metric: the metric for the ranking; None: the optimized metric of the runs of each task. group_by: the keys that
     define the groups; None: all keys except the seed.
     """
+    together: dict[tuple[str, bool, str], list[Run]] = {}
+    for (task, is_sample), members in _of_tasks(runs).items():
+        for run, note in zip(members, notes_of(members, group_by or ()), strict=True):
+            together.setdefault((task, is_sample, note), []).append(run)
+    return [
+        _board(task, is_sample, note, members, falls, metric or common_metric(members), group_by)
+        for (task, is_sample, note), members in sorted(together.items())
+    ]
+
+
+def most_runs_first(found: Iterable[Board]) -> list[Board]:
+    """Return the boards, those with the most counted runs first."""
+    return sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
+
+
+def _of_tasks(runs: Sequence[Run]) -> dict[tuple[str, bool], list[Run]]:
+    """Return the runs of each task, those on generated data apart."""
     together: dict[tuple[str, bool], list[Run]] = {}
     for run in runs:
         if run.task is not None:
             together.setdefault((run.task, _is_on_sample(run, runs)), []).append(run)
-    return [
-        _board(task, is_sample, members, falls, metric or common_metric(members), group_by)
-        for (task, is_sample), members in sorted(together.items())
-    ]
+    return together
+
+
+def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
+    """Return for each run of a task what sets it apart from the others, or "" for the runs that can be compared.
+
+    The others have the data and the split of most counted runs. A property that is not known is no difference. pooled:
+    keys that the user names in --group-by, which set no run apart.
+    """
+    usual_data = _usual(runs, lambda run: run.fingerprint)
+    same = [run for run in runs if run.fingerprint in (usual_data, None)]
+    usual_size = _usual(same, lambda run: run.sizes.get("validation"))
+    split_keys = sorted({key for run in same for key in run.split})
+    usual_split = {key: _usual(same, partial(_of_split, key)) for key in split_keys}
+    largest = max((run.sizes.get("train", 0) for run in same), default=0)
+    notes = []
+    for run in runs:
+        found = {key: note for key, note in run.apart.items() if key not in pooled}
+        size, training = run.sizes.get("validation"), run.sizes.get("train")
+        others = [key for key, value in usual_split.items() if key in run.split and run.split[key] != value]
+        if run not in same:
+            found["data"] = f"data {run.fingerprint}"
+        elif others:
+            found["split"] = ", ".join(f"{key}={shown(run.split[key])}" for key in others)
+        elif size not in (usual_size, None):
+            found["split"] = f"{size:,} in validation"
+        elif training is not None and training < largest and not found and "data.max_train_rows" not in pooled:
+            found["train"] = f"{training:,} in training"
+        notes.append(", ".join(found.values()))
+    return notes
+
+
+def _of_split(key: str, run: Run) -> Value:
+    return run.split.get(key)
+
+
+def _usual(runs: Sequence[Run], value: Callable[[Run], Value]) -> Value:
+    """Return the most frequent known value of the counted runs, or of all runs if none is counted."""
+    known = [value(run) for run in runs if run.is_counted] or [value(run) for run in runs]
+    counts = Counter(each for each in known if each is not None)
+    return min(counts, key=lambda each: (-counts[each], shown(each)), default=None)
 
 
 def common_metric(runs: Iterable[Run]) -> str | None:
@@ -133,23 +208,34 @@ def _is_on_sample(run: Run, runs: Sequence[Run]) -> bool:
 
 
 def _board(
-    task: str, is_sample: bool, runs: list[Run], falls: Direction, metric: str | None, group_by: Sequence[str] | None
+    task: str,
+    is_sample: bool,
+    note: str,
+    runs: list[Run],
+    falls: Direction,
+    metric: str | None,
+    group_by: Sequence[str] | None,
 ) -> Board:
-    swept = swept_keys(runs)
+    different = swept_keys(runs)
+    swept = swept_keys([run for run in runs if not reason(run, metric)] or runs)
     keys = [key for key in group_by if key != "task"] if group_by is not None else swept
+    dividing = keys if group_by is not None else different
     members: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        members.setdefault(tuple(shown(run.keys.get(key)) for key in keys), []).append(run)
+        members.setdefault(tuple(shown(run.keys.get(key)) for key in dividing), []).append(run)
     is_falling = metric is not None and falls(metric)
-    groups = [_group(keys, group, metric, is_falling) for group in members.values()]
+    groups = [_group(keys, dividing, group, metric, is_falling) for group in members.values()]
     groups.sort(key=lambda group: _order(group, metric, is_falling))
     ranked = tuple(replace(group, rank=place if group.counted else None) for place, group in enumerate(groups, start=1))
     known = {name for group in ranked for run in group.counted for name in run.metrics}
     metrics = sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name))
-    return Board(task, is_sample, metric, is_falling, tuple(keys), tuple(swept), ranked, tuple(metrics))
+    return Board(task, is_sample, note, metric, is_falling, tuple(keys), tuple(swept), ranked, tuple(metrics))
 
 
-def _group(keys: Sequence[str], runs: list[Run], metric: str | None, is_falling: bool) -> Group:
+def _group(
+    keys: Sequence[str], dividing: Sequence[str], runs: list[Run], metric: str | None, is_falling: bool
+) -> Group:
+    """Return the group of some runs. dividing: the keys that name a group without a counted run."""
     counted = [run for run in runs if not reason(run, metric)]
     if metric is not None:
         counted.sort(key=lambda run: run.metrics[metric], reverse=not is_falling)
@@ -157,20 +243,44 @@ def _group(keys: Sequence[str], runs: list[Run], metric: str | None, is_falling:
     spreads = {name: spread for name in names if (spread := spread_of(counted, name))}
     seeds = len({shown(run.keys.get(SEED)) for run in counted})
     others = tuple(run for run in runs if reason(run, metric))
-    return Group({key: runs[0].keys.get(key) for key in keys}, tuple(counted), others, spreads, seeds)
+    named = keys if counted else dict.fromkeys([*keys, *dividing])
+    values = {key: runs[0].keys.get(key) for key in named}
+    return Group(values, tuple(counted), others, spreads, seeds, differ=tuple(_differences(counted)))
+
+
+def _differences(runs: Sequence[Run]) -> list[str]:
+    """Return the keys besides the seed, and the parts of the data, in which runs differ."""
+    found = swept_keys(runs)
+    if len({run.fingerprint for run in runs} - {None}) > 1:
+        found.append("data")
+    elif len({run.sizes["train"] for run in runs if "train" in run.sizes}) > 1 and "data.max_train_rows" not in found:
+        found.append("data rows")
+    return found
 
 
 def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
-    """Return mean and deviation of a metric. Runs with all keys equal, including the seed, count as one run."""
+    """Return mean, deviation and interval of a metric over seeds.
+
+    Runs with all keys equal, including the seed, count as one run.
+    """
+    values = values_by_seed(runs, metric)
+    if not values:
+        return None
+    if len(values) == 1:
+        return Spread(values[0], None)
+    from firstlight.comparison.intervals import mean_interval  # imports NumPy, which single runs do not require
+
+    return Spread(fmean(values), stdev(values), mean_interval(values).half_width)
+
+
+def values_by_seed(runs: Sequence[Run], metric: str) -> list[float]:
+    """Return the finite values of a metric, one for each setting and seed: the mean of the runs that repeat it."""
     repeated: dict[tuple[tuple[str, str], ...], list[float]] = {}
     for run in runs:
         value = run.metrics.get(metric)
         if value is not None and math.isfinite(value):
             repeated.setdefault(tuple(sorted((key, shown(each)) for key, each in run.keys.items())), []).append(value)
-    values = [fmean(each) for each in repeated.values()]
-    if not values:
-        return None
-    return Spread(fmean(values), stdev(values) if len(values) > 1 else None)
+    return [fmean(each) for each in repeated.values()]
 
 
 def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, float, list[str]]:
@@ -179,6 +289,27 @@ def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, fl
         return True, 0.0, label
     mean = group.spreads[metric].mean
     return False, mean if is_falling else -mean, label
+
+
+def split_size(group: Group, metric: str | None) -> int | None:
+    """Return the number of validation texts with one class each, if the metric is their accuracy; None otherwise."""
+    if metric != "val/accuracy":
+        return None
+    sizes = {run.sizes.get("validation") for run in group.counted if run.is_of_classes}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def accuracy_half_width(group: Group, metric: str | None) -> float | None:
+    """Return half of the 95% Wilson interval that the size of the validation split gives to the mean accuracy.
+
+    None for other metrics, and for splits of unknown size.
+    """
+    size = split_size(group, metric)
+    if not size or metric not in group.spreads:
+        return None
+    from firstlight.comparison.intervals import accuracy_interval  # imports NumPy
+
+    return accuracy_interval(round(group.spreads[metric].mean * size), size).half_width
 
 
 def label_of(run: Run, board: Board) -> str:

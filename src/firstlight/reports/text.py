@@ -4,11 +4,13 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from firstlight.reports.rows import Run, shown
 from firstlight.reports.run_rows import columns, run_rows
-from firstlight.reports.table import Board, Group, Spread, not_counted
+from firstlight.reports.table import Board, Group, Spread, accuracy_half_width, not_counted, short_name, split_size
+from firstlight.reports.verdicts import short_verdict, verdict_text
 
 SAMPLE_MARK = "GENERATED SAMPLE"
 
@@ -18,6 +20,7 @@ def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Seq
     lines = [f"# {_escaped(title)}", "", *(f"{_escaped(note)}  " for note in notes)]
     for board in found:
         lines += ["", f"## {_escaped(board.name)}: {_escaped(direction(board))}", ""]
+        lines += [_escaped(board.finding), ""] if board.finding else []
         header = headers(board)
         lines += [_line(header), _line(["---"] * len(header))]
         lines += [_line(cells(group, board)) for group in board.groups]
@@ -34,30 +37,82 @@ def direction(board: Board) -> str:
     return f"{board.metric} ({'lower' if board.falls else 'higher'} is better)"
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the table of groups, with the value by which it is sorted."""
+
+    header: str
+    text: str
+    sort: Any
+
+
 def headers(board: Board) -> list[str]:
     """Return the headers of the table of groups."""
-    metric = board.metric or "metric"
-    last = [*other_metrics(board), "parameters", "fit time", "best run"]
-    return ["rank", metric, "best", *board.keys, "data", "seeds", "runs", *last]
+    return [cell.header for cell in row_of(board.groups[0], board)]
 
 
 def cells(group: Group, board: Board) -> list[str]:
-    """Return the cells of a group in the table of groups."""
-    best = group.best
+    """Return the texts of a group in the table of groups."""
+    return [cell.text for cell in row_of(group, board)]
+
+
+def row_of(group: Group, board: Board) -> list[Cell]:
+    """Return the cells of a group in the table of groups. All groups of a board have the same headers."""
+    best, metric = group.best, board.metric or "metric"
     value = best.metrics[board.metric] if best and board.metric else None
+    spread, split = group.spreads.get(metric), accuracy_half_width(group, board.metric)
+    has_split = any(split_size(each, board.metric) for each in board.groups)
+    sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
+    left = f" + {len(group.others)} not counted" if group.others else ""
+    data = data_of([*group.counted, *group.others])
     return [
-        "–" if group.rank is None else str(group.rank),
-        spread_text(group.spreads.get(board.metric or "")),
-        "–" if value is None else number(value),
-        *(shown(group.keys[key]) for key in board.keys),
-        data_of([*group.counted, *group.others]),
-        str(group.seeds),
-        f"{len(group.counted)} + {len(group.others)} not counted" if group.others else str(len(group.counted)),
-        *(spread_text(group.spreads.get(name)) for name in other_metrics(board)),
-        " to ".join(f"{count:,}" for count in dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])) or "–",
-        duration(group.seconds),
-        best.folder if best else "–",
+        Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
+        Cell(metric, spread_text(spread), spread and spread.mean),
+        *([Cell("± of the split", "–" if split is None else f"{split:.2g}", split)] if has_split else []),
+        *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
+        Cell("best", "–" if value is None else number(value), value),
+        *(Cell(key, shown(group.keys[key]), group.keys[key]) for key in board.keys),
+        *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if has_badges(board) else []),
+        Cell("data", data, data),
+        Cell("seeds", str(group.seeds), group.seeds),
+        Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
+        *(Cell(name, spread_text(group.spreads.get(name)), mean_of(group, name)) for name in other_metrics(board)),
+        Cell("parameters", " to ".join(f"{count:,}" for count in sizes) or "–", next(iter(sizes), None)),
+        Cell("fit time", duration(group.seconds), group.seconds),
+        Cell("best run", best.folder if best else "–", best.folder if best else ""),
     ]
+
+
+def mean_of(group: Group, metric: str) -> float | None:
+    """Return the mean of a metric over the seeds of a group."""
+    spread = group.spreads.get(metric)
+    return spread.mean if spread else None
+
+
+def has_badges(board: Board) -> bool:
+    """Return whether a group of a board pools runs that differ in more than the seed."""
+    return any(group.differ for group in board.groups)
+
+
+def against(board: Board) -> str:
+    """Return the header of the verdicts, such as `against small · dropout 0.1`."""
+    assert board.reference is not None
+    return f"against {short_name(board.groups[board.reference].keys)}"
+
+
+def verdict_of(group: Group, board: Board, *, is_short: bool = False) -> str:
+    """Return the verdict on a group as text. is_short: whether to leave out the reason."""
+    if group.rank is not None and group.rank - 1 == board.reference:
+        return "the reference"
+    verdict = board.verdict(group)
+    if verdict is None:
+        return "–"
+    return (short_verdict if is_short else verdict_text)(verdict, board.metric or "")
+
+
+def _order_of_verdict(group: Group, board: Board) -> int:
+    verdict = board.verdict(group)
+    return {"better": 0, "undecided": 2, "worse": 3}[verdict.word] if verdict else 1
 
 
 def other_metrics(board: Board) -> list[str]:
@@ -72,12 +127,12 @@ def data_of(runs: Sequence[Run]) -> str:
 
 
 def spread_text(spread: Spread | None) -> str:
-    """Return a text such as `0.475 ± 0.003`, or only the mean without a deviation."""
+    """Return the mean with half of its 95% interval, such as `0.475 ± 0.003`, or only the mean of one seed."""
     if spread is None:
         return "–"
-    if spread.deviation is None:
+    if spread.half_width is None:
         return number(spread.mean)
-    return f"{number(spread.mean)} ± {spread.deviation:.2g}"
+    return f"{number(spread.mean)} ± {spread.half_width:.2g}"
 
 
 def number(value: float) -> str:

@@ -6,20 +6,17 @@ import json
 import logging
 import math
 import os
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from firstlight.earlier_names import current_config, current_override
+from firstlight.earlier_names import current_override
 from firstlight.errors import UserError
-from firstlight.files.plain_yaml import read_yaml
 from firstlight.files.regular import regular
-from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run, Value
+from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run
 from firstlight.runs.folder import MOMENT, RunFolder
-from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN
-from firstlight.spelling import QUOTING
+from firstlight.runs.settings import key_and_value, plain_value, with_settings
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +34,6 @@ PARTS_OF_A_RUN = (
     "wandb",
 )  # without runs of their own
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
-GROUPS_THAT_CHANGE_NOTHING = ("trainer", "local")  # their choices, such as trainer=cpu, do not change the results
-WHERE_DATA_IS = "data.source"  # a report has a column for it
 
 
 class Damaged(Exception):  # noqa: N818 (the run is damaged; the report does not fail)
@@ -69,7 +64,7 @@ def gather(folder: Path) -> list[Run]:
 def _read_runs(folder: Path, folders: Sequence[Path]) -> list[Run]:
     most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
     runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
-    return with_defaults(folder, runs)
+    return with_settings(folder, runs)
 
 
 def run_folders(folder: Path) -> Iterator[Path]:
@@ -165,6 +160,9 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         keys=typed | {key: plain_value(record.get(key)) for key in KEYS},
         is_baseline="chosen" in record,
         source=None if source is None else str(source),
+        fingerprint=_part(data, "fingerprint", str),
+        sizes=sizes_of(data),
+        is_of_classes=isinstance(data.get("classes"), list),
         optimized_metric=_part(record, "optimized_metric", str),
         metrics=metrics_of(record),
         parameters=_part(record, "parameters", int),
@@ -195,97 +193,16 @@ def metrics_of(record: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.items() if value is not None}
 
 
+def sizes_of(data: dict[str, Any]) -> dict[str, int]:
+    """Return the size of each split of a record's data, in rows or tokens."""
+    sizes: dict[str, Any] = _part(data, "rows", dict) or _part(data, "tokens", dict) or {}
+    return {split: size for split, size in sizes.items() if isinstance(size, int) and not isinstance(size, bool)}
+
+
 def _source_typed(overrides: list[Any]) -> str | None:
     """Return the source of the data that the command line of a run sets; None if it sets none."""
     forced = [str(each).partition("=")[2] for each in overrides if str(each).lstrip("+").startswith("data.source=")]
     return forced[-1] if forced and forced[-1] != "auto" else None
-
-
-def key_and_value(override: str) -> tuple[str, Value] | None:
-    """Return the key and the value of an override; None if it does not change what the run computes."""
-    is_removal = override.startswith("~")
-    key, _, text = override.lstrip("+~").partition("=")
-    group = re.split(r"[./@]", key)[0]
-    if group in NOT_PART_OF_A_RUN or key in (*GROUPS_THAT_CHANGE_NOTHING, WHERE_DATA_IS):
-        return None
-    if key.partition(".")[2] in FREE_OPTIONS.get(group, ()):
-        return None
-    return key, "removed" if is_removal else value_typed(text)
-
-
-def value_typed(text: str) -> Value:
-    """Return the value of an override, whichever quotes or backslashes it was typed with."""
-    if not QUOTING.search(text):
-        return plain_value(text)
-    from firstlight.runs.overrides import parsed_value  # imports Hydra, which few values require
-
-    value = parsed_value(text)
-    return value if isinstance(value, str) and value != text else plain_value(text)
-
-
-def plain_value(value: Any) -> Value:
-    """Return a value as a number or a word, so that 1e-3 equals 0.001, and 'a' equals a."""
-    if isinstance(value, bool | int | float | None):
-        return value
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    text = value.strip()
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1]
-    if text.lower() in ("", "null", "~"):
-        return None
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if re.fullmatch(r"[+-]?\d+", text):
-        return int(text)
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, flags=re.IGNORECASE):
-        return float(text)
-    return text
-
-
-def with_defaults(folder: Path, runs: list[Run]) -> list[Run]:
-    """Return the runs, with the values of keys that only other runs of their task have typed."""
-    known: dict[str | None, set[str]] = {}
-    for run in runs:
-        known.setdefault(run.task, set()).update(run.keys)
-    filled = []
-    for run in runs:
-        missing = known[run.task] - run.keys.keys()
-        if missing and not run.is_baseline and run.task is not None:
-            config = Configuration(folder / run.folder)
-            run = replace(run, keys=run.keys | {key: config.value(key) for key in sorted(missing)})
-        filled.append(run)
-    return filled
-
-
-@dataclass
-class Configuration:
-    """The configuration of a run. Its files are read when a value is needed."""
-
-    folder: Path
-    files: dict[str, Any] = field(default_factory=dict)
-
-    def value(self, key: str) -> Value:
-        """Return the value of a key, or the choice of a group; None if the configuration or the key is missing."""
-        choices = self._read(".hydra/hydra.yaml", "hydra", "runtime", "choices")
-        if isinstance(choices, dict) and key in choices:
-            return plain_value(choices[key])
-        value = self._read("config.yaml", *key.split("."))
-        return None if isinstance(value, dict | list) else plain_value(value)
-
-    def _read(self, name: str, *path: str) -> Any:
-        if name not in self.files:
-            try:
-                self.files[name] = current_config(read_yaml(self.folder / name))
-            except FileNotFoundError:
-                self.files[name] = None
-            except UserError as error:
-                log.warning("%s", error)
-                self.files[name] = None
-        node = self.files[name]
-        for part in path:
-            node = node.get(part) if isinstance(node, dict) else None
-        return node
 
 
 def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], str | None]:

@@ -64,7 +64,7 @@ ADDED_AFTER_0_2: dict[str, dict[str, Any]] = ADDED | {
 
 def run_key(config: DictConfig) -> str:
     """Return a hash of all settings that decide what a run computes."""
-    return _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN))
+    return _hash_of(comparable(plain(config), NOT_PART_OF_A_RUN))
 
 
 def is_of_run(record: dict[str, Any], config: DictConfig) -> bool:
@@ -74,7 +74,7 @@ def is_of_run(record: dict[str, Any], config: DictConfig) -> bool:
 
 def run_key_in_0_2(config: DictConfig) -> str:
     """Return the key that version 0.2.0 gave to a run with this configuration."""
-    return _hash_of(_comparable(plain(config), NOT_PART_OF_A_RUN_IN_0_2, FREE_OPTIONS_IN_0_2, ADDED_AFTER_0_2))
+    return _hash_of(comparable(plain(config), NOT_PART_OF_A_RUN_IN_0_2, FREE_OPTIONS_IN_0_2, ADDED_AFTER_0_2))
 
 
 def _hash_of(container: dict[str, Any]) -> str:
@@ -84,7 +84,7 @@ def _hash_of(container: dict[str, Any]) -> str:
 
 def first_difference(config: DictConfig, trained: dict[str, Any]) -> str | None:
     """Return the first key in which the trained configuration differs, with both values; None for the same run."""
-    now, then = (flat(_comparable(each, NOT_PART_OF_A_RUN)) for each in (plain(config), trained))
+    now, then = (flat(comparable(each, NOT_PART_OF_A_RUN)) for each in (plain(config), trained))
     keys = (key for key in sorted(now.keys() | then.keys()) if now.get(key) != then.get(key))
     return next((f"{key}={then.get(key)}, which is {now.get(key)} now" for key in keys), None)
 
@@ -113,14 +113,14 @@ def plain(config: DictConfig) -> dict[str, Any]:
 
 def _fixed(container: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that must stay the same in a resumed run. container: the resolved config in plain types."""
-    kept = _comparable(container, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME)
+    kept = comparable(container, NOT_PART_OF_A_RUN + MAY_CHANGE_ON_RESUME)
     if not all(isinstance(kept.get(part), dict) for part in ("trainer", "data")):
         raise UserError("the run's saved configuration has no trainer or no data; the run must be trained again")
     kept["trainer"] = {key: kept["trainer"].get(key) for key in FIXED_OF_TRAINER}
     return kept
 
 
-def _comparable(
+def comparable(
     container: dict[str, Any],
     leave_out: tuple[str, ...],
     free_options: Mapping[str, tuple[str, ...]] = FREE_OPTIONS,

@@ -1,18 +1,34 @@
 """The table of the report as a pandas DataFrame, for notebooks."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas  # type: ignore[import-untyped]
 
+from firstlight.reports.findings import judged
 from firstlight.reports.run_rows import columns, run_rows
 from firstlight.reports.table import boards
 from firstlight.runs.folder import lower_is_better
 from firstlight.runs.gather import found_runs
+from firstlight.runs.saved_outcomes import SavedOutcomes
+
+log = logging.getLogger(__name__)
 
 FRACTIONS = (
-    *("dropout", "value", "group_mean", "group_sd", "fit_seconds", "tokens_per_second", "compute_flops"),
+    *(
+        "dropout",
+        "value",
+        "group_mean",
+        "group_sd",
+        "group_half_width",
+        "split_half_width",
+        "verdict_p",
+        "fit_seconds",
+        "tokens_per_second",
+        "compute_flops",
+    ),
 )  # floats, also where all values are integers
 COUNTS = (
     *("rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"),
@@ -22,7 +38,11 @@ COUNTS = (
 def list_runs(folder: Path) -> pandas.DataFrame:
     """Return the runs below a folder as the rows and columns of `report.csv`. Raises UserError."""
     runs = found_runs(folder)
-    rows = list(run_rows(boards(runs, lower_is_better), runs))
+    load = SavedOutcomes(folder)
+    found = [judged(board, load) for board in boards(runs, lower_is_better)]
+    for run, problem in load.damaged.items():
+        log.warning("not compared by texts: %s: %s", folder / run, problem)
+    rows = list(run_rows(found, runs))
     for row in rows:
         row["folder"] = str(folder / row["folder"])
     floats = {*FRACTIONS, *(name for run in runs for name in run.metrics)}

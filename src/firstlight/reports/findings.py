@@ -1,0 +1,185 @@
+"""What a table of groups says, in one sentence: which values of each swept key are better, worse or undecided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from firstlight.reports.rows import SEED, Run, Value, shown
+from firstlight.reports.table import Board, Group, short_name
+from firstlight.reports.text import spread_text
+from firstlight.reports.verdicts import Comparison, Load, Verdict, by_seed, compare, difference_text, verdicts
+
+MOST_VALUES = 6  # of a key that are compared with the best one
+MOST_CLAUSES = 5
+MOST_GROUPS = 30  # that are compared with the best one, because each comparison takes a tenth of a second
+
+
+def judged(board: Board, load: Load, reference: int | None = None, most: int | None = MOST_GROUPS) -> Board:
+    """Return the board with its finding and with the verdicts on its groups.
+
+    load: returns the saved predictions of a run, or None. reference: the place of the group with which the others are
+    compared; None: the best. most: the number of groups, from the best, that are compared; None: all.
+    """
+    counted = [place for place, group in enumerate(board.groups) if group.counted]
+    if not counted or board.metric is None:
+        return board
+    place = counted[0] if reference is None else reference
+    others = [each for each in counted[:most] if each != place]
+    base = board.groups[place]
+    found = verdicts([_against(board.groups[each], base, board.metric, load) for each in others], falls=board.falls)
+    by_place = dict(zip(others, found, strict=True))
+    return replace(
+        board,
+        finding=finding(board, load),
+        reference=place,
+        verdicts=tuple(by_place.get(each) for each in range(len(board.groups))),
+    )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A comparison of the best value of a key with another one, over all runs that differ only in it."""
+
+    key: str
+    best: Value
+    other: Value
+    first: tuple[Run, ...]
+    second: tuple[Run, ...]
+    comparison: Comparison
+
+
+def finding(board: Board, load: Load) -> str:
+    """Return the result of a board as a sentence; "" if no run is counted.
+
+    The best value of each key is that of the best group. It is compared with each other value over the runs that are
+    equal in all other keys and the seed. All comparisons are corrected together.
+    """
+    counted = [group for group in board.groups if group.counted]
+    if not counted or board.metric is None:
+        return ""
+    effects = [effect for key in board.swept if key in board.keys for effect in _effects(board, counted, key, load)]
+    against = [_against(counted[0], group, board.metric, load) for group in counted[1:] if _is_baseline(group)]
+    if _is_baseline(counted[0]):
+        effects = []
+    found = verdicts([effect.comparison for effect in effects] + against, falls=board.falls)
+    clauses = []
+    for key in dict.fromkeys(effect.key for effect in effects):
+        of_key = [(effect, verdict) for effect, verdict in zip(effects, found, strict=False) if effect.key == key]
+        clauses.append(_clause(key, of_key, board.metric))
+    baselines = [group for group in counted[1:] if _is_baseline(group)]
+    for group, verdict in zip(baselines, found[len(effects) :], strict=True):
+        clauses.append(_against_baseline(group, verdict, board.metric))
+    if not clauses:
+        return _alone(counted[0], board, is_only=len(counted) == 1)
+    more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
+    return f"{board.name}: {'; '.join(clauses[:MOST_CLAUSES])}{more}."
+
+
+def _is_baseline(group: Group) -> bool:
+    return all(run.is_baseline for run in group.counted)
+
+
+def _against(best: Group, other: Group, metric: str, load: Load) -> Comparison:
+    return compare(by_seed(best.counted), by_seed(other.counted), metric, load)
+
+
+def _effects(board: Board, counted: Sequence[Group], key: str, load: Load) -> list[Effect]:
+    """Return the comparisons of the best group's value of a key with the other values."""
+    runs = [run for group in counted for run in group.counted if not run.is_baseline]
+    best = counted[0].keys.get(key)
+    others = dict.fromkeys(shown(group.keys.get(key)) for group in counted if not _is_baseline(group))
+    others.pop(shown(best), None)
+    found = []
+    for other in list(others)[:MOST_VALUES]:
+        first, second = _matched(runs, key, shown(best), other, board)
+        if first:
+            comparison = compare(by_seed(first), by_seed(second), board.metric or "", load)
+            found.append(Effect(key, best, second[0].keys.get(key), tuple(first), tuple(second), comparison))
+    return found
+
+
+def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) -> tuple[list[Run], list[Run]]:
+    """Return the runs with each of two values of a key that have a partner with equal other keys and an equal seed.
+
+    Without equal seeds, the partners have equal other keys.
+    """
+
+    def rest(run: Run, *more: str) -> tuple[str, ...]:
+        return tuple(shown(run.keys.get(each)) for each in (*board.swept, *more) if each != key)
+
+    sides = [[run for run in runs if shown(run.keys.get(key)) == value] for value in (one, two)]
+    for more in ((SEED,), ()):
+        known = [{rest(run, *more) for run in side} for side in sides]
+        both = known[0] & known[1]
+        if both:
+            first, second = ([run for run in side if rest(run, *more) in both] for side in sides)
+            return first, second
+    return [], []
+
+
+def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str) -> str:
+    """Return what the comparisons of a key say, such as `small beats tiny by 1.9 ± 0.6 points`."""
+    won = [(effect, verdict) for effect, verdict in of_key if verdict.word == "better"]
+    lost = [(effect, verdict) for effect, verdict in of_key if verdict.word == "worse"]
+    open_ = [(effect, verdict) for effect, verdict in of_key if verdict.word == "undecided"]
+    parts = []
+    if won:
+        named = ", ".join(
+            f"{_named(key, effect.other, is_first=False)} by {_size(verdict, metric)}{_cost(effect)}"
+            for effect, verdict in won
+        )
+        parts.append(f"{_named(key, of_key[0][0].best)} beats {named}")
+    parts += [
+        f"{_named(key, effect.other)} beats {_named(key, effect.best)} by {_size(verdict, metric)}"
+        for effect, verdict in lost
+    ]
+    if open_:
+        named = "; ".join(
+            f"{shown(effect.best)} against {shown(effect.other)}: {_size(verdict, metric)}"
+            + (f", {verdict.why}" if verdict.why else "")
+            for effect, verdict in open_[:2]
+        )
+        parts.append(f"{_last(key)} is undecided ({named})")
+    return "; ".join(parts)
+
+
+def _size(verdict: Verdict, metric: str) -> str:
+    size = difference_text(verdict.value, verdict.half_width, metric)
+    return size if size.endswith("points") else f"{size} in {metric}"
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _named(key: str, value: Value, *, is_first: bool = True) -> str:
+    """Return a value with its key, such as `dropout 0.1`; a size or an experiment without it, as `small`."""
+    return shown(value) if key in ("model", "experiment") or not is_first else f"{_last(key)} {shown(value)}"
+
+
+def _cost(effect: Effect) -> str:
+    """Return how many times the parameters the better value has, if the numbers differ."""
+    sizes = [{run.parameters for run in runs} for runs in (effect.first, effect.second)]
+    if any(len(each) != 1 or None in each for each in sizes):
+        return ""
+    one, two = (each.pop() or 0 for each in sizes)
+    if not two or one == two:
+        return ""
+    return f" at {one / two:.2g} times the parameters"
+
+
+def _against_baseline(group: Group, verdict: Verdict, metric: str) -> str:
+    name = short_name(group.keys)
+    size = _size(verdict, metric)
+    if verdict.word == "undecided":
+        why = f", {verdict.why}" if verdict.why else ""
+        return f"the best group against the baseline {name} is undecided ({size}{why})"
+    return f"the best group is {verdict.word} than the baseline {name} by {size}"
+
+
+def _alone(group: Group, board: Board, *, is_only: bool) -> str:
+    """Return what is known of the best group if nothing can be compared."""
+    seeds = f"{group.seeds} seed{'' if group.seeds == 1 else 's'}"
+    value = spread_text(group.spreads.get(board.metric or ""))
+    name = "" if is_only else f"{short_name(group.keys)} is the best group, but no two groups differ in one key only; "
+    unsure = "; one seed has no interval" if group.seeds == 1 else " (95% interval)"
+    return f"{board.name}: {name}{board.metric} is {value} over {seeds}{unsure}."
