@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
 import firstlight
+from firstlight.data import ReviewData
+from firstlight.data.batches import Rows
 from firstlight.kinds.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
 from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
@@ -41,6 +44,20 @@ def test_a_run_keeps_what_was_counted_and_answers_as_it_did(run: Path, scripts_o
     counted = evidence.word_scores.numel() + 31 + 3
     weights = sum(weight.numel() for weight in loaded.network.parameters())
     assert before["parameters"] == weights + counted
+
+
+def test_a_counted_text_is_read_without_its_own_class(run: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    options = {name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "evidence")}
+    data = ReviewData(**options, evidence_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
+    data.ensure_setup()
+    rows = data.rows("train")[5:18]
+    texts = data.source.texts("text", rows.tolist())
+    ids, numbers = loaded.tokenizer.encode_batch(texts), np.arange(13)
+    with torch.no_grad():
+        counted = loaded.network(*data.table(Rows(data.lookup().lengths, are_counted=True)[rows]).inputs)
+    assert_close(loaded.logits(ids, numbers, data.targets[rows]), counted)
+    assert (loaded.logits(ids, numbers) - counted).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("method", [INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT])

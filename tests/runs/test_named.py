@@ -11,7 +11,7 @@ import yaml
 from firstlight.errors import UserError
 from firstlight.kinds.found import run_for
 from firstlight.kinds.registry import KINDS
-from firstlight.runs.named import find_run
+from firstlight.runs.named import find_run, find_runs
 from run_folders import make_run
 
 KIND_OF = {"stars": "classifier", "names": "generator", "shakespeare": "generator", "translation": "translator"}
@@ -106,3 +106,17 @@ def test_a_damaged_run_hides_no_other(logs: Path, caplog: pytest.LogCaptureFixtu
 def test_a_wrong_name_is_answered_with_the_name_that_is_meant(name: str, meant: str, logs: Path) -> None:
     with pytest.raises(UserError, match=re.escape(f"{name}: the run folder does not exist; {meant}name an existing")):
         find_run(name, logs)
+
+
+def test_the_folder_of_a_sweep_names_its_finished_runs(logs: Path) -> None:
+    sweep = logs / "sweeps" / "folds"
+    runs = [make_run(sweep, f"fold_{fold}", task="stars") for fold in (2, 0, 1)]
+    assert [run.path for run in find_runs(str(sweep), logs)] == sorted(runs)
+    assert [run.path for run in find_runs(str(runs[0]), logs)] == [runs[0]]
+    assert [run.path for run in find_runs("latest:names", logs)] == [logs / "names/runs/two"]
+    make_run(sweep, "fold_3", task="stars", status="interrupted")
+    with pytest.raises(UserError, match=r"folds: the run .*fold_3 is interrupted, not finished; finish the sweep"):
+        find_runs(str(sweep), logs)
+    (logs / "empty").mkdir()
+    with pytest.raises(UserError, match="empty: the folder is not a run and holds no runs"):
+        find_runs(str(logs / "empty"), logs)

@@ -1,8 +1,12 @@
 """Tests of `teacher=`: predictions that never saw what they score, exact resuming, and one-line mistakes."""
 
 import csv
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,8 +14,10 @@ import torch
 
 import firstlight
 from firstlight.data import ReviewData
+from firstlight.data.masked_reviews import MaskedReviewData
 from firstlight.errors import UserError
-from firstlight.kinds.classifier import tfidf_teacher
+from firstlight.kinds import token_teacher
+from firstlight.kinds.classifier import run_teacher, tfidf_teacher
 from firstlight.kinds.classifier.teacher import lesson
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.training.teacher import refuse_other_teacher
@@ -49,9 +55,9 @@ def test_the_predictions_are_computed_once_and_belong_to_their_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, options = twins(tmp_path), DistillationOptions(folds=3)
-    first = lesson(["tfidf"], data, options)
+    first = lesson({"tfidf": []}, data, options)
     monkeypatch.setattr(tfidf_teacher, "probabilities", None)
-    again = lesson(["tfidf"], data, options)
+    again = lesson({"tfidf": []}, data, options)
     assert again.fingerprint == first.fingerprint
     batch = next(iter(data.train_dataloader()))
     shares = first.teacher(batch).exp()
@@ -59,7 +65,96 @@ def test_the_predictions_are_computed_once_and_belong_to_their_rows(
     assert torch.allclose(shares.sum(dim=1), torch.ones(len(shares)))
     assert torch.isnan(first.teacher(next(iter(data.val_dataloader())))).all(), "no other split has a teacher"
     with pytest.raises(TypeError):
-        lesson(["tfidf"], data, DistillationOptions(folds=2))  # computed again
+        lesson({"tfidf": []}, data, DistillationOptions(folds=2))  # computed again
+
+
+def test_every_training_row_is_left_out_by_one_fold(tmp_path: Path) -> None:
+    whole = twins(tmp_path)
+    folds = [twins(tmp_path, folds=3, left_out_fold=fold).rows("train") for fold in range(3)]
+    left_out = [set(whole.rows("train")) - set(rows) for rows in folds]
+    assert set.union(*left_out) == set(whole.rows("train"))
+    assert sum(map(len, left_out)) == len(whole.rows("train"))
+    assert max(map(len, left_out)) - min(map(len, left_out)) <= 1
+
+
+def run_on(data: ReviewData, **options: Any) -> Any:
+    """Return what `seen_rows` reads of a classifier that was trained on some data, with other options."""
+    own = {name: getattr(data.options, name) for name in ("validation_fraction", "test_fraction", "split_seed")}
+    return SimpleNamespace(
+        path=Path("run"),
+        class_names=list(data.class_names),
+        data_fingerprint=data.source.fingerprint,
+        config={"data": own | options},
+    )
+
+
+def test_a_run_has_seen_its_own_training_rows(tmp_path: Path) -> None:
+    data = twins(tmp_path)
+    assert run_teacher.seen_rows(run_on(data), data).all()
+    fold = twins(tmp_path, folds=3, left_out_fold=1)
+    is_seen = run_teacher.seen_rows(run_on(data, folds=3, left_out_fold=1), data)
+    assert set(data.rows("train")[is_seen]) == set(fold.rows("train"))
+    assert not run_teacher.seen_rows(run_on(data, folds=3, left_out_fold=1), fold).sum() - len(fold.rows("train"))
+    elsewhere = run_on(data)
+    elsewhere.data_fingerprint = "other data"
+    assert not run_teacher.seen_rows(elsewhere, data).any()
+
+
+def test_runs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    data = twins(tmp_path)
+    with pytest.raises(UserError, match=r"^teacher=run: .* data\.split_seed=4, .*split_seed=0, so the teacher"):
+        run_teacher.seen_rows(run_on(data, split_seed=4), data)
+    with pytest.raises(UserError, match=r"^teacher=run: the options of its data cannot be used: .*left_out_fold=9"):
+        run_teacher.seen_rows(run_on(data, left_out_fold=9), data)
+    other = run_on(data)
+    other.class_names = ["bad", "good"]
+    with pytest.raises(
+        UserError, match=r"^teacher=run: the run predicts bad, good, but this data has the classes 0, 1;"
+    ):
+        run_teacher.seen_rows(other, data)
+
+
+def test_a_row_gets_the_mean_of_the_runs_that_have_not_seen_it(caplog: pytest.LogCaptureFixture) -> None:
+    shares = np.array([[[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]], [[0.5, 0.5], [0.6, 0.4], [0.9, 0.1]]])
+    is_seen = np.array([[False, True, True], [False, False, True]])
+    found = run_teacher.mean_of_unseen("runs", shares, is_seen)
+    assert np.allclose(found, [[0.3, 0.7], [0.6, 0.4], [0.6, 0.4]])
+    assert "teacher=runs was trained on 1 of the 3 training texts" in caplog.text
+    caplog.clear()
+    run_teacher.mean_of_unseen("runs", shares[:, :2], is_seen[:, :2])
+    assert not caplog.text
+
+
+def test_a_classifier_teaches_by_its_own_predictions(trained: Callable[[str], Path], tmp_path: Path) -> None:
+    run: Any = firstlight.load(trained("sentiment"))
+    path = run.config["data"]["path"]
+    data = ReviewData(path=path, labels="binary", max_train_rows=101, cache_dir=str(tmp_path))
+    data.ensure_setup()
+    teacher = lesson({"run": [run], "tfidf": []}, data, DistillationOptions(folds=2)).teacher
+    rows = torch.from_numpy(data.rows("train"))
+    tfidf = lesson({"tfidf": []}, data, DistillationOptions(folds=2)).teacher
+    own = run.probabilities(data.texts("train", 101))
+    expected = (torch.from_numpy(own) + tfidf(SimpleNamespace(rows=rows)).exp()) / 2
+    assert torch.allclose(teacher(SimpleNamespace(rows=rows)).exp(), expected, atol=1e-5)
+
+
+def test_a_network_teaches_tokens_of_its_own_vocabulary(trained: Callable[[str], Path], tmp_path: Path) -> None:
+    run = firstlight.load(trained("masked_reviews"))
+    options = {name: run.config["data"][name] for name in ("path", "labels", "tokenizer")}
+    data = MaskedReviewData(**options, context_length=19, cache_dir=str(tmp_path))
+    data.ensure_setup()
+    with patch.object(token_teacher.log, "warning") as warning:
+        taught = token_teacher.lesson({"run": [run]}, data, DistillationOptions())
+    assert "predicts texts that it was trained on" in warning.call_args.args[0]
+    batch = next(iter(data.train_dataloader()))
+    assert torch.allclose(taught.teacher(batch), run.network(*batch.inputs).log_softmax(dim=1), atol=1e-5)
+    data.options = replace(data.options, context_length=1009)
+    with pytest.raises(UserError, match=r"^teacher=.*: the run reads 23 tokens, but .*context_length=1009"):
+        token_teacher.lesson({"run": [run]}, data, DistillationOptions())
+    other = MaskedReviewData(path=options["path"], tokenizer={"max_size": 11}, cache_dir=str(tmp_path))
+    other.ensure_setup()
+    with pytest.raises(UserError, match=r"^teacher=.*: the run has another tokenizer than this data"):
+        token_teacher.lesson({"run": [run]}, other, DistillationOptions())
 
 
 def test_a_resumed_run_with_a_teacher_ends_like_a_whole_one(scripts: Scripts, tiny_training: list[str]) -> None:
@@ -91,8 +186,9 @@ def test_a_run_resumes_only_with_its_teacher() -> None:
 
 def test_mistakes_are_one_line(scripts: Scripts, tmp_path: Path) -> None:
     for typed, message in {
-        "task=stars teacher=tfdif": "teacher=tfdif",
-        "task=names teacher=tfidf": "teacher=tfidf",
+        "task=stars teacher=tfdif": "teacher=tfdif: the run folder does not exist",
+        "task=names teacher=tfidf": "teacher=tfidf does not apply to a generator; name a run",
+        "task=stars data.left_out_fold=5": "data.left_out_fold=5 must be at least 0 and below data.folds=5",
         "task=stars teacher=tfidf distillation.weight=2": "distillation.weight=2.0 must lie between 0 and 1",
     }.items():
         done = scripts.run("train", *typed.split(), "data.source=sample")

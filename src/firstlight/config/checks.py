@@ -13,9 +13,9 @@ from firstlight.config.metric_names import check_metric
 from firstlight.config.open_keys import OPEN_SECTIONS
 from firstlight.config.trainer_checks import check_trainer, is_number
 from firstlight.errors import UserError
-from firstlight.kinds.registry import kind_of_config
+from firstlight.kinds.registry import KINDS, kind_of_config
 from firstlight.networks.config import Architecture
-from firstlight.runs.named import find_run
+from firstlight.runs.named import find_run, find_runs
 from firstlight.runs.targets import check_targets
 from firstlight.text.options import TokenizerKind, VectorsKind
 
@@ -107,12 +107,15 @@ def check_run(config: DictConfig) -> None:
 
 def check_teacher(config: DictConfig) -> None:
     """Raise UserError if a teacher does not exist."""
-    kind = kind_of_config(config)
+    own, others = kind_of_config(config), {name for kind in KINDS.values() for name in kind.teachers}
     for name in config.teacher or ():
-        if kind.lesson is None:
-            raise UserError(f"teacher={name}: a {kind.noun} has no teachers; leave it out")
-        if name not in kind.teachers:
-            raise UserError(f"teacher={name} must be {' or '.join(kind.teachers)}")
+        if name in others - set(own.teachers):
+            raise UserError(f"teacher={name} does not apply to a {own.noun}; name a run")
+        if name not in own.teachers:
+            try:
+                find_runs(name, Path(config.paths.log_dir))
+            except UserError as error:
+                raise UserError(f"teacher={error}{did_you_mean(name, others)}") from error
 
 
 def check_data(config: DictConfig) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from firstlight.data import cache
 from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
-from firstlight.data.options import Labels, PairOptions, ReviewTextOptions
+from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
@@ -212,6 +212,15 @@ def drawn(rows: NDArray[np.int64], most: int | None, seed: int) -> NDArray[np.in
         return rows
     order = np.random.default_rng(seed).permutation(len(rows))
     return np.sort(rows[order[:most]])
+
+
+def training_rows(rows: NDArray[np.int64], options: ReviewOptions) -> NDArray[np.int64]:
+    """Return the rows of the training split that some options use: drawn, and without the part to leave out: (n,)."""
+    used = drawn(rows, options.max_train_rows, options.split_seed)
+    if options.left_out_fold is None:
+        return used
+    part = np.random.default_rng((options.split_seed, options.folds)).permutation(len(used)) % options.folds
+    return used[part != options.left_out_fold]
 
 
 def _digest(path: Path) -> str:

@@ -20,7 +20,7 @@ from firstlight.data.batches import (
     several,
 )
 from firstlight.data.cuts import Cuts
-from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
+from firstlight.data.encoding import SPLITS, EncodedTexts, encode, training_rows
 from firstlight.data.masked_options import MaskedReviewOptions
 from firstlight.data.masking import KEPT, Masking
 from firstlight.data.options import Truncation, options_from, takes
@@ -355,5 +355,5 @@ class MaskedReviewData(RowData):
         self.reader = tokenizer
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
-        most = self.options.max_train_rows if split == "train" else None
-        return drawn(self.encoded.rows_of(split), most, self.options.split_seed)
+        rows = self.encoded.rows_of(split)
+        return training_rows(rows, self.options) if split == "train" else rows

@@ -155,6 +155,11 @@ class ReviewTextOptions:
 class ReviewOptions(ReviewTextOptions):
     """Options of labelled texts, such as reviews, for a classifier."""
 
+    folds: int = 5
+    """Number of parts into which data.left_out_fold divides the training rows."""
+    left_out_fold: int | None = None
+    """Part of the training rows, from 0 to below data.folds, that the network is not trained on; null: none. See
+    teacher."""
     evidence: bool = False
     """Whether the network also reads, for each word and pair of words, the mean class of the training texts that
     contain it."""
@@ -165,6 +170,12 @@ class ReviewOptions(ReviewTextOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.folds < 2:
+            raise ValueError(f"data.folds={self.folds} must be at least 2")
+        if self.left_out_fold is not None and not 0 <= self.left_out_fold < self.folds:
+            raise ValueError(
+                f"data.left_out_fold={self.left_out_fold} must be at least 0 and below data.folds={self.folds}, or null"
+            )
         if self.evidence_pairs < 1:
             raise ValueError(f"data.evidence_pairs={self.evidence_pairs} must be at least 1")
         if not 0 < self.evidence_shrinkage < math.inf:

@@ -21,7 +21,7 @@ from firstlight.data.batches import (
     several,
 )
 from firstlight.data.cuts import Cuts
-from firstlight.data.encoding import SPLITS, EncodedTexts, drawn, encode
+from firstlight.data.encoding import SPLITS, EncodedTexts, encode, training_rows
 from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
@@ -72,6 +72,9 @@ class ReviewData(RowData):
         device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
         seed: The seed of the order of the training batches.
         cache_dir: The folder for encoded texts and downloads.
+        folds: The number of parts into which `left_out_fold` divides the training rows.
+        left_out_fold: The part of the training rows, from 0 to below `folds`, that is left out of training, so that the
+            network can be a teacher for it. None leaves out nothing.
         evidence: Whether to add features of each token, `batch.features`: the mean class of the training texts that
             contain its word, and its pair with the word before. In training, the class of a text is removed from its
             own features. Requires two classes or ordered ones.
@@ -157,6 +160,11 @@ class ReviewData(RowData):
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the rows of a split that have a target, (n,)."""
         return self._rows[split]
+
+    def training_rows_of(self, options: ReviewOptions) -> NDArray[np.int64]:
+        """Return the rows of this data that a run with other options trains on, (n,). The division is the same."""
+        rows = self.encoded.rows_of("train")
+        return training_rows(rows[self.targets[rows] != LEFT_OUT], options)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each row, (n,), at most `context_length`."""
@@ -301,9 +309,10 @@ class ReviewData(RowData):
         return True
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
+        if split == "train":
+            return self.training_rows_of(self.options)
         rows = self.encoded.rows_of(split)
-        rows = rows[self.targets[rows] != LEFT_OUT]
-        return drawn(rows, self.options.max_train_rows if split == "train" else None, self.options.split_seed)
+        return rows[self.targets[rows] != LEFT_OUT]
 
     def _check_classes(self) -> None:
         """Raise UserError unless the training rows have at least two classes."""

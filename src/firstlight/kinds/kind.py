@@ -77,8 +77,8 @@ class Kind:
             no additional sections.
         baselines: `_target_` of the data -> name of its baseline and a reference to the function
             `(data, metric, folder) -> Fitted` (kinds/baseline.py).
-        lesson: A reference to the function `(names, data, DistillationOptions) -> Lesson` (kinds/teachers.py), which
-            returns the teacher of a training. None if the kind has no teachers.
+        lesson: A reference to the function `(Named, data, DistillationOptions) -> Lesson` (kinds/teachers.py), which
+            returns the teacher of a training.
         teachers: Names of the teachers that are not runs.
         drawings: Figures that only this kind has, as returned by `drawing`.
     """
@@ -98,6 +98,7 @@ class Kind:
     exploration: str
     panel: str
     panel_title: str
+    lesson: str
     predictor: str | None = None
     always_looks_back: bool = False
     dashboard: str | None = None
@@ -105,7 +106,6 @@ class Kind:
     evaluation_options: tuple[str, ...] = ()
     prediction_options: tuple[str, ...] = ()
     baselines: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    lesson: str | None = None
     teachers: tuple[str, ...] = ()
     drawings: tuple[Drawing, ...] = ()
 

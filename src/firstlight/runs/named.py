@@ -59,6 +59,23 @@ def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted:
     return run
 
 
+def find_runs(name: str, log_dir: Path) -> list[RunFolder]:
+    """Return the run that a name means, as `find_run` does, or all runs of a sweep if it is the folder of one.
+
+    Raises UserError, also for a sweep whose runs are not all finished.
+    """
+    folder = Path(name)
+    if is_searched(name) or not folder.is_dir() or RunFolder(folder).is_run():
+        return [find_run(name, log_dir)]
+    runs = sorted(all_runs(folder), key=lambda run: run.path)
+    for run in runs:
+        if (status := run.read().get("status")) != "finished":
+            raise UserError(f"{name}: the run {run.path} is {status}, not finished; finish the sweep, or name its runs")
+    if not runs:
+        raise UserError(f"{name}: the folder is not a run and holds no runs; name a run or the folder of a sweep")
+    return runs
+
+
 def _meant(name: str, log_dir: Path) -> str:
     """Return `did you mean …? Or ` for a name that is nearly `latest` or `best`, or a task that has runs; else ""."""
     word, separator, rest = name.partition(":")

@@ -1,5 +1,6 @@
 """The teacher of a run: finds what `teacher` names, and gives the LightningModule its predictions."""
 
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import LightningModule
@@ -7,12 +8,15 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
-from firstlight.kinds.kind import get
-from firstlight.kinds.registry import kind_of_config
-from firstlight.kinds.teachers import Lesson
+from firstlight.kinds.kind import Kind, get
+from firstlight.kinds.load import load
+from firstlight.kinds.loaded import LoadedRun
+from firstlight.kinds.registry import KINDS, kind_of_config
+from firstlight.kinds.teachers import Lesson, Named
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.training import Training
+from firstlight.runs.named import find_runs
 
 
 def set_teacher(config: DictConfig, module: LightningModule, data: TableData) -> dict[str, Any] | None:
@@ -27,11 +31,25 @@ def set_teacher(config: DictConfig, module: LightningModule, data: TableData) ->
             f"teacher={','.join(config.teacher)}: {type(module).__name__} computes its loss without a teacher"
         )
     kind = kind_of_config(config)
-    assert kind.lesson is not None, "checks.py refuses a teacher otherwise"
     options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
-    lesson: Lesson = get(kind.lesson)(list(config.teacher), data, options)
+    lesson: Lesson = get(kind.lesson)(_named(config, kind), data, options)
     module.distillation = Distillation(lesson.teacher, options.weight, options.temperature)
     return {"names": list(config.teacher), "fingerprint": lesson.fingerprint, **lesson.facts}
+
+
+def _named(config: DictConfig, kind: Kind) -> Named:
+    """Return the teachers of a configuration with their runs. Raises UserError for a run of another kind."""
+    named: dict[str, list[LoadedRun]] = {}
+    for name in config.teacher:
+        folders = [] if name in kind.teachers else find_runs(name, Path(config.paths.log_dir))
+        named[name] = [load(folder.path) for folder in folders]
+        for run in named[name]:
+            if run.kind != kind.name:
+                noun = KINDS[run.kind].noun
+                raise UserError(
+                    f"teacher={name}: {run.path} is a {noun}, but this task trains a {kind.noun}; name another run"
+                )
+    return named
 
 
 def refuse_other_teacher(now: dict[str, Any] | None, then: dict[str, Any] | None) -> None:

@@ -89,16 +89,18 @@ class LoadedClassifier(LoadedRun):
         ids = self.tokenizer.encode_batch(texts)
         return probabilities(self.logits(ids, np.arange(len(ids)))).numpy()
 
-    def logits(self, ids: RaggedIds, rows: NDArray[np.int64]) -> Tensor:
+    def logits(self, ids: RaggedIds, rows: NDArray[np.int64], counted: NDArray[np.int64] | None = None) -> Tensor:
         """Return the outputs of the network for some rows of encoded texts: (rows, outputs).
 
-        ids: the texts as returned by `tokenizer.encode_batch`. rows: (rows,) indices of the texts.
+        ids: the texts as returned by `tokenizer.encode_batch`. rows: (rows,) indices of the texts. counted: (texts,)
+        the classes of the texts, if the evidence was counted on them. The class of each text is then removed from its
+        features, as in training. None for other texts.
 
         >>> import numpy as np
         >>> ids = run.tokenizer.encode_batch(["It works.", "It broke."])
         >>> run.logits(ids, np.arange(2)).shape
         """
-        table, lookup = self._reader(ids)
+        table, lookup = self._reader(ids, counted)
         batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lookup.lengths[rows]))
         with torch.inference_mode():
             tables = (table(lookup[chosen]) for chosen in batches)
@@ -136,11 +138,12 @@ class LoadedClassifier(LoadedRun):
     def num_counted(self) -> int:
         return 0 if self.evidence is None else self.evidence.num_numbers
 
-    def _reader(self, ids: RaggedIds) -> tuple[TokenTable, Rows]:
+    def _reader(self, ids: RaggedIds, counted: NDArray[np.int64] | None = None) -> tuple[TokenTable, Rows]:
         """Return the table that cuts and pads encoded texts, and the rows that are sampled for batches."""
         context_length = self.config["context_length"]
-        table = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, self.truncation, self.evidence)
-        return table, Rows(ids.lengths.clip(max=context_length))
+        targets = np.zeros(len(ids), np.int64) if counted is None else counted
+        table = TokenTable(ids, targets, context_length, self.truncation, self.evidence)
+        return table, Rows(ids.lengths.clip(max=context_length), are_counted=counted is not None)
 
     @property
     def labels(self) -> Labels:

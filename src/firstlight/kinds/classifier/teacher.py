@@ -3,6 +3,8 @@
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from functools import cache as cache_of
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +16,59 @@ from torch import Tensor
 from firstlight.data import cache
 from firstlight.data.encoding import key_of
 from firstlight.data.reviews import ReviewData
-from firstlight.kinds.classifier import tfidf_teacher
-from firstlight.kinds.teachers import Lesson
+from firstlight.kinds.classifier import run_teacher, tfidf_teacher
+from firstlight.kinds.classifier.loaded import LoadedClassifier
+from firstlight.kinds.teachers import Lesson, Named, digest_of
 from firstlight.lit.distillation import RowTeacher
 from firstlight.lit.distillation_options import DistillationOptions
 
 log = logging.getLogger(__name__)
 
-TFIDF = "tfidf"
 SMALLEST_SHARE = 1e-6  # the logarithm of 0 is infinite
 FILE = "probabilities.npy"
 
 
-def lesson(names: Sequence[str], data: ReviewData, options: DistillationOptions) -> Lesson:
+def lesson(named: Named, data: ReviewData, options: DistillationOptions) -> Lesson:
     """Return the teacher of a classifier: the mean of the probabilities of all that are named.
 
-    names: the baselines that teach. Raises UserError.
+    named: the teachers. Raises UserError.
     """
     shares, keys = [], []
-    for name in names:
-        key = {"teacher": name, "version": tfidf_teacher.VERSION, "folds": options.folds, **_facts_of(data)}
-        keys.append(key_of(key))
-        shares.append(_cached(data, keys[-1], lambda: tfidf_teacher.probabilities(data, options.folds), name))
-    mean = torch.from_numpy(np.mean(shares, axis=0))  # (training rows, classes)
+    for name, runs in named.items():
+        found, own_keys = _of_runs(name, runs, data) if runs else _of_tfidf(name, data, options.folds)
+        shares.append(found)
+        keys += own_keys
+    mean = torch.from_numpy(np.mean(shares, axis=0)).float()  # (training rows, classes)
     rows = torch.from_numpy(data.rows("train"))
     table = torch.full((len(data.targets), data.num_classes), torch.nan)
     table[rows] = mean.clamp(min=SMALLEST_SHARE).log()
     return Lesson(RowTeacher(table), key_of({"teachers": sorted(keys)}), _quality(mean, data))
+
+
+def _of_tfidf(name: str, data: ReviewData, folds: int) -> tuple[NDArray[np.floating], list[str]]:
+    """Return the probabilities for all training rows, (training rows, classes), and their key in the cache."""
+    key = key_of({"teacher": name, "version": tfidf_teacher.VERSION, "folds": folds, **_facts_of(data)})
+    return _cached(data, key, lambda: tfidf_teacher.probabilities(data, folds), name), [key]
+
+
+def _of_runs(name: str, runs: Sequence[Any], data: ReviewData) -> tuple[NDArray[np.floating], list[str]]:
+    """Return the same for runs, with a key for each."""
+    rows = data.rows("train")
+    is_seen = np.stack([run_teacher.seen_rows(run, data) for run in runs])  # (runs, training rows)
+    shares, keys = [], []
+    texts = cache_of(lambda: data.source.texts(data.options.text_column, rows.tolist()))
+    for run, seen in zip(runs, is_seen, strict=True):
+        facts = {"teacher": digest_of(run), "version": run_teacher.VERSION, "seen": _digest(seen), **_facts_of(data)}
+        keys.append(key_of(facts))
+        predict = partial(_predicted, run, texts, data.targets[rows], seen)
+        shares.append(_cached(data, keys[-1], predict, str(run.path)))
+    return run_teacher.mean_of_unseen(name, np.stack(shares), is_seen), keys
+
+
+def _predicted(
+    run: LoadedClassifier, texts: Callable[[], list[str]], targets: NDArray[np.int64], is_seen: NDArray[np.bool_]
+) -> NDArray[np.float32]:
+    return run_teacher.predict(run, texts(), targets, is_seen)
 
 
 def _cached(data: ReviewData, key: str, predict: Callable[[], NDArray[np.floating]], name: str) -> NDArray[np.float32]:
@@ -64,7 +92,7 @@ def _facts_of(data: ReviewData) -> dict[str, Any]:
     }
 
 
-def _digest(array: NDArray[np.int64]) -> str:
+def _digest(array: NDArray[Any]) -> str:
     return hashlib.sha256(array.tobytes()).hexdigest()
 
 

@@ -56,4 +56,5 @@ KIND = Kind(
         "firstlight.data.streams.ReviewTextData": NGRAMS,
     },
     drawings=DRAWINGS,
+    lesson="firstlight.kinds.token_teacher:lesson",
 )

@@ -59,4 +59,5 @@ KIND = Kind(
         "firstlight.data.masked_reviews.MaskedReviewData": ("neighbors", "firstlight.kinds.masked.baseline:fit")
     },
     drawings=DRAWINGS,
+    lesson="firstlight.kinds.token_teacher:lesson",
 )

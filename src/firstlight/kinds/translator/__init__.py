@@ -47,4 +47,5 @@ KIND = Kind(
     panel_title="Translate a sentence",
     dashboard="firstlight.kinds.translator.dashboard:sections",
     drawings=DRAWINGS,
+    lesson="firstlight.kinds.token_teacher:lesson",
 )
