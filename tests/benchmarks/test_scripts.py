@@ -51,6 +51,11 @@ def test_generation_compares_the_cache_with_recomputing(benchmark: Benchmark) ->
     assert names(benchmark("generation", *sizes)) == ["cached", "recomputed", "ratio"]
 
 
+def test_products_of_each_number_of_dimensions_are_checked_and_compared(benchmark: Benchmark) -> None:
+    sizes = ["--rows", "3", "--inner", "2", "--columns", "5", "--heads", "2", "--batch-size", "2", "--pairs", "1"]
+    assert names(benchmark("products", *sizes)) == ["2 dimensions", "3 dimensions", "4 dimensions"]
+
+
 @pytest.mark.slow  # 3 s; test_training_benchmarks.py runs the loop and tests plain_gpt.py
 def test_loop_compares_lightning_with_a_plain_gpt_of_the_same_size(benchmark: Benchmark, sample: list[str]) -> None:
     sizes = ["model.dim=12", "model.num_heads=3", "context_length=7", *sample]

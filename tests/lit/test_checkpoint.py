@@ -13,8 +13,8 @@ import torch
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
 from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
-from firstlight.lit.networks import network_of_card
-from firstlight.networks.config import ClassifierConfig
+from firstlight.lit.networks import OF_FIRSTLIGHT, network_of_card
+from firstlight.networks.config import ClassifierConfig, GeneratorConfig
 from firstlight.text.tokenizers import train_word_tokenizer
 
 RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
@@ -480,6 +480,19 @@ def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named
     target = named(tmp_path / "here" / "src", "my_checkpoint_network")
     assert type(network_of_card(card_naming(target), ClassifierConfig)).__name__ == "Mine"
     assert Path("canary").exists()
+
+
+@pytest.mark.parametrize("target", OF_FIRSTLIGHT)
+def test_an_alternative_network_of_firstlight_is_built_in_every_folder(target: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    card = card_naming(target) | {"network": "generator"}
+    network = network_of_card(card, GeneratorConfig)
+    assert f"{type(network).__module__}.{type(network).__name__}" == target
+    weights = network.state_dict()
+    assert type(network_of_card(card, GeneratorConfig, tmp_path / "best.ckpt", weights)) is type(network)
+    weights["embedding.weight"] = weights["embedding.weight"][:-1]
+    with pytest.raises(UserError, match=r"best\.ckpt: .*embedding\.weight"):
+        network_of_card(card, GeneratorConfig, tmp_path / "best.ckpt", weights)
 
 
 @pytest.mark.parametrize("where", ["elsewhere", "here/.venv/lib/site-packages"])

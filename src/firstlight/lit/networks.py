@@ -34,6 +34,10 @@ ATTRIBUTES = {  # that commands read from the network, and how to add them
 REPEATED = ("num_layers", "num_decoder_layers")  # each layer has its own weights
 LARGEST_SIZE = 10**7
 LARGEST_TABLES = 2**27  # bytes of the position tables of a network, which are not in a checkpoint
+OF_FIRSTLIGHT = (  # networks that a checkpoint of any origin may name as model._target_
+    *(f"firstlight.networks.first_steps.{name}" for name in ("BigramTable", "RunningAverages", "RawAffinities")),
+    "firstlight.networks.lstm.LSTM",
+)
 NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionError, LookupError, AttributeError)
 WEIGHTS = "network."  # the prefix of the names of the network's weights in a checkpoint
 
@@ -172,15 +176,16 @@ def network_of_card(
         config = config_type(**described)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
-    if config._target_ is not None:
-        refuse_foreign(config._target_, path)
+    own = None if config._target_ in OF_FIRSTLIGHT else config._target_
+    if own is not None:
+        refuse_foreign(own, path)
     vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
     source = card.get("source_tokenizer")
     source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
     num_classes = len(card.get("class_names", ()))
     num_features = num_evidence_features(num_classes) if "evidence" in card else 0
     sizes = (vocab_size, num_classes, source_vocab_size, num_features)
-    if config._target_ is None and weights is not None and path is not None:
+    if own is None and weights is not None and path is not None:
         _compare(config, sizes, weights, path)
     return build_network(config, *sizes)
 

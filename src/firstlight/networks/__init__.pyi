@@ -11,7 +11,11 @@ from .config import EncoderDecoderConfig as EncoderDecoderConfig
 from .config import GeneratorConfig as GeneratorConfig
 from .config import TransformerConfig as TransformerConfig
 from .encoder_decoder import EncoderDecoder as EncoderDecoder
+from .first_steps import BigramTable as BigramTable
+from .first_steps import RawAffinities as RawAffinities
+from .first_steps import RunningAverages as RunningAverages
 from .generator import Generator as Generator
+from .lstm import LSTM as LSTM
 from .masked import MaskedLanguageModel as MaskedLanguageModel
 from .masked_config import MaskedConfig as MaskedConfig
 from .positions import FractionalPositions as FractionalPositions

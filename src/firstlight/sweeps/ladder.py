@@ -16,7 +16,8 @@ log = logging.getLogger(__name__)
 
 PUBLISHED = {"one_head": 2.476, "pre_norm": 2.024}  # validation losses; the post gives none for the other rungs
 CHOICE = "ladder"
-RUNGS = ("one_head", "positions", "heads", "feed_forward", "residuals", "pre_norm")
+FIRST_STEPS = ("bigram_table", "running_averages", "raw_affinities")  # before the first head
+RUNGS = (*FIRST_STEPS, "one_head", "positions", "heads", "feed_forward", "residuals", "pre_norm")
 
 
 class ShowLadder(Callback):
