@@ -24,6 +24,11 @@ def schemas() -> None:
     register_schemas()
 
 
+def slow(overrides: list[str]) -> Any:
+    """Return the same parameters for `make test-all` only: 0.5 s for each, and these test only the tests."""
+    return pytest.param(overrides, marks=pytest.mark.slow)
+
+
 def composed(*overrides: str) -> DictConfig:
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         return hydra.compose(CONFIG_NAME, overrides=list(overrides), return_hydra_config=True)
@@ -46,7 +51,7 @@ def described(node: Any) -> Any:
     return OmegaConf.get_type(node), flags, children
 
 
-@pytest.mark.parametrize("overrides", COMMAND_LINES, ids=" ".join)
+@pytest.mark.parametrize("overrides", [*COMMAND_LINES[:1], *map(slow, COMMAND_LINES[1:])], ids=" ".join)
 def test_a_composition_is_the_same_the_first_time_and_later(overrides: list[str], tmp_path: Path) -> None:
     with replaced():
         true = description(overrides)
@@ -68,6 +73,7 @@ def test_what_a_run_changes_is_not_kept() -> None:
     assert again.hydra.job.name != "another"
 
 
+@pytest.mark.slow  # 1 s; it tests only these tests
 def test_a_file_that_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "conf" / "task" / "mine.yaml"

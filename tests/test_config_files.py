@@ -56,6 +56,7 @@ def test_a_task_beside_the_user_extends_one_of_firstlight(own: Scripts) -> None:
     assert "mine:\n    _target_: lightning.pytorch.callbacks.Timer" in done.stdout
 
 
+@pytest.mark.slow  # 0.6 s; a task of the user's own is tested above
 def test_a_size_of_the_users_own_replaces_that_of_firstlight_for_every_kind_of_task(scripts: Scripts) -> None:
     write(scripts.folder, {"conf/model/small.yaml": "dim: 24\nnum_heads: 3\n", "conf/model/mine.yaml": "dim: 40\n"})
     for task in ("stars", "names"):
@@ -74,6 +75,7 @@ def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
     assert done.stderr == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
 
 
+@pytest.mark.slow  # 0.8 s; test_other_commands_know_config_dir_too reads them
 def test_a_sweep_and_a_run_that_goes_on_read_the_users_settings(own: Scripts) -> None:
     quick = ["task=mine", "model=logistic", "trainer.max_steps=1", "logger=none", "trainer.accelerator=cpu"]
     quick += ["test=false", "++callbacks.confusion_matrix=null"]

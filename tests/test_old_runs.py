@@ -134,6 +134,7 @@ def test_an_old_run_that_was_finished_is_trained_further_as_version_0_2_0_did(na
     assert metrics(old.folder / RUNS[name]) == pytest.approx(CONTINUED[name], rel=10 * ROUNDING, abs=ROUNDING)
 
 
+@pytest.mark.slow  # 1.1 s; test_sweep_names.py continues a sweep of an earlier version
 def test_the_command_of_an_old_sweep_runs_the_one_job_that_is_missing(old: Scripts) -> None:
     (sweep,) = (path for path in (old.folder / "logs" / "sweeps").iterdir() if path.name != "searched")
     before, files = records(sweep), contents(sweep)
@@ -150,6 +151,7 @@ def test_the_command_of_an_old_sweep_runs_the_one_job_that_is_missing(old: Scrip
     assert after[new]["metrics"] == pytest.approx(CONTINUED["sweep"], abs=ROUNDING)
 
 
+@pytest.mark.slow  # 1 s; test_search.py continues a search
 def test_the_command_of_an_old_search_with_one_trial_more_runs_that_trial(old: Scripts) -> None:
     search = old.folder / "logs" / "sweeps" / "searched"
     before = records(search)

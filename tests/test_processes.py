@@ -233,6 +233,7 @@ def test_on_a_terminal_a_script_has_its_width_and_its_colours(fresh: bool, tmp_p
     assert max(map(len, done.stdout.split("\r\n"))) > 110 > 0
 
 
+@pytest.mark.slow  # 0.8 s; it tests only these tests
 @pytest.mark.skipif(TRUE_PROCESSES, reason="no script is forked with TRUE_PROCESSES=1")
 def test_a_script_is_forked_unless_its_environment_differs_in_what_is_read_at_the_start(tmp_path: Path) -> None:
     for name in ("lightning", "sklearn.linear_model", "wandb", "optuna"):  # which may set variables in this process

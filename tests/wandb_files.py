@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 TASKS = ("sentiment", "stars", "names", "shakespeare", "review_text", "translation")
-# These two have the network, the data modules and the callbacks of stars and of names.
-ALIKE = ("sentiment", "review_text")
+# These have the network, the data modules and the callbacks of stars and of names.
+ALIKE = ("sentiment", "shakespeare", "review_text")
 OF_EVERY_TASK = pytest.mark.parametrize(
     "task", [pytest.param(task, marks=pytest.mark.slow) if task in ALIKE else task for task in TASKS]
 )

@@ -75,6 +75,7 @@ def test_a_mistake_in_an_override_is_answered_as_by_a_run(
     assert printed.err == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
 
 
+@pytest.mark.slow  # a script for developers
 @pytest.mark.usefixtures("small_sample")
 def test_encoding_compares_three_encodings_and_two_starts(benchmark: Benchmark) -> None:
     printed = benchmark("encoding", "--texts", "60", "--repeats", "1", "--source", "sample")
@@ -102,6 +103,7 @@ def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
 THIRD_KIND = pytest.param("translation", marks=pytest.mark.slow)  # two kinds of network are already tested
 
 
+@pytest.mark.slow  # 1.5 s; test_training_benchmarks.py checks how the profile starts a training
 @pytest.mark.parametrize("task", ["sentiment", THIRD_KIND])
 def test_a_profile_of_a_step_has_all_its_parts(benchmark: Benchmark, task: str, sample: list[str]) -> None:
     printed = benchmark("profile_step", f"task={task}", *sample, "model=tiny", "context_length=31", "--steps", "3")

@@ -467,6 +467,7 @@ def start(file: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
         process.communicate()
 
 
+@pytest.mark.slow  # 0.4 s; test_encoding.py tests the cache with two processes
 def test_two_processes_may_encode_the_same_at_once(file, start):
     processes = [start(), start()]
     for process in processes:

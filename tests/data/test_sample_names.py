@@ -33,6 +33,7 @@ def perplexities(text: str, max_order: int) -> list[float]:
     return [exp(loss / (len(text) - cut)) for loss in losses]
 
 
+@pytest.mark.slow  # 0.7 s; the names of seed 0 are pinned below
 def test_the_same_seed_gives_the_same_names_and_another_seed_others(drawn):
     assert names(seed=0) == drawn
     assert len(set(names(seed=1)) - set(drawn)) > NUM_NAMES / 3

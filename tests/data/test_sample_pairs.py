@@ -43,6 +43,7 @@ def tokens(text: str) -> list[str]:
     return re.findall(r"[\w'-]+|[^\w\s]", text)
 
 
+@pytest.mark.slow  # 0.8 s; the text of seed 0 is pinned below
 def test_the_same_seed_gives_the_same_pairs_and_another_seed_others(monkeypatch):
     monkeypatch.setattr(pairs, "SPLITS", {"train": 1_201, "validation": 101, "test": 101})
     first, again, others = (splits(seed) for seed in (0, 0, 1))
@@ -167,6 +168,7 @@ def test_the_verb_ends_a_subordinate_clause(rows, conjunction):
     assert not [clause for clause in clauses if re.search(r"\b(?:ist|sind|wirft|trägt|isst) [a-zäöüß]+$", clause)]
 
 
+@pytest.mark.slow  # it can change only with the text that is pinned above
 @pytest.mark.parametrize(
     ("english", "german"),
     [
@@ -200,6 +202,7 @@ def of_things() -> list[tuple[str, str]]:
     return [writer.sentence("because_of_a_thing") for _ in range(4_000)]
 
 
+@pytest.mark.slow  # 1 s; it can change only with the text that is pinned above
 @pytest.mark.parametrize(("thing", "pronoun"), [("key", "er"), ("lamp", "sie"), ("book", "es"), ("jacket", "sie")])
 def test_the_pronoun_of_a_thing_follows_its_german_gender(of_things, thing, pronoun):
     found = [german for english, german in of_things if re.search(rf"the {thing} (?:because|although) it is", english)]

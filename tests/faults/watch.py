@@ -1,5 +1,6 @@
 """A check of this process while it opens untrusted files: started programs, connections and written files."""
 
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -43,13 +44,17 @@ def _may_write(path: Any) -> bool:
     return f"{absolute}{os.sep}".startswith((*_inside, "/dev/", "/proc/")) or "__pycache__" in absolute
 
 
-sys.addaudithook(_audit)
+@functools.cache
+def _listen() -> None:
+    """Add the hook to this process, once, where it is used: it cannot be removed, and it sees every event."""
+    sys.addaudithook(_audit)
 
 
 @contextmanager
 def watched(*folders: Path) -> Iterator[None]:
     """Fail if the block starts a program, opens a connection or writes outside the folders."""
     global _seen, _inside
+    _listen()
     _inside = tuple(f"{folder.resolve()}{os.sep}" for folder in folders)
     _seen = seen = []
     try:

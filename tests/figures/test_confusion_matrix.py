@@ -92,6 +92,7 @@ def test_panels_are_square_and_text_fits_its_cell_for_any_number_of_classes(num_
         assert longest is None or longest.get_window_extent().width < panel.width / num_classes
 
 
+@pytest.mark.slow  # 0.9 s; a matrix of 31 classes is drawn above
 def test_text_too_small_to_read_is_dropped() -> None:
     counts, _ = draw(np.full((23, 23), 12_345), [f"class {index}" for index in range(23)])
     assert not cell_texts(counts)

@@ -22,6 +22,15 @@ from firstlight.networks.config import (
 VOCABULARY, CONTEXT, OUTPUTS = 29, 13, 5
 every_pooling = pytest.mark.parametrize("pooling", PoolingKind)
 every_position = pytest.mark.parametrize("positions", Positions)
+every_pooling_and_position = pytest.mark.parametrize(
+    ("pooling", "positions"),
+    [
+        pytest.param(  # quick: every pooling, and every kind of positions
+            *pair, marks=() if PoolingKind.mean in pair or Positions.learned in pair else pytest.mark.slow
+        )
+        for pair in itertools.product(PoolingKind, Positions)
+    ],
+)
 
 
 def make_classifier(seed: int = 0, **options: object) -> Classifier:
@@ -86,8 +95,7 @@ def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() ->
         classifier(torch.zeros(2, 17, dtype=torch.long))
 
 
-@every_position
-@every_pooling
+@every_pooling_and_position
 def test_changing_padding_leaves_logits_unchanged(pooling: PoolingKind, positions: Positions) -> None:
     classifier = make_classifier(pooling=pooling, positions=positions).eval()
     token_ids, padding_mask = random_texts([11, 7, 1, 0], width=11)
@@ -97,8 +105,7 @@ def test_changing_padding_leaves_logits_unchanged(pooling: PoolingKind, position
     assert_close(classifier(changed, padding_mask), classifier(token_ids, padding_mask))
 
 
-@every_position
-@every_pooling
+@every_pooling_and_position
 def test_trimming_the_padding_leaves_logits_unchanged(pooling: PoolingKind, positions: Positions) -> None:
     classifier = make_classifier(pooling=pooling, positions=positions).eval()
     token_ids, padding_mask = random_texts([5, 2, 0], width=CONTEXT)
@@ -138,15 +145,7 @@ def test_the_order_of_the_words_matters_unless_there_are_no_positions(positions:
     )
 
 
-@pytest.mark.parametrize(
-    ("pooling", "positions"),
-    [
-        pytest.param(  # quick: every pooling, and every kind of positions
-            *pair, marks=() if PoolingKind.mean in pair or Positions.learned in pair else pytest.mark.slow
-        )
-        for pair in itertools.product(PoolingKind, Positions)
-    ],
-)
+@every_pooling_and_position
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_an_empty_text_is_scored_by_the_bias_alone_and_breaks_no_gradient(
     pooling: PoolingKind, positions: Positions
@@ -402,8 +401,7 @@ def test_a_causal_prediction_from_the_first_token_does_know_that_one(positions: 
     assert not torch.isclose(logits, other).all(dim=1).any()
 
 
-@every_position
-@every_pooling
+@every_pooling_and_position
 def test_padding_never_changes_a_causal_prediction(pooling: PoolingKind, positions: Positions) -> None:
     classifier = make_classifier(causal=True, pooling=pooling, positions=positions).eval()
     token_ids, padding_mask = random_texts([7, 5, 1, 0], width=CONTEXT)

@@ -142,6 +142,7 @@ def test_the_test_split_is_read_after_the_choice(scripts: Scripts, reviews_folde
     assert happened == ["train", "validation", "choice", "test"]
 
 
+@pytest.mark.slow  # 0.9 s; test_evaluate.py and test_card_data.py read the same options
 def test_options_of_the_data_mean_what_they_mean_in_training(scripts: Scripts) -> None:
     """Use columns, stars from 1, fewer training rows and splits of one file, as in a training."""
     lines = ["body,score"] + [
@@ -167,6 +168,7 @@ def test_options_of_the_data_mean_what_they_mean_in_training(scripts: Scripts) -
     assert set(record["overrides"]) == {"task=stars", *(f"data.{name}={value}" for name, value in expected.items())}
 
 
+@pytest.mark.slow  # 0.5 s; a rare case
 def test_a_class_without_training_rows_has_a_finite_loss(scripts: Scripts) -> None:
     folder = scripts.folder / "few"
     folder.mkdir()

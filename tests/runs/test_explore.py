@@ -199,6 +199,7 @@ def test_a_run_without_loggers_of_figures_has_none_to_send_them_to(own: Path, sc
     assert "--log: the run's loggers (csv) cannot show figures" in refused(scripts, str(own), "--log")
 
 
+@pytest.mark.slow  # 0.9 s; test_report.py names runs by what differs
 def test_two_runs_are_compared_and_named_by_what_differs(
     own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, tiny_training: list[str]
 ) -> None:
@@ -210,6 +211,7 @@ def test_two_runs_are_compared_and_named_by_what_differs(
     assert "the runs differ in dropout, seed\n" in notes
 
 
+@pytest.mark.slow  # 1.8 s; test_terminal.py and test_train.py check it of a training
 def test_a_run_of_the_sample_says_so_everywhere(own: Path, scripts: Scripts) -> None:
     import torch
 
@@ -235,6 +237,7 @@ def lose_data(run: Path, reviews: Path) -> None:
         torch.save(checkpoint, path)
 
 
+@pytest.mark.slow  # 1.2 s; the figures of a run are drawn above
 def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
     own: Path, scripts: Scripts, reviews_folder: Path
 ) -> None:

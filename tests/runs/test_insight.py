@@ -121,6 +121,7 @@ def test_an_unknown_class_is_an_error(trained: Trained) -> None:
 
 
 # Only the attributions of "logistic" are known exactly.
+@pytest.mark.slow  # 0.7 s; test_movies.py trains and reads each baseline
 @pytest.mark.parametrize("model", [pytest.param("bag_of_words", marks=pytest.mark.slow), "logistic"])
 def test_baselines_have_attributions_and_no_attention(model: str, scripts: Scripts, reviews_folder: Path) -> None:
     data = [f"data.path={reviews_folder}", "trainer.max_steps=9", "trainer.accelerator=cpu"]
@@ -216,6 +217,7 @@ def test_a_classifiers_attention_names_its_words(trained: Trained) -> None:
     np.testing.assert_allclose(part.weights.sum(axis=2), 1, atol=1e-5)
 
 
+@pytest.mark.slow  # 1 s; test_translate.py draws it
 def test_a_translators_attention_is_that_of_both_sides(scripts: Scripts) -> None:
     nouns = {"dog": "Hund", "cat": "Katze", "tree": "Baum", "house": "Haus", "car": "Auto", "man": "Mann"}
     pairs = [f"the {a} sees a {b} .,das {nouns[a]} sieht ein {nouns[b]} ." for a in nouns for b in nouns]

@@ -94,6 +94,7 @@ def test_evaluate_measures_what_the_training_measured(run: Path, split: str, scr
         assert found[f"{split}/{name}"] == pytest.approx(recorded[f"{stage}/{name}"], rel=1e-5)
 
 
+@pytest.mark.slow  # 1 s; tests/figures draws them, and test_explore.py those of other runs
 def test_explore_draws_its_figures(run: Path, scripts: Scripts) -> None:
     done = scripts.run("explore", str(run), "--figures", "fillings", "norms", "attention")
     assert done.returncode == 0, done.stderr
@@ -101,6 +102,7 @@ def test_explore_draws_its_figures(run: Path, scripts: Scripts) -> None:
     assert "no gradients" not in done.stderr
 
 
+@pytest.mark.slow  # 0.5 s; test_explore.py draws the data of a task
 @pytest.mark.usefixtures("small_sample")
 def test_the_data_of_its_task_is_drawn_with_what_the_context_cuts(scripts: Scripts) -> None:
     options = ("--task", "masked_reviews", "--data.source", "sample", "--figures", "lengths", "--log-dir", "mine")

@@ -59,6 +59,7 @@ def settings_of(*overrides: str) -> dict[str, Any]:
 # --- the task ---
 
 
+@pytest.mark.slow  # 1 s for each; test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest trains one
 @pytest.mark.parametrize(
     ("model", "kind", "per_word", "rest"),
     [

@@ -143,6 +143,7 @@ def curve(run: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in line.items() if "second" not in key} for line in lines]
 
 
+@pytest.mark.slow  # 0.5 s; `make faults` damages checkpoints
 def test_a_run_with_a_damaged_last_checkpoint_ends_as_one_without(
     scripts: Scripts, interrupted: Path, whole: Path
 ) -> None:

@@ -188,7 +188,7 @@ def test_attention_survives_its_way_to_the_page() -> None:
 # --- classifiers ---
 
 
-@pytest.mark.parametrize("task", ["sentiment", "stars"])
+@pytest.mark.parametrize("task", ["sentiment", pytest.param("stars", marks=pytest.mark.slow)])  # 2 s; more classes
 def test_a_review_has_the_probabilities_that_the_run_predicts(panel, task: str) -> None:
     html, predicted = panel(task).answer(Inputs({"text": REVIEW})), panel(task).run.predict(REVIEW)
     shares = [float(width) / 100 for width in re.findall(r"width:([\d.]+)%\"></span>", html)]

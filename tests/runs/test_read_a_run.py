@@ -202,6 +202,7 @@ def judged(run: Path) -> dict[str, Any]:
     return json.loads(file.read_text())
 
 
+@pytest.mark.slow  # 0.6 s; tests/data/test_labels.py reads such labels
 def test_labels_0_and_1_of_other_data_are_negative_and_positive(trained: Trained, scripts: Scripts) -> None:
     run = tmp_copy(trained("sentiment"), scripts.folder)
     reviews = [review for review in plain_reviews(40) if int(review["label"]) != 2]

@@ -165,6 +165,7 @@ def test_a_trial_that_ended_before_the_search_stored_it_does_not_run_again(
     assert (folder_of(scripts) / "best.json").read_text() == (folder_of(whole) / "best.json").read_text()
 
 
+@pytest.mark.slow  # 1.3 s; test_sweep.py tests a job that fails
 def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_training: list[str]) -> None:
     command = [*tiny_training, "logger=none", "trainer.max_steps=2", "hparams_search=optuna", "sweep.name=mine"]
     command += ["optimizer.lr=1e-3,1e30", "hydra.sweeper.n_trials=2", "hydra.sweeper.sampler.seed=2"]

@@ -207,6 +207,7 @@ def test_a_folder_is_named_by_what_varies_without_special_characters() -> None:
     assert len(long) < 140
 
 
+@pytest.mark.slow  # 0.7 s; it saves time and changes no result
 def test_the_data_is_searched_once_for_all_jobs(
     scripts: Scripts, tiny_training: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -485,6 +486,7 @@ def test_a_line_is_written_when_one_of_several_jobs_ends(
     assert [line.partition(",")[0] for line in caplog.messages] == [f"2 jobs: {count} finished" for count in range(3)]
 
 
+@pytest.mark.slow  # 1.8 s; it saves time and changes no result
 @pytest.mark.parametrize(
     ("sweeper", "counts"), [("resuming", {"jobs": 2, "train": 0}), ("basic", {"jobs": 0, "train": 2})]
 )

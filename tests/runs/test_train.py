@@ -202,6 +202,7 @@ def test_bad_data_is_one_line_with_file_and_line(case: str, scripts: Scripts) ->
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow  # 0.3 s; tests/data/test_reviews.py reads word lists
 def test_a_runs_vocabulary_serves_as_a_word_list(
     scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
 ) -> None:
@@ -248,10 +249,12 @@ def test_one_callback_alone_will_do(callbacks: str, scripts: Scripts, tiny_train
     assert "val/accuracy" in json.loads((run / "metrics.json").read_text())["metrics"]
 
 
+@pytest.mark.slow  # 0.3 s; Lightning's own arithmetic
 def test_mixed_precision_trains_with_clipping(scripts: Scripts, tiny_training: list[str]) -> None:
     scripts.train(*tiny_training, "trainer.precision=bf16-mixed", "trainer.max_steps=2", "test=false")
 
 
+@pytest.mark.slow  # 0.9 s; test_read_a_run.py evaluates runs
 def test_a_run_of_a_single_file_can_be_evaluated(scripts: Scripts, reviews_folder: Path) -> None:
     (scripts.folder / "mine.jsonl").write_bytes((reviews_folder / "train.jsonl").read_bytes())
     quick = ["trainer.max_steps=5", "++callbacks.confusion_matrix=null", "logger=none"]

@@ -572,6 +572,7 @@ def other_pairs(tmp_path: Path) -> Path:
     return write_pairs(tmp_path / "other", {"train": pairs, "validation": pairs[:5], "test": pairs[5:9]})
 
 
+@pytest.mark.slow  # 0.5 s; test_initialize.py tests it of a text
 def test_another_vocabulary_takes_the_vectors_of_the_words_that_both_know(
     word_translator: Trained, other_pairs: Path, scripts: Scripts
 ) -> None:
@@ -598,6 +599,7 @@ def test_another_vocabulary_takes_the_vectors_of_the_words_that_both_know(
     assert "weights copied; not copied: none" in done.stdout
 
 
+@pytest.mark.slow  # the same with one vocabulary
 def test_one_vocabulary_for_both_takes_the_vectors_of_the_pieces_that_both_know(
     translator: Trained, other_pairs: Path, scripts: Scripts
 ) -> None:

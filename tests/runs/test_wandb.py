@@ -227,6 +227,7 @@ def failed(sweep) -> Run:
     return sweep[1][1]
 
 
+@pytest.mark.slow  # 1.6 s: a process that trains twice
 def test_the_runs_of_one_process_stay_as_many(sweep) -> None:
     runs = sweep[1]
     assert [run.config["optimizer"]["lr"] for run in runs] == [3e-3, 1e30, 1e-3]

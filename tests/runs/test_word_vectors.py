@@ -421,6 +421,7 @@ def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
     assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.slow  # 0.6 s; a run with vectors that stay is tested above
 def test_a_run_changes_its_vectors_and_counts_them_among_its_parameters(scripts: Scripts, training: list[str]) -> None:
     training = [*training, "vectors=cooccurrence", "trainer.max_steps=4", "test=false"]
     run = scripts.train(*training)
@@ -504,6 +505,7 @@ def test_a_file_that_cannot_be_used_is_one_line(
     assert not list((scripts.folder / "logs").glob("*/runs/*"))
 
 
+@pytest.mark.slow  # 0.5 s; a classifier with such vectors is tested above
 def test_glove_below_the_working_folder_trains_a_translator_of_words(scripts: Scripts) -> None:
     """data/glove, both languages from one file."""
     sources = {"train": PAIRS * 5, "validation": PAIRS}

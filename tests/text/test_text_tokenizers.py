@@ -187,6 +187,7 @@ print(BytePairTokenizer.train(eval(sys.argv[1]), 397).to_json())
 """
 
 
+@pytest.mark.slow  # 0.6 s: processes; test_sentence_tokenizers.py tests the same
 def test_the_vocabulary_of_byte_pairs_is_the_same_in_every_process():
     texts = ["".join(np.random.default_rng(3).choice(list("abcdeé日 \n"), 1009)) for _ in range(5)]
     trained = {
