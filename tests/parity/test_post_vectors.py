@@ -1,12 +1,15 @@
 """Post 3's sentence, "the cat sat on the mat", from its words to their vectors, computed by hand."""
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from firstlight.explore.data import word_vectors
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID, train_word_tokenizer
 from firstlight.text.vectors import cooccurrence, power_iteration, principal_components
 
@@ -102,3 +105,21 @@ def test_the_sentences_components_are_those_of_post_3s_own_loop() -> None:
     assert found_values == pytest.approx(eigenvalues)
     assert found_vectors == pytest.approx(eigenvectors, abs=1e-6)
     assert principal_components(counted(), 2) == pytest.approx(rows @ eigenvectors, abs=1e-5)
+
+
+def test_the_picture_has_the_words_at_their_first_two_components() -> None:
+    tokenizer, ids = train_word_tokenizer(["The cat sat on the mat."])
+    encoded = SimpleNamespace(tokenizer=tokenizer, ids=ids, rows_of=lambda _: np.arange(1))
+    subject: Any = SimpleNamespace(reviews=SimpleNamespace(encoded=encoded), config={"vectors": {"method": "power"}})
+    (axes,) = word_vectors(subject).figure.axes
+    counts = cooccurrence(ids, tokenizer.vocab_size).toarray()
+    deviation = counts.std(axis=1, keepdims=True)
+    rows = (counts - counts.mean(axis=1, keepdims=True)) / np.where(deviation, deviation, 1)
+    eigenvalues, eigenvectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    expected = np.abs(rows @ eigenvectors[:, [-1, -2]])[2:]  # without [PAD] and [UNK]
+    (points,) = (np.array(line.get_data()).T for line in axes.lines)
+    assert np.abs(points) == pytest.approx(expected, abs=1e-5)
+    shares = eigenvalues[[-1, -2]] / eigenvalues.sum()
+    assert axes.get_xlabel() == f"1st component ({shares[0]:.0%} of variance)"
+    assert axes.get_ylabel() == f"2nd component ({shares[1]:.0%})"
+    assert {text.get_text() for text in axes.texts} <= set(WORDS)

@@ -22,7 +22,7 @@ from tests_support import ROOT, Scripts
 
 Trained = Callable[[str], Path]
 LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b in ("cat", "dog") for c in "xyz") * 40
-DATA = ["lengths", "labels", "vocabulary"]
+DATA = ["lengths", "labels", "vocabulary", "word_vectors"]
 JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "mistakes", "attributions"]
 INSIDE = ["position_similarity", "position_waves", "embeddings", "norms", "curves"]
 OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_head", *INSIDE]

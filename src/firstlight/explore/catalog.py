@@ -64,6 +64,14 @@ OF_DATA = (
         "Share of the training text (y axis) that is covered by the most frequent words, against their number "
         "(logarithmic x axis). The curve becomes flat, because each further per cent needs more words than the last.",
     ),
+    drawing(
+        "word_vectors",
+        DATA,
+        "reviews",
+        "Words of the training texts in the first two principal components of their co-occurrence counts: how often "
+        "each word is next to each other word (a figure of post 3). Near words are used in the same places. Positive "
+        "and negative words are often near each other, because only the labels can tell them apart.",
+    ),
 )
 OF_RUNS = (
     drawing(

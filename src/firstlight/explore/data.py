@@ -14,21 +14,26 @@ from firstlight.figures import (
     frequencies,
     plot_character_frequencies,
     plot_coverage,
+    plot_embeddings,
     plot_label_counts,
     plot_lengths,
     plot_table,
 )
 from firstlight.kinds.data_nodes import form_of
-from firstlight.kinds.drawn import Drawn
+from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.registry import kind_of_saved
 from firstlight.kinds.subject import Subject
+from firstlight.kinds.tokens import drawn_words
 from firstlight.text.normalize import words
+from firstlight.text.options import EigenMethod
 from firstlight.text.readable import readable
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
-from firstlight.text.tokenizers import UNKNOWN_ID
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
+from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
 
 MOST_CLASSES = 40
+MOST_WORDS = 120  # words in the figure of word vectors; opinions are first
 PASSAGES = re.compile(r"\n\s*\n")
 SENTENCE_WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -154,6 +159,35 @@ def vocabulary(subject: Subject) -> Drawn:
         chosen = {"texts of training": (tokenizer.vocab_size - 2, known)} if tokenizer.kind == "word" else {}
         return Drawn(plot_coverage({"texts of training": found}, chosen))
     return Drawn(plot_coverage({"words of the training text": _counts(words(training_text(subject)))}))
+
+
+def word_vectors(subject: Subject) -> Drawn:
+    """Return the figure of co-occurrence vectors of the training texts, in their first two principal components."""
+    encoded = subject.reviews.encoded
+    tokenizer = encoded.tokenizer
+    if tokenizer.kind != "word":
+        raise NothingToDrawError("the figure requires words; train with tokenizer=word")
+    options = subject.config.get("vectors") or {}
+    window = int(options.get("window", 1))
+    ids = encoded.ids.select(encoded.rows_of("train"))
+    counts = cooccurrence(ids, tokenizer.vocab_size, window, (PAD_ID, UNKNOWN_ID))
+    points = principal_components(counts, 2, method=EigenMethod[options.get("method", EigenMethod.lanczos.name)])
+    shares = [explained_variance(counts, points[:, [axis]]) for axis in range(2)]
+    chosen, names, groups, group_names, details = drawn_words(tokenizer.words, lambda i: tokenizer.words[i])
+    kept = [place for place, i in enumerate(chosen) if points[i].any()][:MOST_WORDS]
+    if not kept:
+        raise NothingToDrawError("no two words of the training texts are next to each other")
+    panel = "co-occurrence vectors, PCA"
+    figure = plot_embeddings(
+        {panel: points[[chosen[place] for place in kept]]},
+        [names[place] for place in kept],
+        [groups[place] for place in kept],
+        group_names,
+        axis_labels={panel: (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")},
+        columns=1,
+        title=f"Words by the words next to them, in {len(ids):,} training texts",
+    )
+    return Drawn(figure, details=details)
 
 
 def training_text(subject: Subject) -> str:
