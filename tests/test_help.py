@@ -150,6 +150,8 @@ def test_options_with_dashes_are_answered_with_the_key(typed: list[str], message
         ("tags=demo,v2", "tags=[demo,v2]"),
         ("tags=[demo] tags=null tags=", "tags=[demo] tags=null tags="),
         ("seed=1,2 -m tags=demo", "-m seed=1,2 tags=[demo]"),
+        ("teacher=tfidf", "teacher=[tfidf]"),
+        ("-m teacher=null,tfidf,[tfidf,logs/a]", "-m teacher=null,[tfidf],[tfidf,logs/a]"),
         ("task=stars --cfg job seed=3", "--cfg job task=stars seed=3"),
         ("task=stars --config-dir there -m", "--config-dir there -m task=stars"),
     ],

@@ -1,6 +1,7 @@
 """The arguments of `train` before Hydra reads them: `--help`, options of other programs, and `tags=demo`."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -13,6 +14,7 @@ from firstlight.config_files import groups
 from firstlight.errors import UserError
 
 LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
+SWEPT = "teacher"  # of these, the one whose commas divide the values of a sweep
 
 
 def help_words(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
@@ -58,11 +60,18 @@ def _refuse(option: str, arguments: Sequence[str]) -> NoReturn:
 
 def _accepted(argument: str) -> str:
     key, is_given, value = argument.partition("=")
-    if key in LISTS and value not in ("", "null") and not value.startswith(("[", "$")):
-        value = f"[{value}]"
+    if key == SWEPT:
+        value = ",".join(map(_as_list, re.findall(r"\[[^\]]*\]|[^,]+", value)))
+    elif key in LISTS:
+        value = _as_list(value)
     if value.startswith("~/"):  # bash leaves it there, and Hydra cannot read it
         value = f"{Path.home()}/{value[2:]}"
     return f"{key}{is_given}{value}"
+
+
+def _as_list(value: str) -> str:
+    """Return a value as a list of one, unless it is a list, null, or resolved later."""
+    return value if value in ("", "null") or value.startswith(("[", "$")) else f"[{value}]"
 
 
 class _Parser(argparse.ArgumentParser):

@@ -32,9 +32,11 @@ def set_teacher(config: DictConfig, module: LightningModule, data: TableData) ->
         )
     kind = kind_of_config(config)
     options: DistillationOptions = OmegaConf.to_object(config.distillation)  # type: ignore[assignment]
-    lesson: Lesson = get(kind.lesson)(_named(config, kind), data, options)
+    named = _named(config, kind)
+    lesson: Lesson = get(kind.lesson)(named, data, options)
     module.distillation = Distillation(lesson.teacher, options.weight, options.temperature)
-    return {"names": list(config.teacher), "fingerprint": lesson.fingerprint, **lesson.facts}
+    runs = [str(run.path) for runs in named.values() for run in runs]
+    return {"names": list(config.teacher), "runs": runs, "fingerprint": lesson.fingerprint, **lesson.facts}
 
 
 def _named(config: DictConfig, kind: Kind) -> Named:
