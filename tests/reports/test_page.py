@@ -1,12 +1,22 @@
 """Tests of the content of the HTML page. tests/runs/test_report.py tests it in a browser."""
 
+import base64
 import json
+import lzma
 import math
+import random
 import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from firstlight.figures import style
 from firstlight.reports import page as module
+from firstlight.reports.packed import pack
 from firstlight.reports.page import as_script, content, page, ranked
 from firstlight.reports.rows import Confusion, Curve, Run
 from firstlight.reports.table import boards
@@ -44,6 +54,38 @@ def test_the_page_is_whole_and_names_no_other_host() -> None:
     assert "default-src 'none'" in html
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, flags=re.DOTALL)
     assert json.loads(data)["boards"][0]["runs"][0]["folder"] == "a"
+
+
+def test_the_libraries_are_packed_without_a_sign_that_ends_their_element() -> None:
+    texts = ["a <b>" * 997, "", "né ✓"]
+    packed = pack(texts)
+    assert "<" not in packed.text
+    content = lzma.LZMADecompressor().decompress(base64.b85decode(packed.text.replace(",", "<")))
+    sizes = [len(text.encode()) for text in texts]
+    assert (content.decode(), list(packed.sizes)) == ("".join(texts), sizes)
+
+
+def test_the_javascript_unpacks_what_was_packed(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed; the tests in a browser unpack the page's libraries")
+    noise = random.Random(7)
+    texts = ["".join(noise.choices("ab<né ✓", k=20_011)) * 2, "x" * 5003, str(list(range(3001)))]
+    packed = pack(texts)
+    script = f"{module._read('unpack.js')}\nconst {{text, sizes}} = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+    script += "process.stdout.write(JSON.stringify(unpack(text, sizes)));"
+    (tmp_path / "unpack.cjs").write_text(script, encoding="utf-8")
+    given = json.dumps({"text": packed.text, "sizes": packed.sizes})
+    done = subprocess.run(
+        [node, str(tmp_path / "unpack.cjs")], input=given, capture_output=True, encoding="utf-8", check=True
+    )
+    assert json.loads(done.stdout) == texts
+
+
+def test_the_findings_are_in_the_page_without_javascript() -> None:
+    (board,) = boards([a_run("a")], falls)
+    html = page("title", [], [replace(board, finding="stars: a <b> & c.")], board.runs, falls)
+    assert "<li>stars: a &lt;b&gt; &amp; c.</li>" in html
 
 
 def test_a_dollar_in_what_a_run_says_is_a_dollar() -> None:

@@ -123,7 +123,7 @@ def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str) -> 
     open_ = [(effect, verdict) for effect, verdict in of_key if verdict.word == "undecided"]
     parts = []
     if won:
-        named = ", ".join(
+        named = ", and ".join(
             f"{_named(key, effect.other, is_first=False)} by {_size(verdict, metric)}{_cost(effect)}"
             for effect, verdict in won
         )

@@ -1,9 +1,17 @@
 // Draws the page from its JSON. Texts of runs are inserted only by textContent or escaped(), so they cannot be HTML.
+const packed = document.getElementById("libraries");
+const [plotly, dataTables, dataTablesStyle] = unpack(packed.textContent, packed.dataset.sizes.split(",").map(Number));
+document.head.prepend(Object.assign(document.createElement("style"), { textContent: dataTablesStyle }));
+document.head.append(Object.assign(document.createElement("script"), { textContent: plotly }));
+const { default: DataTable } = await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(dataTables)}`);
+
 const report = JSON.parse(document.getElementById("data").textContent);
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000"];
 const DASHES = ["solid", "dot", "dash", "dashdot"];
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "star", "cross", "x", "triangle-down"];
-const INK = "#222222";
+const BLACK = PALETTE.at(-1);
+const NARROW = 600; // pixels of a phone's screen
+const MOST_MEANS = 30; // groups in the plot of means
 const CHOSEN_AT_FIRST = 60; // initial number of runs in a plot
 const SIDE_BY_SIDE = 4; // confusion matrices and texts
 const MOST_IN_SVG = 100; // lines; a plot with more lines uses WebGL
@@ -22,6 +30,10 @@ const isNumber = (text) => text !== "" && Number.isFinite(Number(text));
 const inOrder = (texts) => [...texts].sort((a, b) => (isNumber(a) && isNumber(b) ? a - b : isNumber(a) ? -1 : isNumber(b) ? 1 : a.localeCompare(b)));
 const some = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 const falls = (metric) => report.falls[metric] === true;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const visible = (colour) => (colour === BLACK ? colourOf("ink") : colour); // black on a dark page is white
+const isNarrow = () => innerWidth < NARROW;
 const better = (metric) => `${metric} (${falls(metric) ? "lower" : "higher"} is better)`;
 
 let board = null; // the board of the open tab
@@ -61,12 +73,17 @@ function fillSelect(id, values, chosen) {
 
 // ---- tables
 
+function showSection(id, isShown) {
+  byId(id).closest("section").hidden = !isShown;
+}
+
 function showOverview() {
+  showSection("overview", report.boards.length > 1);
   const best = report.boards.map((each) => each.groups.find((group) => group.sort[0] !== null));
   const rows = report.boards.map((each, index) => {
     const group = best[index];
     const value = group ? group.cells[each.headers.indexOf(each.metric)] : "–";
-    return [each.task, each.direction, value, group ? group.name : "no counted runs", `${some(each.runs.length, "run")} in ${some(each.groups.length, "group")}`];
+    return [each.note ? `${each.task} (${each.note})` : each.task, each.direction, value, group ? group.name : "no counted runs", `${some(each.runs.length, "run")} in ${some(each.groups.length, "group")}`];
   });
   const headers = ["task", "ranked by", "best mean", "best group", "runs"];
   byId("overview").replaceChildren(plainTable(headers, rows, (index) => report.boards[index].isSample));
@@ -74,10 +91,8 @@ function showOverview() {
 
 function showLeft() {
   const rows = report.left.map((run) => [run.folder, run.task ?? "unknown", run.data, run.status, run.why]);
-  const shown = rows.length
-    ? plainTable(["run", "task", "data", "status", "why"], rows, () => false)
-    : element("p", "All runs are counted.", { class: "empty" });
-  byId("left").replaceChildren(shown);
+  showSection("left", rows.length > 0);
+  byId("left").replaceChildren(plainTable(["run", "task", "data", "status", "why"], rows, () => false));
 }
 
 function column(title, sortValue, text, options = {}) {
@@ -118,14 +133,19 @@ function showGroups() {
     const isNumeric = values.every((value) => value === null || typeof value === "number");
     const text = (group) => {
       const cell = escaped(group.cells[index]);
+      if (header === "differ in" && group.differ.length) return `<span class="badge" title="the runs of this group differ in more than the seed">${cell}</span>`;
       return header === "data" && board.isSample ? cell.replace(escaped(report.sampleMark), `<span class="badge">${escaped(report.sampleMark)}</span>`) : cell;
     };
-    return column(header, (group) => group.sort[index], text, { isNumeric });
+    const made = column(header, (group) => group.sort[index], text, { isNumeric });
+    return header.startsWith("against ") ? { ...made, className: "dt-left" } : made;
   });
   groupsTable = new DataTable(byId("groups"), {
     data: board.groups,
     columns,
     order: [[0, "asc"]],
+    paging: board.groups.length > 15,
+    searching: board.groups.length > 15,
+    info: board.groups.length > 15,
     pageLength: 15,
     lengthMenu: [15, 50, 200],
     scrollX: true,
@@ -193,6 +213,7 @@ function redraw() {
     runs.length < all.length
       ? `The plots show the best ${runs.length} of the ${all.length} filtered runs.`
       : `The plots show all ${all.length} ${all.length < board.runs.length ? `filtered runs of ${board.runs.length}` : "runs"}.`;
+  drawMeans();
   drawCurves(runs, colours);
   drawParallel(counted(runs));
   drawCosts(counted(runs), colours);
@@ -210,20 +231,22 @@ function colouring(runs) {
   return (run) => {
     const index = place.get(nameOf(run));
     const round = Math.floor(index / PALETTE.length);
-    return { name: `${key === GROUP ? "" : `${key} `}${nameOf(run)}`, index, count: names.length, colour: PALETTE[index % PALETTE.length], dash: DASHES[round % DASHES.length], symbol: SYMBOLS[index % SYMBOLS.length] };
+    return { name: `${key === GROUP ? "" : `${key} `}${nameOf(run)}`, index, count: names.length, colour: visible(PALETTE[index % PALETTE.length]), dash: DASHES[round % DASHES.length], symbol: SYMBOLS[index % SYMBOLS.length] };
   };
 }
 
 // ---- plots
 
-const titled = (text) => ({ text: plain(board.isSample ? `${text} – ${report.sampleMark}` : text), font: { size: 15 }, x: 0, xref: "paper", xanchor: "left" });
+const titled = (text) => ({ text: plain(board.isSample ? `${text} – ${report.sampleMark}` : text), font: { size: isNarrow() ? 12 : 15 }, x: 0, xref: "paper", xanchor: "left" });
 
 function layout(title, x, y, more = {}) {
   // The caller has escaped the titles x and y for Plotly. The title of the plot is escaped here.
-  const axis = { gridcolor: "#ececec", zeroline: false, linecolor: INK, ticks: "outside", automargin: true };
+  const axis = { gridcolor: colourOf("grid"), zeroline: false, linecolor: colourOf("ink"), ticks: "outside", automargin: true };
   return {
     title: titled(title),
-    font: { color: INK, size: 13 },
+    font: { color: colourOf("ink"), size: isNarrow() ? 11 : 13 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 64, r: 16, t: 40, b: 56 },
     height: 430,
     hovermode: "closest",
@@ -237,7 +260,7 @@ function layout(title, x, y, more = {}) {
 function withLegend(names, titleLines = 1) {
   // Adds a legend below the plot, and the space for it.
   const shown = names.length > MOST_IN_LEGEND ? 1 : names.length;
-  const columns = Math.max(1, Math.min(4, Math.floor(500 / (60 + 6.6 * Math.max(1, ...names.map((name) => short(name).length))))));
+  const columns = Math.max(1, Math.min(4, Math.floor(Math.min(500, innerWidth - 100) / (60 + 6.6 * Math.max(1, ...names.map((name) => short(name).length))))));
   const bottom = 40 + 20 * titleLines + 20 * Math.ceil(shown / columns);
   return {
     showlegend: true,
@@ -247,7 +270,7 @@ function withLegend(names, titleLines = 1) {
   };
 }
 
-const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"], topojsonURL: "" };
+const config = { responsive: true, displaylogo: false, displayModeBar: isNarrow() ? false : "hover", modeBarButtonsToRemove: ["lasso2d", "select2d"], topojsonURL: "" };
 
 function plot(id, traces, plotLayout, whenEmpty) {
   const place = byId(id);
@@ -258,6 +281,30 @@ function plot(id, traces, plotLayout, whenEmpty) {
   }
   if (!place.data) place.replaceChildren();
   Plotly.react(place, traces, plotLayout, config);
+}
+
+function drawMeans() {
+  // Draws the mean of each of the best groups with its 95% interval over seeds.
+  const groups = board.groups.filter((group) => group.sort[0] !== null && group.mean !== null).slice(0, MOST_MEANS);
+  const isShown = groups.length > 1 && groups.some((group) => group.halfWidth !== null);
+  showSection("means", isShown);
+  if (!isShown) return;
+  const trace = {
+    mode: "markers",
+    x: groups.map((group) => group.mean),
+    y: groups.map((_, index) => index),
+    error_x: { type: "data", array: groups.map((group) => group.halfWidth ?? 0), thickness: 1.5, color: colourOf("ink") },
+    marker: { color: colourOf("accent"), size: 9 },
+    text: groups.map((group, index) => plain(`${group.name}: ${group.cells[1]}`)),
+    hovertemplate: "%{text}<extra></extra>",
+  };
+  const names = groups.map((group) => plain(short(group.name, isNarrow() ? 22 : 44)));
+  const more = {
+    yaxis: { tickvals: trace.y, ticktext: names, range: [groups.length - 0.5, -0.5], showgrid: false, ticks: "" },
+    height: 120 + 26 * groups.length,
+  };
+  const left = board.groups.length > groups.length ? `, the best ${groups.length} groups` : "";
+  plot("means", [trace], layout(`${board.metric} over seeds${left}`, plain(better(board.metric)), "", more), "");
 }
 
 function drawCurves(runs, colours) {
@@ -319,8 +366,8 @@ function drawParallel(runs) {
     type: "parcoords",
     line: { color: values, colorscale: "Cividis", showscale: true, reversescale: falls(metric), colorbar: { title: { text: plain(metric), side: "right" }, thickness: 14 } },
     dimensions: [...keys.map((key) => dimension(key, shown.map((run) => run.keys[key]))), { label: metric, values }],
-    labelfont: { size: 13, color: INK },
-    tickfont: { size: 12, color: INK },
+    labelfont: { size: 13, color: colourOf("ink") },
+    tickfont: { size: 12, color: colourOf("ink") },
   };
   const more = { height: 440, margin: { l: 90, r: 40, t: 96, b: 30 } };
   const { xaxis, yaxis, ...withoutAxes } = layout(`${shown.length} runs: ${better(metric)}`, "", "", more);
@@ -382,14 +429,14 @@ function drawCost(id, runs, colours, title, xTitle, cost, textOf) {
       name: plain(short(name)),
       legendrank: 1000 + own[0].index,
       showlegend: own[0].count <= MOST_IN_LEGEND,
-      marker: { color: own[0].colour, symbol: own.map((point) => (point.run.isBaseline ? "x-open" : own[0].symbol)), size: 9, opacity: 0.85, line: { color: "white", width: 1 } },
+      marker: { color: own[0].colour, symbol: own.map((point) => (point.run.isBaseline ? "x-open" : own[0].symbol)), size: 9, opacity: 0.85, line: { color: colourOf("paper"), width: 1 } },
       text: own.map((point) => plain(`${point.run.label}${point.run.isBaseline ? " (baseline)" : ""}${textOf(point.run)}`)),
       hovertemplate: "%{text}<br>%{y:.5g} at %{x:.4s}<extra></extra>",
     };
   });
   const front = paretoFront(points, falls(metric));
   if (front.length) {
-    const line = { color: "#000000", width: 1.5, dash: "dash" };
+    const line = { color: colourOf("ink"), width: 1.5, dash: "dash" };
     traces.push({ mode: "lines", x: front.map((point) => point.x), y: front.map((point) => point.y), name: "Pareto front", legendrank: 1, line, hoverinfo: "skip", meta: "front" });
   }
   const yAxis = logAxis(points.map((point) => point.y));
@@ -489,7 +536,7 @@ function drawConfusion() {
       text: counts.map((row, r) => row.map((count, c) => `${count.toLocaleString("en")}<br>${Math.round(100 * shares[r][c])}%`)),
       texttemplate: classes.length <= 10 ? "%{text}" : undefined,
       hovertemplate: "%{text}<extra></extra>",
-      colorscale: [[0, "#ffffff"], [1, PALETTE[0]]],
+      colorscale: [[0, colourOf("paper")], [1, colourOf("accent")]],
       xgap: 1,
       ygap: 1,
       colorbar: { title: { text: "share of the true class", side: "right" }, tickformat: ".0%", thickness: 12 },
@@ -522,14 +569,23 @@ function drawTexts() {
 function openBoard(index) {
   board = report.boards[index];
   [...byId("tabs").children].forEach((tab, each) => tab.setAttribute("aria-selected", String(each === index)));
+  const name = board.note ? `${board.task} (${board.note})` : board.task;
   for (const place of document.querySelectorAll("h2 .board")) {
-    place.textContent = board.isSample ? `${board.task}: ${report.sampleMark}` : board.task;
+    place.textContent = board.isSample ? `${name}: ${report.sampleMark}` : name;
     place.classList.toggle("sample", board.isSample);
   }
   const keys = [...board.swept, "seed"];
   const curves = unique(board.runs.flatMap((run) => run.curves.flatMap((curve) => Object.keys(curve.values))));
   const priority = (name) => (name === board.metric ? 0 : name.startsWith("val/") ? 1 : name.startsWith("train/") ? 2 : 3);
   curves.sort((a, b) => priority(a) - priority(b) || a.localeCompare(b));
+  const countedRuns = counted(board.runs);
+  for (const id of ["groups", "runs"]) showSection(id, true);
+  showSection("curves-steps", curves.length > 0);
+  showSection("parallel", countedRuns.length > 1);
+  showSection("parameters", countedRuns.length > 1);
+  showSection("heat", board.swept.length > 0 && countedRuns.length > 1);
+  showSection("confusion", board.runs.some((run) => run.confusion));
+  showSection("texts", board.runs.some((run) => run.texts));
   fillSelect("curve-metric", curves, board.metric);
   fillSelect("metric", board.metrics, board.metric);
   const most = [20, CHOSEN_AT_FIRST, 200].filter((each) => each < board.runs.length).map(String);
@@ -543,11 +599,20 @@ function openBoard(index) {
   redraw();
 }
 
+function setTheme() {
+  document.documentElement.classList.toggle("dark", dark.matches); // for DataTables
+}
+
 function start() {
+  setTheme();
+  dark.addEventListener("change", () => {
+    setTheme();
+    if (board) redraw();
+  });
   showOverview();
   showLeft();
   if (!report.boards.length) {
-    for (const part of [byId("tabs"), ...document.querySelectorAll("main section:has(.board)")]) part.remove();
+    for (const part of [byId("tabs"), byId("overview").closest("section"), ...document.querySelectorAll("main section:has(.board)")]) part.remove();
     return;
   }
   report.boards.forEach((each, index) => {

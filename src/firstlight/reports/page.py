@@ -1,16 +1,14 @@
 """The report as one HTML page that works offline. It contains the data as JSON, two libraries and page.js."""
 
-import base64
 import html
 import json
 import math
 from collections.abc import Sequence
-from importlib.metadata import distribution
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 from typing import Any
 
+from firstlight.reports.packed import libraries
 from firstlight.reports.rows import Curve, Run, shown
 from firstlight.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.reports.text import SAMPLE_MARK, data_of, direction, headers, row_of
@@ -22,14 +20,16 @@ DETAILED = 60  # best runs of a board, whose confusion matrices and texts are in
 
 def page(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> str:
     """Return the whole page. All texts of runs are escaped."""
+    packed = libraries()
     return Template(_read("page.html")).substitute(
         title=html.escape(title),
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
         style=_read("page.css"),
-        tables_style=bundle("dt_bundle.css"),
-        tables=base64.b64encode(bundle("dt_bundle.js").encode()).decode(),
-        plots=plotly(),
+        findings="\n".join(f"<li>{html.escape(board.finding)}</li>" for board in found if board.finding),
+        libraries=packed.text,
+        sizes=",".join(map(str, packed.sizes)),
         data=as_script(content(found, runs, falls)),
+        unpack=_read("unpack.js"),
         script=_read("page.js"),
     )
 
@@ -62,6 +62,7 @@ def _board(board: Board, most: int) -> dict[str, Any]:
     return {
         "name": board.name,
         "task": board.task,
+        "note": board.note,
         "isSample": board.is_sample,
         "metric": board.metric,
         "direction": direction(board),
@@ -90,6 +91,7 @@ def _group(group: Group, board: Board) -> dict[str, Any]:
         "cells": [cell.text for cell in row],
         "sort": [_number(cell.sort) if isinstance(cell.sort, float) else cell.sort for cell in row],
         "mean": _number(spread.mean if spread else None),
+        "halfWidth": _number(spread.half_width if spread else None),
         "differ": group.differ,
     }
 
@@ -153,16 +155,6 @@ def _number(value: float | None) -> float | int | None:
     if value is None or not math.isfinite(value):
         return None
     return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.5g}")
-
-
-def plotly() -> str:
-    """Return the JavaScript library for plots, which is part of the plotly package."""
-    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
-
-
-def bundle(name: str) -> str:
-    """Return a file of DataTables, which is part of the itables package. Importing itables would import pandas."""
-    return Path(str(distribution("itables").locate_file(f"itables/html/{name}"))).read_text(encoding="utf-8")
 
 
 def _read(name: str) -> str:
