@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.lit.networks import OF_FIRSTLIGHT, build_network
-from firstlight.networks import LSTM, BigramTable, GeneratorConfig, RawAffinities, RunningAverages, num_parameters
+from firstlight.networks import LSTM, BigramTable, GeneratorConfig, RawAffinities, RunningAverages
 
 VOCABULARY, CONTEXT = 27, 10
 EVERY = (BigramTable, RunningAverages, RawAffinities, LSTM)
@@ -97,13 +96,3 @@ def test_it_writes_without_a_cache(kind: type[nn.Module]) -> None:
         assert_close(text[:, place], expected)
     with pytest.raises(ValueError, match="has no cache"):
         network.new_cache()
-
-
-def test_the_lstm_of_post_4_has_the_size_of_its_transformer() -> None:
-    config = GeneratorConfig(
-        dim=64, num_heads=4, num_layers=4, context_length=5, positions="learned", norm="pre",
-        output_projection=False, feed_forward="linear",
-    )  # fmt: skip
-    sizes = {"transformer": num_parameters(build_network(config, VOCABULARY))}
-    sizes["lstm"] = num_parameters(build_network(GeneratorConfig(dim=90, num_heads=1, _target_=OF_FIRSTLIGHT[-1]), 27))
-    assert sizes == {"transformer": 70_619, "lstm": 70_407}

@@ -85,6 +85,11 @@ def test_a_shipped_block_has_12608_parameters_of_which_4128_are_attention(experi
         (["experiment=post/names", "ladder=one_head"], NAMES, 27, 15_771),
         (["experiment=post/names", "ladder=pre_norm"], NAMES, 27, 72_347),
         (["experiment=post/names"], NAMES, 27, 72_347),
+        (["experiment=post/names", "ladder=bigram_table"], NAMES, 27, 27 * 27),
+        (["experiment=post/names", "ladder=running_averages"], NAMES, 27, 27 * 64 + 64 * 27 + 27),
+        (["experiment=post/names", "ladder=raw_affinities"], NAMES, 27, 27 * 64 + 64 * 27 + 27),
+        (["experiment=post/names_five_letters"], NAMES, 27, 72_347 - (32 - 5) * 64),
+        (["experiment=post/names_lstm"], NAMES, 27, 70_407),  # of the same size
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -106,6 +111,7 @@ STARS = {
     "data.labels": "stars",
     "data.batch_size": 32,
     "model.first_position": 1,
+    "callbacks.training_evaluation._target_": "firstlight.callbacks.training_evaluation.TrainingEvaluation",
     "optimizer._target_": "torch.optim.Adam",
     "optimizer.lr": 1e-3,
     "optimizer.weight_decay": 0.0,
@@ -157,6 +163,7 @@ FIRST_RUNG = LAST_RUNG | {
     "optimizer.lr": 0.1,
     "trainer.max_epochs": 5,
 }
+FIVE_LETTERS = LAST_RUNG | {"context_length": 5, "data.batch_size": 100}
 
 
 @pytest.mark.parametrize(
@@ -168,6 +175,9 @@ FIRST_RUNG = LAST_RUNG | {
         (["experiment=post/shakespeare"], SHAKESPEARE),
         (["experiment=post/names"], LAST_RUNG),
         (["experiment=post/names", "ladder=one_head"], FIRST_RUNG),
+        (["experiment=post/names", "ladder=raw_affinities"], FIRST_RUNG | {"model.scale_scores": False}),
+        (["experiment=post/names_five_letters"], FIVE_LETTERS),
+        (["experiment=post/names_lstm"], FIVE_LETTERS | {"model._target_": "firstlight.networks.lstm.LSTM"}),
     ],
     ids=" ".join,
 )
