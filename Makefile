@@ -26,8 +26,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 train: $(INSTALLED)  ## Train, validate and test the sentiment classifier, the main job
 	$(BIN)/python src/train.py task=sentiment model=small threads=1
 
-results: $(INSTALLED)  ## Measure RESULTS.md; the same command continues after an interruption: hours
-	$(BIN)/python benchmarks/results.py
+results: $(INSTALLED)  ## Measure RESULTS.md, or some sections: ONLY="stars names"; the same command continues: hours
+	$(BIN)/python benchmarks/results.py $(if $(ONLY),--only $(ONLY))
 
 dashboard: $(INSTALLED)  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
 	$(BIN)/python src/dashboard.py

@@ -1,7 +1,8 @@
-"""RESULTS.md: a finished run is not measured again, and the page has the numbers of the runs."""
+"""RESULTS.md: a finished run is not measured again, and the page has the numbers of the records."""
 
-import importlib.util
+import csv
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,69 +11,114 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from omegaconf import OmegaConf
+from sacrebleu.metrics import BLEU
 
+from firstlight.comparison.combined import combined
+from firstlight.comparison.intervals import accuracy_interval
+from firstlight.comparison.paired import mcnemar
 from tests_support import ROOT, Scripts, captured
 
-SCRIPT = ROOT / "benchmarks" / "results.py"
+BENCHMARKS = ROOT / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+import results  # noqa: E402
+from result_tables import comparisons, records, runs  # noqa: E402
+from result_tables.page import page_of  # noqa: E402
+from result_tables.plan import Column, Line, plan_of, read_plan  # noqa: E402
+
+ACCURACY = Column("test accuracy", "test", "accuracy")
+PERPLEXITY = Column("perplexity", "validation", "perplexity")
 
 
-@pytest.fixture(scope="module")
-def results() -> Any:
-    """Return the script as a module."""
-    spec = importlib.util.spec_from_file_location("results", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["results"] = module  # a dataclass looks up its module here
-    spec.loader.exec_module(module)
-    return module
+def content_of(lines: list[dict[str, Any]], **table: Any) -> dict[str, Any]:
+    """Return the content of a plan with one table."""
+    columns = [["validation accuracy", "validation", "accuracy"], ["test accuracy", "test", "accuracy"]]
+    tables = [{"columns": columns, "lines": lines} | table]
+    section = {"title": "A task", "unit": "training rows", "text": "Rows.", "tables": tables}
+    return {"preface": "# Results", "machine": "A machine.", "sections": {"task": section}}
 
 
-def plan_of(metric: str, lines: list[dict[str, Any]], splits: tuple[str, ...] = ("validation", "test")) -> Any:
-    section = {"title": "A task", "metric": metric, "splits": list(splits), "unit": "training rows", "text": "Rows."}
-    return {"preface": "# Results", "machine": "A machine.", "sections": {"task": {**section, "lines": lines}}}
-
-
-def put(folder: Path, metrics: dict[str, float], **more: Any) -> None:
-    folder.mkdir(parents=True)
-    record = {
-        "status": "finished",
+def record_of(seed: int | None, **units: Any) -> dict[str, Any]:
+    """Return a record. units: of the evaluations, either bool arrays or the units of a record with its metrics."""
+    evaluations = {}
+    for name, found in units.items():
+        if isinstance(found, np.ndarray):
+            packed = {"key": name, "count": len(found), "correct": np.packbits(found).tobytes().hex()}
+            found = {"metrics": {"accuracy": float(found.mean())}, "units": packed}
+        evaluations[name] = found
+    return {
+        "command": f"python src/train.py task=stars seed={seed}",
+        "seed": seed,
         "parameters": 1234,
-        "metrics": metrics,
-        "seconds": {"fit": 300.0, "fit_processor": 90.0},
-        "data": {"rows": {"train": 5678}},
+        "tokens_seen": None,
+        "processor_minutes": 1.5,
+        "commit": "0123456789",
+        "modified": False,
         "versions": {"torch": "9.9"},
-        "git": {"commit": "0123456789", "modified": False},
+        "data": {"rows": {"train": 5678}},
+        "references": {"largest_class": {"test/accuracy": 0.25}},
+        "evaluations": evaluations,
     }
-    (folder / "metrics.json").write_text(json.dumps(record | more))
+
+
+def right(share: float, count: int = 1000, seed: int = 0) -> np.ndarray:
+    """Return which of `count` answers are right: the share, at random places."""
+    answers = np.arange(count) < round(share * count)
+    return np.random.default_rng(seed).permutation(answers)
 
 
 LINE = {"name": "ours", "title": "ours", "train": "task=stars", "seeds": [1, 2, 3]}
 
 
-def test_the_page_has_mean_and_deviation_of_the_seeds_that_are_finished(results: Any, tmp_path: Path) -> None:
-    for seed, accuracy in ((1, 0.5), (2, 0.6)):
-        put(tmp_path / "task" / "ours" / f"seed-{seed}", {"val/accuracy": accuracy, "test/accuracy": accuracy - 0.1})
-    put(tmp_path / "task" / "ours" / "seed-3", {"val/accuracy": 0.99}, status="running")
-    page = results.page(plan_of("accuracy", [LINE]), tmp_path)
-    row = next(line for line in page.splitlines() if line.startswith("| ours"))
-    assert "`python src/train.py task=stars seed=1`" in row
-    assert "| 1,234 | 5,678 | 55.0 ± 7.1% (2) | 45.0 ± 7.1% (2) | 1.5 min |" in row
-    assert "`0123456`" in page
+def row_of(page: str, title: str) -> list[str]:
+    line = next(line for line in page.splitlines() if line.startswith(f"| {title} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def page_with(content: dict[str, Any], found: dict[str, list[dict[str, Any]]], waiting: list[str] | None = None) -> str:
+    """Return the page of a plan. found: the records by the name of the line."""
+    return page_of(plan_of(content), lambda _, line: found.get(line.name or line.of, []), lambda *_: waiting or [])
+
+
+def test_a_line_has_the_deviation_of_its_seeds_and_the_interval_of_the_split() -> None:
+    found = [record_of(seed, validation=right(0.5), test=right(share)) for seed, share in ((1, 0.50), (2, 0.60))]
+    page = page_with(content_of([LINE]), {"ours": found})
+    row = row_of(page, "ours")
+    limits = accuracy_interval(550, 1000)
+    split = f"[{100 * limits.low:.1f}, {100 * limits.high:.1f}]"
+    assert row[1:4] == ["`python src/train.py task=stars seed=1`", "1,234", "5,678"]
+    assert row[5:] == [f"55.0 ± 7.1% (2) {split}", "1.5 min"]
+    assert "Measured with commit `0123456`." in page
     assert "torch 9.9" in page
 
 
-def test_what_is_not_measured_is_said(results: Any, tmp_path: Path) -> None:
+def test_a_baseline_has_no_seed_and_a_reference_is_that_of_its_record() -> None:
     lines = [
-        {"title": "theirs", "published": {"test": "49.9%"}},
-        {**LINE, "aim": {"split": "test", "value": 1, "text": "≥ 1"}},
+        {"name": "counted", "title": "counted", "baseline": "--task stars"},
+        {"title": "always the largest class", "reference": "largest_class", "of": "counted"},
     ]
-    page = results.page(plan_of("accuracy", lines), tmp_path)
+    page = page_with(content_of(lines), {"counted": [record_of(None, validation=right(0.5), test=right(0.5))]})
+    assert row_of(page, "counted")[5].startswith("50.0% [")
+    assert row_of(page, "always the largest class")[4:6] == ["–", "25.0%"]
+
+
+def test_what_is_not_measured_has_dashes_and_waits_at_the_end() -> None:
+    aims = [{"column": "test accuracy", "value": 1, "text": "≥ 1"}]
+    lines = [{"title": "theirs", "published": {"test accuracy": "49.9%"}}, {**LINE, "aims": aims}]
+    command = "python src/train.py task=stars seed=1"
+    page = page_with(content_of(lines), {}, [command, "second"])
     assert "| theirs | – | – | – | – | 49.9% | – |" in page
-    assert "| ours | `python src/train.py task=stars seed=1` | not measured |" in page
-    assert "≥ 1; not measured." in page
+    assert f"| ours | `{command}` | – | – | – | – | – |" in page
+    assert "≥ 1; –." in page
+    assert page.rstrip().endswith(f"- `make results ONLY=task`: ours, 2 runs: `{command}`")
+
+
+def losses_of(loss: float) -> dict[str, Any]:
+    units = {"key": "text", "tokens": [10, 20, 30], "losses": [10 * loss, 20 * loss, 30 * loss]}
+    return {"metrics": {"loss": loss, "perplexity": float(np.exp(loss))}, "units": units}
 
 
 @pytest.mark.parametrize(
@@ -82,17 +128,158 @@ def test_what_is_not_measured_is_said(results: Any, tmp_path: Path) -> None:
         ("accuracy", 0.52, 0.525, ": **not reached**"),
         ("loss", 1.59, 1.6, ": reached"),
         ("loss", 1.61, 1.6, ": **not reached**"),
-        ("bleu", 33.3, 33, ": reached"),
-        ("perplexity", 4.8, 4.7, ": **not reached**"),
+        ("perplexity", 1.56, 4.8, ": reached"),
+        ("perplexity", 1.56, 4.7, ": **not reached**"),
     ],
 )
-def test_an_aim_is_reached_by_the_mean_or_not(
-    results: Any, tmp_path: Path, metric: str, value: float, goal: float, verdict: str
-) -> None:
-    line = {**LINE, "aim": {"split": "test", "value": goal, "text": "so much"}}
-    for seed in (1, 2, 3):
-        put(tmp_path / "task" / "ours" / f"seed-{seed}", {f"test/{metric}": value + (seed - 2) * 0.001})
-    assert verdict in results.page(plan_of(metric, [line]), tmp_path)
+def test_an_aim_is_reached_by_the_mean_or_not(metric: str, value: float, goal: float, verdict: str) -> None:
+    line = {**LINE, "aims": [{"column": "test", "value": goal, "text": "so much"}]}
+    columns = [["test", "test", metric]]
+    found = [
+        record_of(seed, test=right(value + (seed - 2) * 0.001) if metric == "accuracy" else losses_of(value))
+        for seed in (1, 2, 3)
+    ]
+    assert verdict in page_with(content_of([line], columns=columns), {"ours": found})
+
+
+def test_a_verdict_says_better_worse_or_undecided() -> None:
+    names = ["ours", "much worse", "much better", "as good"]
+    lines = [{**LINE, "name": name, "title": name} for name in names]
+    compare = {"line": "ours", "column": "test accuracy", "title": "ours is"}
+    found = {
+        name: [record_of(seed, validation=right(0.5), test=right(share, seed=seed)) for seed in (1, 2, 3)]
+        for name, share in zip(names, (0.6, 0.4, 0.8, 0.6), strict=True)
+    }
+    page = page_with(content_of(lines, compare=compare), found)
+    verdicts = {name: row_of(page, name)[6] for name in names}
+    assert verdicts["much worse"].startswith("better: +20.0 points [+")
+    assert verdicts["much better"].startswith("worse: -20.0 points [-")
+    assert verdicts["as good"].startswith("undecided: +0.0 points [")
+    assert verdicts["ours"] == "–"
+
+
+def test_the_test_of_two_lines_is_mcnemars_of_each_pair_of_seeds() -> None:
+    first = {seed: right(0.60, seed=seed) for seed in (1, 2, 3)}
+    second = {seed: right(0.56, seed=10 + seed) for seed in (1, 2)}
+    ours, theirs = ([record_of(seed, test=each) for seed, each in answers.items()] for answers in (first, second))
+    p = [mcnemar(first[seed], second[seed]).p for seed in (1, 2)]
+    assert comparisons.compare(ours, theirs, ACCURACY).p == combined(p) == max(p)
+    alone = [record_of(None, test=second[1])]
+    p = [mcnemar(answers, second[1]).p for answers in first.values()]
+    assert comparisons.compare(ours, alone, ACCURACY).p == combined(p) == min(1, 1.5 * sorted(p)[1])
+
+
+def test_several_tests_in_a_table_are_corrected() -> None:
+    verdicts = [comparisons.Verdict(SimpleNamespace(value=1), "points", p) for p in (0.03, 0.03)]
+    assert [verdict.word for verdict in verdicts] == ["better", "better"]
+    assert [verdict.word for verdict in comparisons.corrected(verdicts)] == ["undecided", "undecided"]
+
+
+def test_other_texts_are_not_compared() -> None:
+    one, two = ([record_of(1, test=right(0.5))] for _ in range(2))
+    two[0]["evaluations"]["test"]["units"]["key"] = "other texts"
+    with pytest.raises(AssertionError, match="other texts"):
+        comparisons.compare(one, two, ACCURACY)
+
+
+def test_perplexities_have_the_interval_and_the_test_of_the_blocks_of_the_text() -> None:
+    random_losses = np.random.default_rng(1).gamma(2.0, size=(2, 10_000))
+    first, second = random_losses[0], random_losses[0] + 0.1 + 0.05 * random_losses[1]
+    found = []
+    for losses in (first, second):
+        units = records.units_of_losses(losses.astype(np.float32), "print", "validation")
+        assert (len(units["losses"]), sum(units["tokens"])) == (100, 10_000)
+        found.append([record_of(1, validation={"metrics": {"perplexity": np.exp(losses.mean())}, "units": units})])
+    limits = comparisons.interval(found[0], PERPLEXITY)
+    error = first.std() / np.sqrt(len(first))
+    assert limits.value == pytest.approx(np.exp(first.mean()), rel=1e-3)
+    assert limits.low == pytest.approx(np.exp(first.mean() - 1.96 * error), rel=0.02)
+    assert limits.high == pytest.approx(np.exp(first.mean() + 1.96 * error), rel=0.02)
+    verdict = comparisons.compare(*found, PERPLEXITY)
+    assert (verdict.word, verdict.unit) == ("better", "%")
+    assert verdict.benefit.value == pytest.approx(100 * (1 - np.exp(first.mean() - second.mean())), rel=1e-3)
+
+
+def test_bleu_of_the_blocks_is_that_of_sacrebleu(tmp_path: Path) -> None:
+    chosen = random.Random(3)
+    words = [
+        "ein",
+        "eine",
+        "Mann",
+        "Frau",
+        "Hund",
+        "geht",
+        "steht",
+        "auf",
+        "der",
+        "Straße",
+        "mit",
+        "einem",
+        "Ball",
+        ".",
+    ]
+    rows = []
+    for _ in range(230):
+        reference = chosen.choices(words, k=chosen.randint(4, 12))
+        close, far = (
+            [word if chosen.random() < share else chosen.choice(words) for word in reference] for share in (0.9, 0.6)
+        )
+        rows.append([" ".join(text) for text in (reference, far, close[:-1])])
+    with (tmp_path / "translations.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["reference", "translation", "translation_beam4"], *rows])
+    metrics = {"metrics": {"test/bleu": 1.0}, "split": "test"}
+    (tmp_path / "metrics.json").write_text(json.dumps(metrics))
+    units = records.of_folder(tmp_path)["units"]
+    for place, metric in ((1, "bleu"), (2, "bleu_beam4")):
+        expected = BLEU().corpus_score([row[place] for row in rows], [[row[0] for row in rows]]).score
+        assert comparisons.bleu_of(np.array(units[metric], dtype=float).sum(axis=0)) == pytest.approx(expected)
+        assert len(units[metric]) == 77
+    record = record_of(1, test={"metrics": {"bleu": 1.0, "bleu_beam4": 1.0}, "units": units})
+    beam = Column("test BLEU, beam", "test", "bleu_beam4")
+    limits = comparisons.interval([record], beam)
+    assert limits.low < limits.value < limits.high
+    other = json.loads(json.dumps(record))
+    other["evaluations"]["test"]["units"]["bleu_beam4"] = units["bleu"]
+    assert comparisons.compare([record], [other], beam).word == "better"
+
+
+def test_each_line_of_the_plan_names_what_exists() -> None:
+    plan = read_plan(BENCHMARKS / "results.yaml")
+    folder = ROOT / "conf" / "experiment"
+    for section in plan.sections.values():
+        named = [line.name for line in section.lines() if line.name]
+        assert len(set(named)) == len(named), section.name
+        for table in section.tables:
+            titles = {column.title for column in table.columns}
+            assert {aim.column for line in table.lines for aim in line.aims} <= titles
+            assert table.compare is None or (table.compare.column in titles and table.compare.line in named)
+            for line in table.lines:
+                assert set(line.published or {}) <= titles | {"parameters", "seen"}, line.title
+                if line.evaluate is not None:
+                    source, name = line.of.split("/")
+                    assert plan.sections[source].line(name).train is not None
+                for word in (line.train or "").split():
+                    key, _, value = word.partition("=")
+                    assert key != "experiment" or (folder / f"{value}.yaml").is_file(), word
+                    assert key != "seed", "the seeds are those of the line"
+
+
+def test_each_record_belongs_to_a_line_of_the_plan(tmp_path: Path) -> None:
+    plan = read_plan(BENCHMARKS / "results.yaml")
+    expected = {
+        records.file_of(run, BENCHMARKS / "measured")
+        for name, section in plan.sections.items()
+        for line in section.lines()
+        for run in runs.runs_of(plan, name, line, tmp_path)
+    }
+    assert set((BENCHMARKS / "measured").rglob("*.json")) <= expected
+
+
+@pytest.mark.slow  # 10 s: it draws all bootstraps; the tests above check each part of the page
+def test_the_page_is_that_of_the_records(tmp_path: Path) -> None:
+    with patch.object(sys, "argv", ["results.py", "--table-only", "--page", str(tmp_path / "page.md")]):
+        results.main()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == (ROOT / "RESULTS.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(params=["in this process", pytest.param("in processes", marks=pytest.mark.slow)])
@@ -114,42 +301,72 @@ def start(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
-def test_a_plan_is_measured_once_and_gone_on_with(
-    results: Any, start: Callable[..., Any], tmp_path: Path, reviews_folder: Path
+def test_a_plan_is_measured_once_and_continued(
+    start: Callable[..., Any], tmp_path: Path, reviews_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = f"data.path={reviews_folder} task=stars model=tiny data.max_train_rows=97 trainer.max_steps=2"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REVIEWS", str(reviews_folder))
+    quick = "data.path=$REVIEWS task=stars model=tiny data.max_train_rows=97 trainer.max_steps=2"
+    baseline = "--task stars --data.path $REVIEWS --data.max-train-rows 97 --other.path $REVIEWS"
     lines = [
         {"name": "tiny", "title": "tiny", "train": f"{quick} ++callbacks.confusion_matrix=null", "seeds": [1, 2]},
-        {
-            "name": "counted",
-            "title": "TF-IDF",
-            "baseline": f"--task stars --data.path {reviews_folder} --data.max-train-rows 97",
-        },
+        {"name": "counted", "title": "TF-IDF", "baseline": baseline},
+        {"title": "guessing", "reference": "chance", "of": "counted"},
     ]
-    OmegaConf.save(OmegaConf.create(plan_of("accuracy", lines)), tmp_path / "plan.yaml")
+    there = [{"name": "there", "title": "there", "of": "task/tiny", "evaluate": "--data.path $REVIEWS"}]
+    compare = {"line": "counted", "column": "test accuracy", "title": "TF-IDF is"}
+    content = content_of(lines, compare=compare)
+    columns = [["accuracy there", "other", "accuracy"]]
+    content["sections"]["elsewhere"] = content_of(there, columns=columns)["sections"]["task"]
+    OmegaConf.save(OmegaConf.create(content), tmp_path / "plan.yaml")
 
     def measure(*options: str) -> str:
-        where = ["--plan", tmp_path / "plan.yaml", "--folder", tmp_path / "runs", "--page", tmp_path / "page.md"]
-        arguments = [str(SCRIPT), *map(str, where), *options]
+        places = {"plan": "plan.yaml", "folder": "runs", "page": "page.md", "measured": "measured"}
+        where = [part for name, place in places.items() for part in (f"--{name}", str(tmp_path / place))]
         with (
             captured() as (out, _),
-            patch.object(sys, "argv", arguments),
-            patch.object(results, "subprocess", SimpleNamespace(run=start)),
+            patch.object(sys, "argv", ["results.py", *where, *options]),
+            patch.object(runs, "subprocess", SimpleNamespace(run=start)),
         ):
             results.main()
         return out.getvalue()
 
-    with pytest.raises(SystemExit, match=r"^--only tsak: the sections are task$"):
+    with pytest.raises(SystemExit, match=r"^--only tsak: the sections are task, elsewhere$"):
         measure("--only", "tsak")
-    first = measure("--seeds", "1")
-    assert first.count("python src/train.py") == 1
-    assert first.count("python src/baseline.py") == 1
+    assert "python src" not in measure("--no-train")
+    first = measure("--only", "task", "--seeds", "1")
+    assert (first.count("python src/train.py"), first.count("python src/baseline.py")) == (1, 1)
     page = (tmp_path / "page.md").read_text()
-    assert "(1)" in next(line for line in page.splitlines() if line.startswith("| tiny"))
-    assert "(1)" not in next(line for line in page.splitlines() if line.startswith("| TF-IDF"))
+    assert "(1)" in row_of(page, "tiny")[5]
+    assert "(1)" not in row_of(page, "TF-IDF")[5]
+    assert row_of(page, "guessing")[5] == "20.0%"
+    assert row_of(page, "tiny")[6].split()[0] in ("better:", "worse:", "undecided:")
     before = (tmp_path / "runs" / "task" / "tiny" / "seed-1" / "metrics.json").read_bytes()
-    again = measure()
+    again = measure("--only", "task")
     assert again.count("python src/train.py") == 1, "only the second seed"
     assert "seed=2" in again
     assert (tmp_path / "runs" / "task" / "tiny" / "seed-1" / "metrics.json").read_bytes() == before
-    assert "(2)" in (tmp_path / "page.md").read_text()
+    assert "(2)" in row_of((tmp_path / "page.md").read_text(), "tiny")[5]
+    measure("--only", "elsewhere", "--seeds", "1")
+    page = (tmp_path / "page.md").read_text()
+    accuracies = [
+        json.loads((tmp_path / "measured" / place / "seed-1.json").read_text())["evaluations"][name]["metrics"][
+            "accuracy"
+        ]
+        for place, name in (("task/tiny", "test"), ("elsewhere/there", "other"))
+    ]
+    assert accuracies[0] == pytest.approx(accuracies[1]), "the test split of the same data"
+    assert page.rstrip().splitlines()[-1].startswith("- `make results ONLY=elsewhere`: there, 1 run: `python src/eval")
+    counted = json.loads((tmp_path / "measured" / "task" / "counted.json").read_text())["evaluations"]
+    assert counted["test"]["units"].keys() == {"key", "count", "correct"}
+    (tmp_path / "runs" / "task" / "tiny" / "seed-2" / "metrics.json").unlink()
+    assert "python src" not in measure("--only", "task"), "the records suffice"
+
+
+def test_a_folder_with_another_command_is_not_taken(tmp_path: Path) -> None:
+    plan = plan_of(content_of([LINE]))
+    run = runs.runs_of(plan, "task", Line(**LINE), tmp_path)[0]
+    run.folder.mkdir(parents=True)
+    (run.folder / "metrics.json").write_text(json.dumps({"status": "finished", "overrides": ["task=movies", "seed=1"]}))
+    with pytest.raises(runs.MeasurementError, match=r"has a run of another command; remove it to measure python"):
+        run.is_finished()

@@ -22,6 +22,7 @@ from firstlight.kinds.baseline import best_of
 from firstlight.kinds.classifier import baseline as baseline_classifier
 from firstlight.kinds.data_nodes import CharacterDataNode
 from firstlight.runs.named import find_run
+from firstlight.runs.outcomes import read_outcomes
 from firstlight.text import ngrams
 from firstlight.text.normalize import words
 from tests_support import ROOT, Scripts
@@ -140,6 +141,36 @@ def test_the_test_split_is_read_after_the_choice(scripts: Scripts, reviews_folde
     monkeypatch.setattr(baseline_classifier, "best_of", lambda *args: happened.append("choice") or chosen(*args))
     measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder))
     assert happened == ["train", "validation", "choice", "test"]
+
+
+def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(
+    stars: tuple[Path, dict], trained: Callable[[str], Path]
+) -> None:
+    folder, record = stars
+    for stage, split in (("val", "validation"), ("test", "test")):
+        ours, theirs = (read_outcomes(each / "predictions" / f"{split}.npz") for each in (folder, trained("stars")))
+        assert ours.key == theirs.key, "the same texts"
+        assert ours.correct.mean() == pytest.approx(record["metrics"][f"{stage}/accuracy"])
+        assert ours.losses.mean() == pytest.approx(record["metrics"][f"{stage}/loss"], rel=1e-3)
+        largest = np.bincount(ours.targets).max() / len(ours.targets)  # all classes of the sample have the same size
+        assert record["references"]["largest_class"][f"{stage}/accuracy"] == pytest.approx(largest)
+        assert record["references"]["chance"][f"{stage}/accuracy"] == 1 / 5
+
+
+def test_other_data_is_measured_with_the_words_of_the_training(scripts: Scripts) -> None:
+    rows = [f"{word} film number {number},{number % 2}" for number, word in enumerate(["awful", "great"] * 30)]
+    (scripts.folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    stars = ["an awful thing,1", "awful,2", "so so,3", "great,4", "a great thing,5", "awful but cheap,5"]
+    (scripts.folder / "stars.csv").write_text("\n".join(["text,label", *stars]) + "\n")
+    folder, record = measured(
+        *(scripts, "--task", "movies", "--data.path", "films.csv", "--data.validation-fraction", "0.2"),
+        *("--other.path", "stars.csv", "--other.labels", "binary", "--other.lowest-label", "1"),
+    )
+    assert record["metrics"]["other/accuracy"] == pytest.approx(4 / 5)
+    outcomes = read_outcomes(folder / "predictions" / "other.npz")
+    assert outcomes.targets.tolist() == [0, 0, 1, 1, 1], "three stars are left out"
+    assert outcomes.predicted.tolist() == [0, 0, 1, 1, 0]
+    assert "other.labels=binary" in record["overrides"]
 
 
 @pytest.mark.slow  # 0.9 s; test_evaluate.py and test_card_data.py read the same options
@@ -286,6 +317,7 @@ def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> No
             "--data.path nowhere.csv: the file or folder does not exist",
         ),
         (["--task", "stars", "--data.split", "passages"], "--data.split does not apply to --task stars; leave it out"),
+        (["--task", "names", "--other.path", "x.txt"], "--other.path applies to classifiers; leave it out"),
         (["--task", "names", "--data.test-fraction", "0.7"], "--data.test-fraction 0.7 must be at least 0"),
         (
             ["--task", "stars", "--data.path", "x.csv", "--data.source", "sample"],

@@ -21,6 +21,7 @@ from firstlight.data.samples import movies
 from firstlight.lit.networks import build_network
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
 from firstlight.networks.classifier import Classifier
+from firstlight.runs.outcomes import read_outcomes
 from tests_support import Scripts
 
 POST, ADAM = "experiment=post/movies", "experiment=post/movies_adam"
@@ -119,6 +120,33 @@ def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model:
     assert done.stderr == (
         f"error: model={model} does not apply to this task, whose network has no model.architecture; choose another\n"
     )
+
+
+def test_a_run_of_two_sentiments_reads_stars_if_it_is_said(scripts: Scripts) -> None:
+    small = (
+        "data.source=sample",
+        "data.max_train_rows=100",
+        "trainer.max_steps=1",
+        "++callbacks.confusion_matrix=null",
+    )
+    run = scripts.train("task=movies", "model=logistic", *small)
+    stars = ["awful,1", "bad,2", "so so,3", "good,4", "great,5"]
+    (scripts.folder / "stars.csv").write_text("\n".join(["text,label", *stars]) + "\n")
+    where = ("evaluate", str(run), "--data.path", "stars.csv", "--data.lowest-label", "1")
+    refused = scripts.run(*where)
+    assert refused.returncode == 2
+    assert "stars.csv:3: label 2 is not a class of the training data: 0, 1" in refused.stderr
+    done = scripts.run(*where, "--data.labels", "binary")
+    assert done.returncode == 0, done.stderr
+    assert "labels 1, 2, 4, 5 → negative, negative, positive, positive (3 left out)" in done.stdout
+    (folder,) = (run / "evaluate").iterdir()
+    record = json.loads((folder / "metrics.json").read_text())
+    assert (record["rows"], record["left_out"]) == (4, 1)
+    outcomes = read_outcomes(folder / "predictions.npz")
+    assert outcomes is not None
+    assert outcomes.targets is not None
+    assert outcomes.targets.tolist() == [0, 0, 1, 1]
+    assert outcomes.correct.mean() == pytest.approx(record["metrics"]["test/accuracy"])
 
 
 # --- the setting of post 3 ---

@@ -17,7 +17,7 @@ from firstlight.commands.frame import STARTED_AT, run_module
 from firstlight.config.schema import register_schemas
 from firstlight.config.tasks import compose_task
 from firstlight.errors import Interrupted, UserError
-from firstlight.kinds.baseline import Fitted
+from firstlight.kinds.baseline import Fitted, OtherData
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.kind import get
 from firstlight.kinds.registry import KINDS
@@ -47,6 +47,11 @@ class TaskData(DataChanges):
 
 
 @dataclass
+class OtherTexts(DataChanges):
+    """Options of other data, on which a classifier is measured too. They replace those of the task."""
+
+
+@dataclass
 class BaselineOptions:
     """Train and measure a baseline on the data of a task, by counting words, n-grams or neighboring words."""
 
@@ -55,6 +60,7 @@ class BaselineOptions:
     data: TaskData = field(default_factory=TaskData)
     max_words: int | None = None
     """For TF-IDF: the number of most frequent words to use, without pairs of words; None: words and pairs."""
+    other: OtherTexts = field(default_factory=OtherTexts)
     log_dir: Path = Path("logs")
     """The folder for the results, below <task>/baseline/."""
     config_dir: Path | None = None
@@ -70,6 +76,8 @@ def measure_baseline(options: BaselineOptions) -> Path:
     """Fit on train, choose on validation, measure test once, write and print the record. Return its folder."""
     config, overrides = compose(options)
     model, _ = BASELINES[config.data._target_]
+    if (given := options.other.given()) and model != "tfidf":
+        raise UserError(f"--other.{next(iter(given)).replace('_', '-')} applies to classifiers; leave it out")
     folder = RunFolder(Path(config.paths.output_dir))
     from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
     from firstlight.training.signals import signal_behind, sigterm_raises
@@ -79,7 +87,7 @@ def measure_baseline(options: BaselineOptions) -> Path:
         folder.write(record)
         write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
         try:
-            _measure(config, folder, record, options.max_words)
+            _measure(config, options, folder, record)
         except BaseException as error:
             if number := signal_behind(error):
                 finish(folder, record, "interrupted")
@@ -91,8 +99,8 @@ def measure_baseline(options: BaselineOptions) -> Path:
     return folder.path
 
 
-def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any], max_words: int | None) -> None:
-    """Fit and measure, and write the results into record. max_words: as in the options."""
+def _measure(config: DictConfig, options: BaselineOptions, folder: RunFolder, record: dict[str, Any]) -> None:
+    """Fit and measure, and write the results into record."""
     from hydra.utils import instantiate
 
     data = instantiate(config.data, _convert_="object")
@@ -103,8 +111,8 @@ def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any], max_
     folder.write(record)
     _, fit = BASELINES[config.data._target_]
     started_at, processor_started_at = time.perf_counter(), time.process_time()
-    options = {} if max_words is None else {"max_words": max_words}
-    fitted: Fitted = get(fit)(data, config.optimized_metric, folder.path, **options)
+    limited = {} if options.max_words is None else {"max_words": options.max_words}
+    fitted: Fitted = get(fit)(data, config.optimized_metric, folder.path, **limited)
     record["seconds"]["fit"] = round(time.perf_counter() - started_at, 2)
     record["seconds"]["fit_processor"] = round(time.process_time() - processor_started_at, 2)
     record |= {"parameters": fitted.parameters, "chosen": fitted.chosen, "tried": fitted.tried}
@@ -114,6 +122,11 @@ def _measure(config: DictConfig, folder: RunFolder, record: dict[str, Any], max_
         record["metrics"] |= fitted.test()
     else:
         say(f"{data.source.where} has no test split; no test metrics are reported")
+    record["references"] = fitted.references()
+    if options.other.given():
+        assert fitted.other is not None
+        other = OtherData(plain(config)["data"], options.other, options.log_dir)
+        record["metrics"] |= fitted.other(other)
     record["seconds"]["test"] = round(time.perf_counter() - started_at, 2)
 
 
@@ -137,6 +150,7 @@ def compose(options: BaselineOptions) -> tuple[DictConfig, list[str]]:
         f"task={options.task}",
         *(f"data.{key}={'null' if value is None else value}" for key, value in changed),
         *([] if options.max_words is None else [f"max_words={options.max_words}"]),
+        *(f"other.{key}={value}" for key, value in options.other.given().items()),
     ]
 
 
@@ -178,7 +192,7 @@ def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[s
     """Return the record of the start of a training without the entries of networks."""
     from importlib.metadata import version
 
-    record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None}
+    record |= {"model": model, "overrides": overrides, "chosen": None, "tried": None, "references": None}
     record |= dict.fromkeys(("dropout", "context_length", "run_key"))
     record["versions"] |= {"scikit-learn": version("scikit-learn")}
     return record

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from firstlight.errors import UserError
+from firstlight.kinds.data_changes import DataChanges
 from firstlight.runs.folder import lower_is_better
 from firstlight.terminal_text import say
 
@@ -14,12 +16,22 @@ Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
+class OtherData:
+    """Data on which a fitted model is measured too. data: the options of the task's data; log_dir: has the cache."""
+
+    data: dict[str, Any]
+    changes: DataChanges
+    log_dir: Path
+
+
+@dataclass(frozen=True)
 class Fitted:
     """Baseline with a chosen candidate.
 
     parameters: number of weights or counts. chosen: name and value of the choice. tried: validation metrics of all
     candidates. validation: validation metrics of the chosen one. test: function that measures the test split, which is
-    not read before.
+    not read before. references: function that returns the metrics of simpler models by their name, such as
+    `largest_class`. other: function that measures other data; None if the kind of the data has no such function.
     """
 
     parameters: int
@@ -27,6 +39,8 @@ class Fitted:
     tried: dict[str, dict[str, dict[str, float]]]
     validation: dict[str, float]
     test: Callable[[], dict[str, float]]
+    references: Callable[[], dict[str, dict[str, float]]] = dict
+    other: Callable[[OtherData], dict[str, float]] | None = None
 
 
 def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:

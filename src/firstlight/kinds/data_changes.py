@@ -25,7 +25,8 @@ class DataChanges:
     """For a translator: the column of the translations, or the suffix of their file."""
     labels: Literal["binary", "stars", "classes"] | None = None
     """How the labels are read. A run that predicts negative or positive detects whether the labels are stars or two
-    classes; set stars or classes to choose yourself."""
+    classes; set stars or classes to choose yourself. A run of two classes named negative and positive reads stars if
+    you set binary."""
     lowest_label: int | None = None
     """The label that means one star, or negative if the labels are two numbers."""
     preparation: Literal["text", "plays", "lines"] | None = None
@@ -64,8 +65,11 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
         raise UserError(f"data.{name} does not apply to this kind of run; leave it out")
     if changes.labels is not None:
         changed["labels"] = Labels[changes.labels]
-        if options.labels not in (Labels.binary, changed["labels"]):
+        is_of_sentiments = saved.get("class_names") == ["negative", "positive"] and changes.labels == "binary"
+        if options.labels not in (Labels.binary, changed["labels"]) and not is_of_sentiments:
             raise UserError(f"data.labels={changes.labels}: the run predicts {options.labels.value}; leave it out")
+        if is_of_sentiments:
+            changed["class_names"] = None  # those of stars and of sentiments are known
     if changes.preparation is not None:
         changed["preparation"] = Preparation[changes.preparation]
     if "source" in changed:

@@ -165,7 +165,7 @@ def next_commands(folder: RunFolder, compared: Path, kind: Kind, width: int | No
 
 def metrics_table(metrics: dict[str, float]) -> Table:
     """Return a table with a row for each metric and a column for each split."""
-    splits = [split for split in ("val", "test") if any(name.startswith(f"{split}/") for name in metrics)]
+    splits = [split for split in ("val", "test", "other") if any(name.startswith(f"{split}/") for name in metrics)]
     table = Table()
     table.add_column("metric")
     for split in splits:

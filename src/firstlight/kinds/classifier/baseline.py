@@ -9,12 +9,24 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from firstlight.data.options import Balance
+from firstlight.data.encoding import encode
+from firstlight.data.labels import LEFT_OUT, LabelReading, targets_of
+from firstlight.data.options import Balance, Labels, ReviewOptions
 from firstlight.data.reviews import ReviewData
+from firstlight.data.sources import find_source
 from firstlight.errors import UserError
-from firstlight.kinds.baseline import SPLITS, Fitted, best_of, say_choice
-from firstlight.kinds.classifier.evaluation import metrics_of, write_confusion_matrix
+from firstlight.kinds.baseline import SPLITS, Fitted, OtherData, best_of, say_choice
+from firstlight.kinds.classifier.evaluation import (
+    SMALLEST_SHARE,
+    labels_of_targets,
+    labels_to_read,
+    metrics_of,
+    outcomes_of,
+    write_confusion_matrix,
+)
+from firstlight.kinds.data_changes import changed_options
 from firstlight.lit.losses import classification_loss
+from firstlight.runs.outcomes import FOLDER, write_outcomes
 from firstlight.terminal_text import say
 from firstlight.text.normalize import words
 from firstlight.text.tokenizers import NO_WORDS
@@ -23,7 +35,6 @@ REGULARIZATION = (0.3, 1.0, 3.0, 10.0, 30.0)  # scikit-learn's C, the inverse of
 MOST_FEATURES = 200_000
 MOST_WEIGHTS = 20_000_000  # weights of all classes; the solver stores about twenty copies
 MOST_STEPS = 1000
-SMALLEST_SHARE = 1e-12  # probability of a class without training rows
 
 
 def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = None) -> Fitted:
@@ -54,12 +65,18 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
         tried[strength] = _metrics(data, "val", shares[strength])
         say_choice("C", strength, tried[strength])
     chosen = best_of(tried, metric)
-    _draw(data, "val", shares[chosen], folder)
+    _save(data, "val", shares[chosen], folder)
 
     def test() -> dict[str, float]:
         found = _shares(models[chosen], vectorizer.transform(_texts(data, "test")), data.num_classes)
-        _draw(data, "test", found, folder)
+        _save(data, "test", found, folder)
         return _metrics(data, "test", found)
+
+    def other(elsewhere: OtherData) -> dict[str, float]:
+        texts, rows, targets = _read_other(data, elsewhere)
+        found = _shares(models[chosen], vectorizer.transform(texts), data.num_classes)
+        write_outcomes(folder / FOLDER / "other.npz", outcomes_of(rows, targets, found))
+        return _metrics_of(data, "other", targets, found)
 
     return Fitted(
         parameters=models[chosen].coef_.size + models[chosen].intercept_.size,
@@ -67,7 +84,39 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
         tried={"C": {f"{strength:g}": metrics for strength, metrics in tried.items()}},
         validation=tried[chosen],
         test=test,
+        references=lambda: references(data),
+        other=other,
     )
+
+
+def references(data: ReviewData) -> dict[str, dict[str, float]]:
+    """Return the accuracies of guessing, and of always answering the largest class of the training rows."""
+    largest = np.bincount(_targets(data, "train"), minlength=data.num_classes).argmax()
+    stages = [stage for stage, split in SPLITS.items() if data.has_split(split)]
+    return {
+        "chance": {f"{stage}/accuracy": 1 / data.num_classes for stage in stages},
+        "largest_class": {
+            f"{stage}/accuracy": float((_targets(data, SPLITS[stage]) == largest).mean()) for stage in stages
+        },
+    }
+
+
+def _read_other(data: ReviewData, elsewhere: OtherData) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the texts, row numbers and targets of the test split of other data. Raises UserError without targets."""
+    options: ReviewOptions = changed_options(elsewhere.data, ReviewOptions, elsewhere.changes, elsewhere.log_dir)
+    source = find_source(options, sample=options.sample.value, only_split=elsewhere.changes.only_split)
+    label_names = labels_to_read(data.options.labels, data.encoded.label_names, options)
+    encoded = encode(source, options, data.tokenizer, label_names)
+    kind = labels_of_targets(data.options.labels, data.class_names, options)
+    reading = LabelReading.of(encoded.meanings, kind, encoded.label_names, data.class_names)
+    if options.labels is Labels.binary and (doubt := reading.doubt(options.lowest_label)):
+        raise UserError(f"{source.where}: {doubt}")
+    rows = encoded.rows_of("test")
+    targets = targets_of(encoded.labels[rows], kind, encoded.label_names)
+    rows, targets = rows[targets != LEFT_OUT], targets[targets != LEFT_OUT]
+    if not len(rows):
+        raise UserError(f"{source.where}: the test split has no rows for data.labels={kind.value}")
+    return source.texts(options.text_column, rows.tolist()), rows, targets
 
 
 def _new_regression(data: ReviewData, strength: float) -> LogisticRegression:
@@ -92,16 +141,23 @@ def _shares(model: LogisticRegression, features: csr_matrix, num_classes: int) -
 
 def _metrics(data: ReviewData, stage: str, shares: NDArray[np.float64]) -> dict[str, float]:
     """Return the loss and metrics of `val` or `test`, with the names that a training uses."""
-    targets = torch.from_numpy(_targets(data, SPLITS[stage]))
-    found = torch.from_numpy(shares)
-    metrics = {"loss": float(classification_loss(found.clamp(min=SMALLEST_SHARE).log(), targets))}
-    metrics |= metrics_of(found, targets, ordered=data.has_ordered_classes)
+    return _metrics_of(data, stage, _targets(data, SPLITS[stage]), shares)
+
+
+def _metrics_of(
+    data: ReviewData, stage: str, targets: NDArray[np.int64], shares: NDArray[np.float64]
+) -> dict[str, float]:
+    true, found = torch.from_numpy(targets), torch.from_numpy(shares)
+    metrics = {"loss": float(classification_loss(found.clamp(min=SMALLEST_SHARE).log(), true))}
+    metrics |= metrics_of(found, true, ordered=data.has_ordered_classes)
     return {f"{stage}/{name}": value for name, value in metrics.items()}
 
 
-def _draw(data: ReviewData, stage: str, shares: NDArray[np.float64], folder: Path) -> None:
-    """Write confusion_matrix/<split>.png and .csv, as a training does."""
+def _save(data: ReviewData, stage: str, shares: NDArray[np.float64], folder: Path) -> None:
+    """Write confusion_matrix/<split>.png and .csv and predictions/<split>.npz, as a training does."""
     split = SPLITS[stage]
     path = folder / "confusion_matrix" / split
     path.parent.mkdir(exist_ok=True)
-    write_confusion_matrix(path, _targets(data, split), shares.argmax(axis=1), data.class_names, split)
+    targets = _targets(data, split)
+    write_confusion_matrix(path, targets, shares.argmax(axis=1), data.class_names, split)
+    write_outcomes(folder / FOLDER / f"{split}.npz", outcomes_of(data.rows(split), targets, shares))

@@ -1,6 +1,7 @@
 """Evaluation of a trained classifier: metrics, predictions, and the figures of post 1."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from firstlight.callbacks.accuracy import classification_metrics
 from firstlight.callbacks.confusion_matrix import confusion_counts
+from firstlight.comparison.outcomes import Outcomes
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, targets_of
@@ -38,8 +40,12 @@ from firstlight.kinds.evaluation import (
     write_metrics,
 )
 from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.runs.outcomes import key_of, write_outcomes
 
 log = logging.getLogger(__name__)
+
+OUTCOMES = "predictions.npz"  # the file of `outcomes_of` in the folder of an evaluation
+SMALLEST_SHARE = 1e-12  # the probability of a class that a model excludes, in its loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +71,12 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     source = find_source(data_options, sample=data_options.sample.value, only_split=options.data.only_split)
     refuse_other_data(classifier, source, options.data)
     encoded = encode_for(classifier, source, data_options)
-    reading = LabelReading.of(encoded.meanings, classifier.labels, encoded.label_names, classifier.class_names)
+    kind = labels_of_targets(classifier.labels, classifier.class_names, data_options)
+    reading = LabelReading.of(encoded.meanings, kind, encoded.label_names, classifier.class_names)
     if data_options.labels is Labels.binary and (doubt := reading.doubt(data_options.lowest_label)):
         raise UserError(f"{source.where}: {doubt}")
     split = chosen_split(source, options, has_test=bool(len(encoded.rows_of("test"))))
-    judged = judge(classifier, encoded, split)
+    judged = judge(classifier, encoded, split, kind)
     if sentence := reading.missing(judged.targets):
         log.warning("%s, %s split: %s", source.where, split, sentence)
     cuts = Cuts(classifier.config["context_length"])
@@ -86,7 +93,9 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     write_metrics(folder, classifier, source, split, size, judged.metrics, options)
     texts = source.texts(data_options.text_column, judged.rows.tolist())
     write_rows(folder / "predictions.csv", prediction_rows(classifier, encoded, judged, texts))
-    draw_figures(folder, classifier, encoded, judged, split)
+    used = judged.targets != LEFT_OUT
+    write_outcomes(folder / OUTCOMES, outcomes_of(judged.rows[used], judged.targets[used], judged.probabilities[used]))
+    draw_figures(folder, classifier, encoded, judged, split, kind)
     contents = "Figures, predictions and metrics"
     print_results(folder, classifier, source, split, judged.metrics, contents, [str(reading)])
     return folder
@@ -94,16 +103,30 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
 
 def encode_for(classifier: LoadedClassifier, source: Source, options: ReviewOptions) -> EncodedTexts:
     """Return data encoded with the vocabulary of a classifier. Raises UserError for labels that it does not have."""
-    is_of_sentiments = classifier.labels is Labels.binary and options.labels is Labels.classes
-    label_names = list(SENTIMENTS) if is_of_sentiments else classifier.label_names
+    label_names = labels_to_read(classifier.labels, classifier.label_names, options)
     return encode(source, options, classifier.tokenizer, label_names)
 
 
-def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str) -> Judged:
-    """Return the predictions and metrics of all rows of a split. Raises UserError if there are no rows."""
+def labels_to_read(predicted: Labels, label_names: list[str], options: ReviewOptions) -> list[str]:
+    """Return the names of the labels of some data. predicted, label_names: those of the training."""
+    is_of_sentiments = predicted is Labels.binary and options.labels is Labels.classes
+    return list(SENTIMENTS) if is_of_sentiments else label_names
+
+
+def labels_of_targets(predicted: Labels, class_names: Sequence[str], options: ReviewOptions) -> Labels:
+    """Return how labels become targets: as in the training, or as sentiments if `data.labels=binary` is given."""
+    is_of_sentiments = tuple(class_names) == SENTIMENTS and options.labels is Labels.binary
+    return Labels.binary if is_of_sentiments else predicted
+
+
+def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str, kind: Labels | None = None) -> Judged:
+    """Return the predictions and metrics of all rows of a split. Raises UserError if there are no rows.
+
+    kind: how the labels become targets, by default as in the training.
+    """
     rows = encoded.rows_of(split)
     labels = encoded.labels[rows]
-    kind = classifier.labels
+    kind = kind or classifier.labels
     targets = targets_of(labels, kind, encoded.label_names)
     used = torch.from_numpy(targets != LEFT_OUT)
     if not used.any():
@@ -134,13 +157,30 @@ def prediction_rows(
     ]
 
 
-def draw_figures(folder: Path, classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, split: str) -> None:
+def outcomes_of(rows: NDArray[np.int64], targets: NDArray[np.int64], shares: NDArray[np.floating[Any]]) -> Outcomes:
+    """Return the loss and the hit of each text, as a training saves them. rows, targets: (n,); shares: (n, classes)."""
+    predicted, ones = shares.argmax(axis=1), np.ones_like(targets)
+    losses = -np.log(shares[np.arange(len(targets)), targets].clip(min=SMALLEST_SHARE))
+    return Outcomes(
+        rows=rows,
+        losses=losses.astype(np.float32),
+        tokens=ones,
+        correct=(predicted == targets).astype(np.int64),
+        key=key_of(rows, ones, targets),
+        targets=targets,
+        predicted=predicted,
+    )
+
+
+def draw_figures(
+    folder: Path, classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, split: str, kind: Labels
+) -> None:
     """Write the confusion matrix as a figure and a table, and the figures of predictions per class."""
     used = judged.targets != LEFT_OUT
     predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
     write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, split)
     if tuple(encoded.label_names) == STARS:
-        save(draw_probability_per_star(judged, classifier.labels), folder / "probability_per_star.png")
+        save(draw_probability_per_star(judged, kind), folder / "probability_per_star.png")
     save(plot_predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png")
 
 

@@ -1,0 +1,166 @@
+"""Intervals of a line, and paired tests of two lines, from their records."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.comparison.combined import combined
+from firstlight.comparison.intervals import Estimate, accuracy_interval
+from firstlight.comparison.paired import Difference, holm, mcnemar, paired_bootstrap
+from result_tables.plan import Column
+from result_tables.records import correct_of
+from result_tables.runs import Record
+
+LEVEL = 0.05
+DRAWS = 2000  # of a bootstrap
+LOGARITHMIC = ("loss", "perplexity")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How much better the first of two lines is. p: corrected for the number of tests in a table, if `corrected`."""
+
+    benefit: Estimate
+    unit: str
+    p: float
+
+    @property
+    def word(self) -> str:
+        """Better, worse or undecided, at the level 5%."""
+        if self.p >= LEVEL:
+            return "undecided"
+        return "better" if self.benefit.value > 0 else "worse"
+
+
+def value_of(record: Record, column: Column) -> float | None:
+    """Return the metric of a column, or None if the record does not have it."""
+    value: float | None = record["evaluations"].get(column.evaluation, {}).get("metrics", {}).get(column.metric)
+    return value
+
+
+def interval(records: Sequence[Record], column: Column) -> Estimate:
+    """Return the mean over the runs of a line with the 95% interval of the split: how it may differ on other texts.
+
+    It is Wilson's interval of an accuracy; otherwise a bootstrap over blocks of the text.
+    """
+    units = [_units(record, column) for record in records]
+    if column.metric == "accuracy":
+        shares = _mean([correct_of(each) for each in units])
+        return accuracy_interval(round(float(shares.sum())), len(shares))
+    if column.metric in LOGARITHMIC:
+        losses, tokens = _losses(units), np.array(units[0]["tokens"], dtype=float)
+        found = paired_bootstrap(losses, np.zeros_like(losses), tokens, draws=DRAWS).estimate
+        if column.metric == "loss":
+            return found
+        return replace(found, value=math.exp(found.value), low=math.exp(found.low), high=math.exp(found.high))
+    scores = _drawn_bleu([each[column.metric] for each in units])
+    return _estimate(scores[0], scores[1:], len(units[0][column.metric]))
+
+
+def compare(first: Sequence[Record], second: Sequence[Record], column: Column) -> Verdict:
+    """Return how much better the first line is than the second, on the same texts.
+
+    The benefit has the 95% interval of a bootstrap over the texts or blocks, with the mean over the seeds of each
+    line. The p-value combines one test for each pair of runs (combined.py): McNemar's exact test for accuracies,
+    otherwise a paired bootstrap. Runs with the same seed are a pair; a line with a single run is paired with each run
+    of the other.
+    """
+    one, two = ([_units(record, column) for record in records] for records in (first, second))
+    pairs = [(one[i], two[j]) for i, j in paired_places(first, second)]
+    p = combined([_p_of(left, right, column) for left, right in pairs])
+    if column.metric == "accuracy":
+        found = paired_bootstrap(
+            _mean([correct_of(each) for each in one]), _mean([correct_of(each) for each in two]), draws=DRAWS
+        )
+        return Verdict(_scaled(found.estimate, 100), "points", p)
+    if column.metric in LOGARITHMIC:
+        estimate = _bootstrap(_losses(one), _losses(two), one[0]).estimate
+        if column.metric == "loss":
+            return Verdict(_scaled(estimate, -1), "nats", p)
+        low, value, high = (100 * (1 - math.exp(each)) for each in (estimate.high, estimate.value, estimate.low))
+        return Verdict(Estimate(value, low, high, estimate.count), "%", p)
+    scores = _drawn_bleu([each[column.metric] for each in one]) - _drawn_bleu([each[column.metric] for each in two])
+    return Verdict(_estimate(scores[0], scores[1:], len(one[0][column.metric])), "BLEU", p)
+
+
+def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Return verdicts whose p-values are corrected for the number of tests in a table by Holm's method."""
+    found = holm([verdict.p for verdict in verdicts])
+    return [replace(verdict, p=p) for verdict, p in zip(verdicts, found, strict=True)]
+
+
+def paired_places(first: Sequence[Record], second: Sequence[Record]) -> list[tuple[int, int]]:
+    """Return the pairs of runs to test: those of equal seeds, or all pairs if one line has a single run."""
+    every = list(product(range(len(first)), range(len(second))))
+    same = [(i, j) for i, j in every if first[i]["seed"] == second[j]["seed"]]
+    return every if len(first) == 1 or len(second) == 1 or not same else same
+
+
+def bleu_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the BLEU, from 0 to 100, of sums of counts: (…, 10) -> (…). Their order is that of a record.
+
+    It is that of sacrebleu for a corpus in which n-grams of each length match (Papineni et al. 2002).
+    """
+    matches, totals, length, reference = counts[..., :4], counts[..., 4:8], counts[..., 8], counts[..., 9]
+    with np.errstate(divide="ignore"):
+        precision = np.log(matches / totals).mean(axis=-1)
+    return 100 * np.exp(np.minimum(0, 1 - reference / length) + precision)
+
+
+def _units(record: Record, column: Column) -> Record:
+    units: Record = record["evaluations"][column.evaluation]["units"]
+    return units
+
+
+def _same(units: Sequence[Record]) -> None:
+    keys = {each["key"] for each in units}
+    assert len(keys) == 1, f"the records have other texts and cannot be compared: {', '.join(keys)}"
+
+
+def _mean(rows: Sequence[NDArray[np.bool_]]) -> NDArray[np.float64]:
+    return np.mean([each.astype(float) for each in rows], axis=0)
+
+
+def _losses(units: Sequence[Record]) -> NDArray[np.float64]:
+    """Return the mean loss of each block over some runs, (blocks,)."""
+    _same(units)
+    return np.mean([each["losses"] for each in units], axis=0) / np.array(units[0]["tokens"])
+
+
+def _bootstrap(first: NDArray[np.float64], second: NDArray[np.float64], units: Record) -> Difference:
+    return paired_bootstrap(first, second, np.array(units["tokens"], dtype=float), draws=DRAWS)
+
+
+def _p_of(first: Record, second: Record, column: Column) -> float:
+    """Return the p-value of two runs on the same texts."""
+    _same([first, second])
+    if column.metric == "accuracy":
+        return mcnemar(correct_of(first), correct_of(second)).p
+    if column.metric in LOGARITHMIC:
+        return _bootstrap(_losses([first]), _losses([second]), first).p
+    scores = _drawn_bleu([first[column.metric]]) - _drawn_bleu([second[column.metric]])
+    as_far = int((np.abs(scores[1:] - scores[0]) >= abs(scores[0])).sum())
+    return (as_far + 1) / (DRAWS + 1)
+
+
+def _drawn_bleu(runs: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.float64]:
+    """Return the mean BLEU of some runs, then that of DRAWS samples of blocks with replacement: (1 + DRAWS,)."""
+    counts = np.array(runs, dtype=float)  # (runs, blocks, 10)
+    drawn = np.random.default_rng(0).integers(counts.shape[1], size=(DRAWS, counts.shape[1]))
+    times = np.stack([np.bincount(each, minlength=counts.shape[1]) for each in drawn])  # (DRAWS, blocks)
+    weights = np.concatenate((np.ones((1, counts.shape[1])), times))
+    return bleu_of(weights @ counts).mean(axis=0)
+
+
+def _estimate(value: float, drawn: NDArray[np.float64], count: int) -> Estimate:
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Estimate(float(value), float(low), float(high), count)
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    low, high = sorted((factor * estimate.low, factor * estimate.high))
+    return replace(estimate, value=factor * estimate.value, low=low, high=high)

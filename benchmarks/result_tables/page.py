@@ -1,0 +1,202 @@
+"""RESULTS.md as a function of the plan and the records."""
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from result_tables.comparisons import Verdict, compare, corrected, interval, value_of
+from result_tables.plan import Aim, Column, Line, Plan, Section, Table
+from result_tables.runs import Record
+
+NOTHING = "–"
+Records = Callable[[str, Line], list[Record]]
+Waiting = Callable[[str, Line], list[str]]
+
+
+def page_of(plan: Plan, records: Records, waiting: Waiting) -> str:
+    """Return the content of RESULTS.md.
+
+    records: returns the records of a line, given the name of its section. waiting: returns the commands of the runs of
+    a line that have no record.
+    """
+    parts = [plan.preface]
+    for section in plan.sections.values():
+        parts += [f"## {section.title}\n{section.text}", *section_parts(section, records)]
+    parts.append(f"## How it was measured\n{plan.machine}{versions(plan, records)}")
+    parts.append(waiting_part(plan, waiting))
+    return "\n\n".join(parts) + "\n"
+
+
+def section_parts(section: Section, records: Records) -> list[str]:
+    """Return the tables of a section with their texts, the aims, the commits and the notes."""
+    parts = []
+    for table in section.tables:
+        parts += [table.text] if table.text else []
+        parts.append(table_of(section, table, records))
+        aims = [verdict_of(line, aim, table, records(section.name, line)) for line in table.lines for aim in line.aims]
+        parts += ["\n".join(aims)] if aims else []
+    found = [record for line in section.lines() for record in records(section.name, line)]
+    if commits := sorted({commit_of(record) for record in found}):
+        parts.append(f"Measured with {'commit' if len(commits) == 1 else 'commits'} {', '.join(commits)}.")
+    return [*parts, *([section.notes] if section.notes else [])]
+
+
+def commit_of(record: Record) -> str:
+    """Return the commit of the code of a run, with a + if files were modified."""
+    return f"`{(record['commit'] or 'unknown')[:7]}{'+' if record['modified'] else ''}`"
+
+
+def table_of(section: Section, table: Table, records: Records) -> str:
+    """Return a table, with a dash where nothing is measured."""
+    verdicts = verdicts_of(section, table, records)
+    titles = ["", "command", "parameters", section.unit, *(column.title for column in table.columns)]
+    rows = [[*titles, *([table.compare.title] if table.compare else []), "training"]]
+    rows.append(["---"] * len(rows[0]))
+    for line in table.lines:
+        found = records(section.name, line)
+        cells = [line.title, command_of(section, line, found), *numbers_of(section, table, line, found)]
+        if table.compare:
+            cells.append(verdict_text(verdicts[line.name]) if line.name in verdicts else NOTHING)
+        rows.append([*cells, minutes(found) if line.train else NOTHING])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def command_of(section: Section, line: Line, found: Sequence[Record]) -> str:
+    """Return the command of a line, with its first seed."""
+    if line.reference is not None:
+        return f"`python src/baseline.py {section.line(line.of).baseline}`"
+    if found:
+        return f"`{found[0]['command']}`"
+    if line.train is not None:
+        return f"`python src/train.py {line.train} seed={line.seeds[0]}`"
+    if line.baseline is not None:
+        return f"`python src/baseline.py {line.baseline}`"
+    return f"`python src/evaluate.py logs/results/{line.of}/seed-1 {line.evaluate}`" if line.evaluate else NOTHING
+
+
+def numbers_of(section: Section, table: Table, line: Line, found: Sequence[Record]) -> list[str]:
+    """Return the cells of the parameters, the training data and the columns of a line."""
+    if line.published is not None:
+        keys = ("parameters", "seen", *(column.title for column in table.columns))
+        return [line.published.get(key, NOTHING) for key in keys]
+    if not found:
+        return [NOTHING] * (2 + len(table.columns))
+    if line.reference is not None:
+        return [NOTHING, seen(found[0], section.unit), *(reference_of(found[0], line, each) for each in table.columns)]
+    first = found[0]
+    parameters = f"{first['parameters']:,}" if first["parameters"] else NOTHING
+    return [parameters, seen(first, section.unit), *(cell(found, column) for column in table.columns)]
+
+
+def reference_of(record: Record, line: Line, column: Column) -> str:
+    """Return the metric of a simpler model that the record of a baseline has."""
+    stage = {"validation": "val"}.get(column.evaluation, column.evaluation)
+    value = ((record["references"] or {}).get(line.reference) or {}).get(f"{stage}/{column.metric}")
+    return NOTHING if value is None else number(value, column)
+
+
+def cell(found: Sequence[Record], column: Column) -> str:
+    """Return mean ± standard deviation (number of seeds) [interval of the split]."""
+    measured = [record for record in found if value_of(record, column) is not None]
+    if not measured:
+        return NOTHING
+    limits = interval(measured, column)
+    low, high = (number(each, column).removesuffix("%") for each in (limits.low, limits.high))
+    return f"{spread(measured, column)} [{low}, {high}]"
+
+
+def spread(found: Sequence[Record], column: Column) -> str:
+    """Return mean ± standard deviation (number of seeds). A baseline has no seed."""
+    values = [value for record in found if (value := value_of(record, column)) is not None]
+    mean = number(statistics.mean(values), column)
+    seeds = f" ({len(values)})" if found[0]["seed"] is not None else ""
+    if len(values) == 1:
+        return f"{mean}{seeds}"
+    sign = "%" if mean.endswith("%") else ""
+    return f"{mean.removesuffix('%')} ± {number(statistics.stdev(values), column).removesuffix('%')}{sign}{seeds}"
+
+
+def number(value: float, column: Column) -> str:
+    """Return a value as a text. Accuracies are percentages."""
+    if column.metric == "accuracy":
+        return f"{100 * value:.1f}%"
+    return f"{value:.1f}" if column.rises else f"{value:.3f}"
+
+
+def verdicts_of(section: Section, table: Table, records: Records) -> dict[str, Verdict]:
+    """Return how the line of the comparison differs from each other measured line of a table, by the names."""
+    if table.compare is None:
+        return {}
+    column = next(each for each in table.columns if each.title == table.compare.column)
+    first = with_value(records(section.name, section.line(table.compare.line)), column)
+    others = {
+        line.name: with_value(records(section.name, line), column)
+        for line in table.lines
+        if line.name and line.name != table.compare.line and line.reference is None
+    }
+    if not first:
+        return {}
+    found = {name: compare(first, second, column) for name, second in others.items() if second}
+    return dict(zip(found, corrected(list(found.values())), strict=True))
+
+
+def with_value(found: Sequence[Record], column: Column) -> list[Record]:
+    """Return the records that have the metric of a column."""
+    return [record for record in found if value_of(record, column) is not None]
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Return a verdict such as `better: +1.9 points [+0.5, +3.4]`."""
+    digits = 3 if verdict.unit == "nats" else 1
+    low, value, high = (
+        f"{each:+.{digits}f}" for each in (verdict.benefit.low, verdict.benefit.value, verdict.benefit.high)
+    )
+    unit = "%" if verdict.unit == "%" else f" {verdict.unit}"
+    return f"{verdict.word}: {value}{unit} [{low}, {high}]"
+
+
+def verdict_of(line: Line, aim: Aim, table: Table, found: Sequence[Record]) -> str:
+    """Return a sentence that says whether the mean of a line reached an aim."""
+    column = next(each for each in table.columns if each.title == aim.column)
+    measured = with_value(found, column)
+    goal = f"Aim of `{line.train}`: {aim.column} {aim.text}"
+    if not measured:
+        return f"{goal}; {NOTHING}."
+    mean = statistics.mean(value_of(record, column) or 0.0 for record in measured)
+    reached = mean >= aim.value if column.rises else mean <= aim.value
+    return f"{goal}; {spread(measured, column)}: {'reached' if reached else '**not reached**'}."
+
+
+def seen(record: Record, unit: str) -> str:
+    """Return the amount of training data as a text: rows, or tokens in all epochs together."""
+    if unit.endswith("rows"):
+        return f"{record['data']['rows']['train']:,}"
+    return f"{record['tokens_seen'] / 1e6:.2f} million" if record["tokens_seen"] else NOTHING
+
+
+def minutes(found: Sequence[Record]) -> str:
+    """Return the mean processor time of the trainings of a line."""
+    return f"{statistics.mean(record['processor_minutes'] for record in found):.1f} min" if found else NOTHING
+
+
+def versions(plan: Plan, records: Records) -> str:
+    """Return the versions of all records, as a sentence."""
+    found = [
+        record
+        for section in plan.sections.values()
+        for line in section.lines()
+        for record in records(section.name, line)
+    ]
+    texts = sorted({", ".join(f"{name} {number}" for name, number in record["versions"].items()) for record in found})
+    return f" Versions: {'; '.join(texts)}." if texts else ""
+
+
+def waiting_part(plan: Plan, waiting: Waiting) -> str:
+    """Return the list of the runs that have no record."""
+    rows = []
+    for section in plan.sections.values():
+        for line in section.lines():
+            if missing := waiting(section.name, line):
+                runs = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
+                rows.append(f"- `make results ONLY={section.name}`: {line.title}, {runs}: `{missing[0]}`")
+    heading = "## What waits to be measured\n"
+    return heading + ("\n".join(rows) if rows else "Nothing: each line was measured.")

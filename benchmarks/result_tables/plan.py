@@ -1,0 +1,139 @@
+"""The plan of the measurements, which is results.yaml: sections with tables, columns and lines."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+RISES = ("accuracy", "bleu", "bleu_beam4")  # for all other metrics, lower is better
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric of one evaluation.
+
+    evaluation: `validation` or `test`, `validation-stride32` for overlapping windows, or `other` for other data.
+    """
+
+    title: str
+    evaluation: str
+    metric: str
+
+    @property
+    def rises(self) -> bool:
+        """Whether a higher value is better."""
+        return self.metric in RISES
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A value that a line should reach. column: the title of its column."""
+
+    column: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table, which has one of train, baseline, evaluate, reference and published.
+
+    train, baseline: what follows the command. evaluate: the options of an evaluation of the runs of another line, `of`,
+    such as `sentiment/best`. reference: a model that the record of the baseline `of` has, such as `largest_class`.
+    published: texts by the title of a column, and of parameters and seen.
+    """
+
+    title: str
+    name: str = ""
+    train: str | None = None
+    baseline: str | None = None
+    evaluate: str | None = None
+    reference: str | None = None
+    of: str = ""
+    published: dict[str, str] | None = None
+    seeds: tuple[int, ...] = ()
+    aims: tuple[Aim, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The line with which the other lines of a table are compared, the column, and the title of the verdicts."""
+
+    line: str
+    column: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines with the same columns. text: what stands before it."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    text: str = ""
+    compare: Comparison | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page. unit: the title of the column with the amount of training data."""
+
+    name: str
+    title: str
+    text: str
+    unit: str
+    tables: tuple[Table, ...]
+    notes: str = ""
+
+    def lines(self) -> list[Line]:
+        """Return the lines of all tables."""
+        return [line for table in self.tables for line in table.lines]
+
+    def line(self, name: str) -> Line:
+        """Return the line of a name."""
+        return next(line for line in self.lines() if line.name == name)
+
+    def evaluations(self, line: Line) -> list[str]:
+        """Return the evaluations that the columns of a line require, each once."""
+        return list(
+            dict.fromkeys(col.evaluation for table in self.tables if line in table.lines for col in table.columns)
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All sections, by their names, and the texts before and after them."""
+
+    preface: str
+    machine: str
+    sections: dict[str, Section] = field(default_factory=dict)
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan of a file."""
+    content: Any = OmegaConf.to_container(OmegaConf.load(path))
+    return plan_of(content)
+
+
+def plan_of(content: dict[str, Any]) -> Plan:
+    """Return the plan of plain types."""
+    sections = {name: _section(name, each) for name, each in content["sections"].items()}
+    return Plan(content["preface"].strip(), content["machine"].strip(), sections)
+
+
+def _section(name: str, content: dict[str, Any]) -> Section:
+    tables = tuple(_table(each) for each in content["tables"])
+    texts = {key: content.get(key, "").strip() for key in ("text", "notes")}
+    return Section(name=name, title=content["title"], unit=content["unit"], tables=tables, **texts)
+
+
+def _table(content: dict[str, Any]) -> Table:
+    compare = Comparison(**content["compare"]) if "compare" in content else None
+    columns = tuple(Column(*each) for each in content["columns"])
+    return Table(columns, tuple(map(_line, content["lines"])), content.get("text", "").strip(), compare)
+
+
+def _line(content: dict[str, Any]) -> Line:
+    aims = tuple(Aim(**aim) for aim in content.get("aims", ()))
+    return Line(**content | {"seeds": tuple(content.get("seeds", ())), "aims": aims})
