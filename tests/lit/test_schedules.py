@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 from torch.utils.data import DataLoader
 
 from firstlight.errors import UserError
-from firstlight.lit.schedules import constant, cosine, linear, one_cycle, total_steps
+from firstlight.lit.schedules import constant, cosine, inverse_sqrt, linear, one_cycle, total_steps
 
 RATE = 0.7
 BATCHES = 13
@@ -78,7 +78,7 @@ def test_cosine_at_a_third_of_the_way_has_three_quarters() -> None:
     assert rates(cosine, 30)[20] == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("schedule", [constant, cosine, linear, one_cycle])
+@pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle])
 def test_every_group_of_parameters_keeps_its_own_rate(schedule) -> None:
     optimizer = optimizer_of(0.3, 0.003)
     scheduler = schedule(optimizer, 17)
@@ -89,9 +89,26 @@ def test_every_group_of_parameters_keeps_its_own_rate(schedule) -> None:
         scheduler.step()
 
 
-@pytest.mark.parametrize("schedule", [constant, cosine, linear, one_cycle])
+@pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle])
 def test_a_run_of_one_step_has_a_rate(schedule) -> None:
     assert 0 < rates(schedule, 1)[0] <= 1
+
+
+# --- inverse_sqrt ---
+
+
+@pytest.mark.parametrize("warmup_steps", [1, 4, 100])
+def test_inverse_sqrt_has_the_rates_of_the_formula_of_2017(warmup_steps: int) -> None:
+    """The paper's rate is dim^-0.5 · min(step^-0.5, step · warmup_steps^-1.5)."""
+    dim = 512
+    formula = [dim**-0.5 * min(step**-0.5, step * warmup_steps**-1.5) for step in range(1, 31)]
+    peak = dim**-0.5 * warmup_steps**-0.5
+    used = rates(partial(inverse_sqrt, warmup_steps=warmup_steps), 20, more=10)
+    assert used == pytest.approx([each / peak for each in formula])
+
+
+def test_inverse_sqrt_without_a_warm_up_begins_at_the_rate() -> None:
+    assert rates(partial(inverse_sqrt, warmup_steps=0), 9)[:4] == pytest.approx([1, 2**-0.5, 3**-0.5, 0.5])
 
 
 # --- one_cycle ---

@@ -246,6 +246,20 @@ def test_a_uniform_guess_at_the_next_character_costs_4_26_nats(overrides: list[s
     assert math.exp(found) == pytest.approx(vocab_size, rel=1e-5)  # its perplexity
 
 
+def test_dropout_of_post_5_is_on_the_summed_inputs_and_on_the_feed_forward_layers_only() -> None:
+    config = OmegaConf.to_object(composed("experiment=post/translation", "dropout=0.25").model)
+    network = build_network(config, vocab_size=7, source_vocab_size=5)
+    dropouts = {name: module.p for name, module in network.named_modules() if isinstance(module, nn.Dropout)}
+    blocks = [f"{side}.{number}" for side in ("encoder", "decoder") for number in range(2)]
+    assert dropouts == dict.fromkeys(["dropout", *(f"{block}.feed_forward.dropout" for block in blocks)], 0.25)
+    added = []
+    for positions in (network.source_positions, network.positions):
+        positions.register_forward_hook(lambda _, arguments, output: added.append((output - arguments[0])[0, 0]))
+    network(torch.tensor([[3]]), torch.tensor([[2]]))
+    for first in added:
+        assert_close(first, torch.tensor([0.0, 1.0]).repeat(64))  # sinusoids that count from 0, on both sides
+
+
 # --- characters ---
 
 

@@ -8,6 +8,7 @@ from .masked import MaskedLanguageModeling as MaskedLanguageModeling
 from .muon import MuonAdamW as MuonAdamW
 from .schedules import constant as constant
 from .schedules import cosine as cosine
+from .schedules import inverse_sqrt as inverse_sqrt
 from .schedules import linear as linear
 from .schedules import one_cycle as one_cycle
 from .training import Training as Training

@@ -117,6 +117,33 @@ def linear(
     return _scheduler(optimizer, total_steps, warmup_steps, lambda progress: 1 - (1 - final_fraction) * progress)
 
 
+def inverse_sqrt(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 4000) -> LRScheduler:  # noqa: ARG001
+    """Return a schedule with a linear warm-up, then a decay by 1/√step (Vaswani et al. 2017).
+
+    The optimizer's rate is reached at the step `warmup_steps`. In the paper it is dim^-0.5 · warmup_steps^-0.5. The
+    decay does not depend on the length of the training, and a training that is shorter than the warm-up does not reach
+    the rate.
+
+    Args:
+        optimizer: The optimizer whose learning rates are multiplied.
+        total_steps: The number of steps of the complete training.
+        warmup_steps: The number of steps in which the rate rises linearly from 0.
+
+    Returns:
+        A scheduler that is stepped after every optimizer step.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import inverse_sqrt
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> scheduler = inverse_sqrt(optimizer, total_steps=10, warmup_steps=4)
+        >>> scheduler.get_last_lr()
+        [0.25]
+    """
+    peak = max(1, warmup_steps)
+    return LambdaLR(optimizer, lambda step: min((step + 1) / peak, math.sqrt(peak / (step + 1))))
+
+
 def one_cycle(
     optimizer: Optimizer,
     total_steps: int,

@@ -1,0 +1,304 @@
+"""The networks of conf/experiment/field have the logits of the published ones, with the same weights in float64.
+
+GPT-2, BERT and Llama are those of Hugging Face's transformers, and the network of Vaswani et al. (2017) is
+`torch.nn.Transformer` between a scaled embedding, a sinusoid and the transposed embedding. The tests import the models
+themselves, because an import takes 3 s of processor time, which every worker of pytest would need.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import hydra
+import pytest
+import torch
+from omegaconf import OmegaConf
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.checks import check
+from firstlight.config.schema import register_schemas
+from firstlight.networks.block import Block
+from firstlight.networks.encoder_decoder import EncoderDecoder
+from firstlight.networks.generator import Generator
+from firstlight.networks.masked import MaskedLanguageModel
+
+VOCABULARY, LENGTH = 61, 17
+EXACT = {"atol": 1e-10, "rtol": 1e-10}
+
+
+@pytest.fixture(autouse=True)
+def in_float64() -> Iterator[None]:
+    """Make all weights and tables of positions in float64."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@cache
+def options(experiment: str) -> Any:
+    """Return the checked options of the network of an experiment."""
+    register_schemas()
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=[f"experiment=field/{experiment}"])
+    check(config)
+    return OmegaConf.to_object(config.model)
+
+
+def randomized(module: nn.Module) -> nn.Module:
+    """Return the module with random weights, for evaluation. Biases and norms are random too, so that each matters."""
+    torch.manual_seed(0)
+    for name, parameter in module.named_parameters():
+        nn.init.normal_(parameter, mean=1.0 if "norm" in name.lower() or "ln_" in name else 0.0, std=0.1)
+    return module.eval()
+
+
+def random_ids(seed: int = 1, vocab_size: int = VOCABULARY) -> Tensor:
+    return torch.randint(0, vocab_size, (2, LENGTH), generator=torch.Generator().manual_seed(seed))
+
+
+@torch.no_grad()
+def copy_weights(network: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Copy the weights by their names in `network`, all of which must be given."""
+    assert network.load_state_dict(weights, strict=True) == ([], [])
+
+
+def linear(name: str, layer: nn.Module, *, is_transposed: bool = False) -> dict[str, Tensor]:
+    """Return the weight and the bias of a layer by the name of ours. is_transposed: the weight is (inputs, outputs)."""
+    weights = {f"{name}.weight": layer.weight.T if is_transposed else layer.weight}
+    return weights if getattr(layer, "bias", None) is None else weights | {f"{name}.bias": layer.bias}
+
+
+def parts_of_block(
+    prefix: str, qkv: list[nn.Module], others: dict[str, nn.Module], *, is_transposed: bool = False
+) -> dict[str, Tensor]:
+    """Return the weights of a block by our names. others: end of the name -> module."""
+    attention = f"{prefix}.self_attention.transformation"
+    found = {}
+    for name, layer in zip(("query", "key", "value"), qkv, strict=True):
+        found |= linear(f"{attention}.{name}", layer)
+    for name, layer in others.items():
+        found |= linear(f"{prefix}.{name}", layer, is_transposed=is_transposed and "transformation" in name)
+    return found
+
+
+# --- GPT-2 ---
+
+
+def test_the_network_of_gpt2_has_its_logits() -> None:
+    from transformers.models.gpt2.configuration_gpt2 import GPT2Config
+    from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
+
+    config = options("gpt2")
+    sizes = {"n_embd": config.dim, "n_layer": config.num_layers, "n_head": config.num_heads}
+    theirs = randomized(GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=config.context_length, **sizes)))
+    ours = Generator(config, VOCABULARY).eval()
+    assert ours.blocks[0].self_attention.transformation.dropout == theirs.config.attn_pdrop
+
+    gpt = theirs.transformer
+    weights = dict.fromkeys(("embedding.weight", "head.weight"), gpt.wte.weight)
+    weights |= {"positions.table.weight": gpt.wpe.weight} | linear("final_norm", gpt.ln_f)
+    for number, block in enumerate(gpt.h):
+        joined = block.attn.c_attn
+        qkv = [nn.Linear(config.dim, config.dim) for _ in range(3)]
+        for layer, weight, bias in zip(qkv, joined.weight.T.chunk(3), joined.bias.chunk(3), strict=True):
+            layer.weight, layer.bias = nn.Parameter(weight), nn.Parameter(bias)
+        weights |= parts_of_block(
+            f"blocks.{number}",
+            qkv,
+            {
+                "self_attention.transformation.output": block.attn.c_proj,
+                "self_attention.norm_before": block.ln_1,
+                "feed_forward.transformation.expand": block.mlp.c_fc,
+                "feed_forward.transformation.contract": block.mlp.c_proj,
+                "feed_forward.norm_before": block.ln_2,
+            },
+            is_transposed=True,
+        )
+    copy_weights(ours, weights)
+    with torch.no_grad():
+        assert_close(ours(random_ids()), theirs(random_ids()).logits, **EXACT)
+
+
+# --- BERT ---
+
+
+@pytest.mark.parametrize("with_padding", [False, True], ids=["no padding", "padding"])
+def test_the_network_of_bert_has_its_logits(with_padding: bool) -> None:
+    """The vector of the first segment is added to the positions. The last id is [MASK], which ours does not score."""
+    from transformers.models.bert.configuration_bert import BertConfig
+    from transformers.models.bert.modeling_bert import BertForMaskedLM
+
+    config = options("bert")
+    theirs = randomized(
+        BertForMaskedLM(
+            BertConfig(
+                vocab_size=VOCABULARY + 1,
+                hidden_size=config.dim,
+                num_hidden_layers=config.num_layers,
+                num_attention_heads=config.num_heads,
+                intermediate_size=4 * config.dim,
+                max_position_embeddings=config.context_length,
+            )
+        )
+    )
+    ours = MaskedLanguageModel(config, VOCABULARY).eval()
+    assert ours.blocks[0].self_attention.transformation.dropout == theirs.config.attention_probs_dropout_prob
+
+    words, head = theirs.bert.embeddings, theirs.cls.predictions
+    weights = {
+        "embedding.weight": words.word_embeddings.weight[:-1],
+        "mask_vector": words.word_embeddings.weight[-1],
+        "positions.table.weight": words.position_embeddings.weight + words.token_type_embeddings.weight[0],
+        "head.weight": head.decoder.weight[:-1],
+        "head.bias": head.decoder.bias[:-1],
+    }
+    weights |= linear("embedding_norm", words.LayerNorm)
+    weights |= linear("head_layer.linear", head.transform.dense)
+    weights |= linear("head_layer.norm", head.transform.LayerNorm)
+    for number, block in enumerate(theirs.bert.encoder.layer):
+        attention = block.attention
+        weights |= parts_of_block(
+            f"blocks.{number}",
+            [attention.self.query, attention.self.key, attention.self.value],
+            {
+                "self_attention.transformation.output": attention.output.dense,
+                "self_attention.norm_after": attention.output.LayerNorm,
+                "feed_forward.transformation.expand": block.intermediate.dense,
+                "feed_forward.transformation.contract": block.output.dense,
+                "feed_forward.norm_after": block.output.LayerNorm,
+            },
+        )
+    copy_weights(ours, weights)
+    token_ids = random_ids(vocab_size=VOCABULARY + 1)
+    token_ids[:, 3] = ours.mask_id
+    padding_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [LENGTH - 6 if with_padding else LENGTH]])
+    with torch.no_grad():
+        expected = theirs(token_ids, attention_mask=padding_mask.long()).logits[..., :VOCABULARY]
+        assert_close(ours(token_ids, padding_mask), expected, **EXACT)
+
+
+# --- Llama ---
+
+
+def with_numbers_in_float64(theirs: Any, config: Any) -> None:
+    """Replace the norms and rotations of transformers' Llama, which compute in float32 whatever the weights have."""
+
+    def rotations(hidden: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+        head_dim = config.resolved_head_dim
+        waves = position_ids[0, :, None] / config.rotary_base ** (torch.arange(0, head_dim, 2) / head_dim)
+        angles = torch.cat((waves, waves), dim=-1)[None]
+        return angles.cos(), angles.sin()
+
+    theirs.model.rotary_emb.forward = rotations
+    for norm in theirs.modules():
+        if type(norm).__name__ == "LlamaRMSNorm":
+            norm.forward = lambda hidden, norm=norm: nn.functional.rms_norm(
+                hidden, (config.dim,), norm.weight, norm.variance_epsilon
+            )
+
+
+def test_the_network_of_llama_has_its_logits_with_and_without_a_cache() -> None:
+    from transformers.models.llama.configuration_llama import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaForCausalLM
+
+    config = options("llama")
+    assert config.num_key_value_heads < config.num_heads
+    theirs = randomized(
+        LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=VOCABULARY,
+                hidden_size=config.dim,
+                num_hidden_layers=config.num_layers,
+                num_attention_heads=config.num_heads,
+                num_key_value_heads=config.num_key_value_heads,
+                intermediate_size=config.resolved_feed_forward_dim,
+                max_position_embeddings=config.context_length,
+                rms_norm_eps=config.norm_eps,
+                rope_parameters={"rope_type": "default", "rope_theta": config.rotary_base},
+            )
+        )
+    )
+    ours = Generator(config, VOCABULARY).eval()
+    weights = {"embedding.weight": theirs.model.embed_tokens.weight}
+    weights |= linear("head", theirs.lm_head) | linear("final_norm", theirs.model.norm)
+    for number, block in enumerate(theirs.model.layers):
+        weights |= parts_of_block(
+            f"blocks.{number}",
+            [block.self_attn.q_proj, block.self_attn.k_proj, block.self_attn.v_proj],
+            {
+                "self_attention.transformation.output": block.self_attn.o_proj,
+                "self_attention.norm_before": block.input_layernorm,
+                "feed_forward.transformation.gate": block.mlp.gate_proj,
+                "feed_forward.transformation.expand": block.mlp.up_proj,
+                "feed_forward.transformation.contract": block.mlp.down_proj,
+                "feed_forward.norm_before": block.post_attention_layernorm,
+            },
+        )
+    copy_weights(ours, weights)
+    token_ids = random_ids()
+    with torch.no_grad():
+        logits = ours(token_ids)
+        assert_close(logits, theirs(token_ids).logits, atol=1e-5, rtol=1e-5)  # with its numbers in float32
+        with_numbers_in_float64(theirs, config)
+        assert_close(logits, theirs(token_ids).logits, **EXACT)
+        cache = ours.new_cache()
+        pieces = [ours(piece, cache) for piece in token_ids.split([7, 1, 1, 5, 1, 1, 1], dim=1)]
+        assert_close(torch.cat(pieces, dim=1), logits, **EXACT)
+        assert cache.layers[0].keys.shape[1] == config.num_key_value_heads
+
+
+# --- the transformer of 2017 ---
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch warns that it does not use its fast path
+def test_the_network_of_2017_has_the_logits_of_torchs_transformer() -> None:
+    """The projections of torch's attention have biases, which the paper does not have. They are zero here."""
+    config, random = options("transformer_2017"), torch.Generator().manual_seed(1)
+    ours = randomized(EncoderDecoder(config, VOCABULARY, VOCABULARY))
+    layer = {"d_model": config.dim, "nhead": config.num_heads, "dim_feedforward": 4 * config.dim, "batch_first": True}
+    theirs = nn.Transformer(
+        **layer,
+        custom_encoder=nn.TransformerEncoder(nn.TransformerEncoderLayer(**layer), config.num_layers),
+        custom_decoder=nn.TransformerDecoder(nn.TransformerDecoderLayer(**layer), config.resolved_num_decoder_layers),
+    ).eval()
+    for block, other in zip(ours.encoder, theirs.encoder.layers, strict=True):
+        to_torch(block, other, {"self_attention": other.self_attn}, ("self_attention", "feed_forward"))
+    for block, other in zip(ours.decoder, theirs.decoder.layers, strict=True):
+        attentions = {"self_attention": other.self_attn, "cross_attention": other.multihead_attn}
+        to_torch(block, other, attentions, ("self_attention", "cross_attention", "feed_forward"))
+    source_ids, token_ids = (torch.randint(0, VOCABULARY, (2, length), generator=random) for length in (LENGTH, 11))
+    source_mask = torch.arange(LENGTH) < torch.tensor([[LENGTH], [LENGTH - 6]])
+
+    def embedded(ids: Tensor) -> Tensor:
+        """Return √dim times the embeddings, plus the sinusoid of the paper's formula."""
+        angles = torch.arange(ids.shape[1])[:, None] / 10_000 ** (2 * torch.arange(config.dim // 2) / config.dim)
+        waves = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)
+        return ours.embedding.weight[ids] * math.sqrt(config.dim) + waves
+
+    with torch.no_grad():
+        hidden = theirs(
+            embedded(source_ids),
+            embedded(token_ids),
+            tgt_mask=torch.ones(11, 11, dtype=torch.bool).triu(1),
+            src_key_padding_mask=~source_mask,
+            memory_key_padding_mask=~source_mask,
+        )
+        assert_close(ours(source_ids, token_ids, source_mask), hidden @ ours.embedding.weight.T, **EXACT)
+
+
+@torch.no_grad()
+def to_torch(block: Block, theirs: nn.Module, attentions: dict[str, nn.Module], norms: tuple[str, ...]) -> None:
+    """Copy the weights of our block to torch's layer, whose biases of attention are zero at first."""
+    for name, attention in attentions.items():
+        own: Any = getattr(block, name).transformation
+        attention.in_proj_weight.copy_(torch.cat((own.query.weight, own.key.weight, own.value.weight)))
+        attention.out_proj.weight.copy_(own.output.weight)
+        assert not attention.in_proj_bias.any()
+        assert not attention.out_proj.bias.any()
+    for number, name in enumerate(norms, start=1):
+        getattr(theirs, f"norm{number}").load_state_dict(getattr(block, name).norm_after.state_dict())
+    theirs.linear1.load_state_dict(block.feed_forward.transformation.expand.state_dict())
+    theirs.linear2.load_state_dict(block.feed_forward.transformation.contract.state_dict())
