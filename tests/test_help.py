@@ -235,7 +235,7 @@ def test_the_values_that_hydra_takes_as_lists_are_answered_in_one_line(monkeypat
     expected = {
         "data.text_column=a,b": "several values require -m, which runs every combination; add -m, or quote a single "
         "value, \"data.text_column='a,b'\"",
-        "data.text_column=[en]": "the value must not be a list; to give a text, write \"data.text_column='[en]'\"",
+        "data.label_column=[en]": "the value must not be a list; to give a text, write \"data.label_column='[en]'\"",
         "data=my.csv": "no such choice; did you mean data.path=my.csv?",
     }
     for typed, message in expected.items():

@@ -14,7 +14,7 @@ import pytest
 
 import firstlight
 from firstlight.commands import predict
-from firstlight.commands.predict import lines_of, text_column_of
+from firstlight.commands.predict import lines_of, text_columns_of
 from firstlight.data.samples.reviews import generate
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
@@ -254,15 +254,17 @@ def test_a_file_without_splits_is_the_test_split(trained: Trained, scripts: Scri
 
 
 def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
-    def chosen(kind: str, *columns: str) -> str:
+    def chosen(kind: str, *columns: str) -> list[str]:
         data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
         predictor = get(KINDS[kind].predictor)(SimpleNamespace(config={"data": data}), {})
-        return text_column_of(predictor, Row(1, dict.fromkeys(columns)))
+        return text_columns_of(data.get(predictor.column_key), Row(1, dict.fromkeys(columns)))
 
-    assert chosen("classifier", "id", "body", "text") == "body"
-    assert chosen("classifier", "id", "text") == "text"
-    assert chosen("translator", "de", "en") == "en"
-    assert chosen("translator", "id", "text") == "text"
+    assert chosen("classifier", "id", "body", "text") == ["body"]
+    assert chosen("classifier", "id", "text") == ["text"]
+    assert chosen("translator", "de", "en") == ["en"]
+    assert chosen("translator", "id", "text") == ["text"]
+    assert text_columns_of(["b", "a"], Row(1, {"a": "", "b": "", "text": ""})) == ["b", "a"]
+    assert text_columns_of(["b", "a"], Row(1, {"a": "", "text": ""})) == ["text"]
 
 
 def tmp_copy(run: Path, folder: Path) -> Path:

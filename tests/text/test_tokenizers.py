@@ -296,3 +296,52 @@ def test_a_bad_word_list_is_refused_with_its_line(tmp_path, content, message):
 def test_a_missing_word_list_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"words.txt: No such file or directory; name a file with one word per line"):
         load_word_list(tmp_path / "words.txt")
+
+
+# --- pairs of texts ---
+
+PAIR = ("A cat sat.", "The CAT moved!")
+
+
+@pytest.mark.parametrize("kind", ["word", "subword"])
+def test_a_pair_is_two_texts_with_marks(kind):
+    texts = ["a cat sat on the mat", "the cat moved"]
+    if kind == "word":
+        tokenizer, _ = train_word_tokenizer(texts, pairs=True)
+    else:
+        tokenizer = train_subword_tokenizer(texts * 3, vocab_size=53, pairs=True)
+    assert tokenizer.reads_pairs
+    assert tokenizer.words[:5] == ["[PAD]", "[UNK]", "[START]", "[DELIMITER]", "[EXTRACT]"]
+    single = [tokenizer.encode((text, "")) for text in PAIR]
+    assert single[0][0] == 2
+    assert single[0][-2:] == [3, 4]
+    assert tokenizer.encode(PAIR) == [2, *single[0][1:-2], 3, *single[1][1:-2], 4]
+    assert tokenizer.encode("A cat sat. ||| The CAT moved!") == tokenizer.encode(PAIR)
+    assert tokenizer.encode(("[START] a", "[EXTRACT]")).count(4) == 1  # no text contains a mark
+    again = Tokenizer.from_json(tokenizer.to_json())
+    assert again.reads_pairs
+    assert again.encode(PAIR) == tokenizer.encode(PAIR)
+    assert tokenizers.Tokenizer.from_str(tokenizer.to_json()).encode(*PAIR).ids == tokenizer.encode(PAIR)
+    words = tokenizer.words_of(PAIR)
+    assert words == ["[START]", "cat", "sat", "[DELIMITER]", "the", "cat", "moved", "[EXTRACT]"]
+    assert tokenizer.encode_words(words).ids.tolist() == tokenizer.encode(PAIR)
+
+
+def test_the_marks_of_pairs_count_as_entries_of_the_vocabulary(tmp_path):
+    tokenizer, ids = train_word_tokenizer(["aa bb aa cc", "aa bb"], max_size=6, pairs=True)
+    assert tokenizer.words[5:] == ["aa"]
+    assert ids.ids.tolist() == [5, 1, 5, 1, 5, 1]
+    (tmp_path / "words.txt").write_text("[PAD]\n[DELIMITER]\nbb\n")
+    assert load_word_list(tmp_path / "words.txt", pairs=True).words[5:] == ["bb"]
+
+
+def test_what_is_no_pair_and_what_is_one_are_refused_in_one_line():
+    pairs, _ = train_word_tokenizer(["aa bb"], pairs=True)
+    for text in ("x" * 50, ("aa",), ("aa", "bb", "cc"), ("aa", 1)):
+        with pytest.raises(UserError, match="the network reads pairs of texts") as error:
+            pairs.encode(text)
+        assert "\n" not in str(error.value)
+    singles, _ = train_word_tokenizer(["aa bb"])
+    assert not singles.reads_pairs
+    with pytest.raises(UserError, match=r"the network reads single texts, not \('aa', 'bb'\); give one text"):
+        singles.encode(("aa", "bb"))

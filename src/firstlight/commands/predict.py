@@ -42,14 +42,15 @@ class PredictOptions:
     """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
     latest:names or best:val/loss:names."""
     text: list[str] = field(default_factory=list)
-    """One or more texts."""
+    """One or more texts; for a run of pairs, each with ||| between its two texts."""
     input: Path | None = None
     """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one text per line. - reads lines from standard
     input."""
     output: Path | None = None
     """The file for the predictions: CSV, TSV, JSONL or Parquet. By default they are printed as CSV."""
     text_column: str | None = None
-    """The column of the texts in --input: by default the column of the training, or text if there is no such column."""
+    """The column of the texts in --input: by default the column of the training, or text if there is no such column.
+    For a run of pairs of texts: two columns with a comma between them."""
     beam_size: int | None = None
     """For a translator: the number of candidates that the beam search keeps, 4 by default; 1 is greedy search."""
     length_penalty: float | None = None
@@ -86,15 +87,18 @@ def main() -> None:
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
-    if options.text_column is not None:
-        check_column(options.text_column, first, options)
+    columns = [] if options.text_column is None else columns_named(options.text_column, first)
+    check_columns(columns, first, options)
     if options.output is not None:
         RowWriter(options.output, [])  # raises for a format that cannot be written, before anything is computed
     predictor = load_predictor(options)
-    if options.text_column is None:
-        options.text_column = text_column_of(predictor, first)
-        check_column(options.text_column, first, options)
-    predict_file(list(first.values), predictor, chain([first], rows), options)
+    trained_on = predictor.run.config["data"].get(predictor.column_key)
+    if not columns:
+        columns = text_columns_of(trained_on, first)
+        check_columns(columns, first, options)
+    if isinstance(trained_on, str | None) and len(columns) > 1:
+        raise UserError(f"--text-column {options.text_column}: the run reads single texts; name one column")
+    predict_file(columns, predictor, chain([first], rows), options)
 
 
 def lines_of(stream: BinaryIO) -> Iterator[Row]:
@@ -106,18 +110,23 @@ def lines_of(stream: BinaryIO) -> Iterator[Row]:
             raise UserError(f"standard input:{number}: the line is not UTF-8 ({error.reason}); convert it") from error
 
 
-def check_column(column: str, row: Row, options: PredictOptions) -> None:
-    """Raise UserError if the input does not have a column."""
-    if column not in row.values:
-        raise UserError(
-            f"{options.input}: there is no column {column}; set --text-column to one of {listed(row.values)}"
-        )
+def columns_named(option: str, row: Row) -> list[str]:
+    """Return the columns that --text-column names: one column, or several with commas between them."""
+    return [option] if option in row.values else option.split(",")
 
 
-def text_column_of(predictor: Predictor, row: Row) -> str:
-    """Return the column of the texts: the column of the training if the row has it, else `text`."""
-    trained_on = predictor.run.config["data"].get(predictor.column_key)
-    return trained_on if trained_on in row.values else TEXT_COLUMN
+def check_columns(columns: list[str], row: Row, options: PredictOptions) -> None:
+    """Raise UserError if the input does not have one of the columns."""
+    for column in columns:
+        if column not in row.values:
+            problem = f"{options.input}: there is no column {column}"
+            raise UserError(f"{problem}; set --text-column to one of {listed(row.values)}")
+
+
+def text_columns_of(trained_on: str | list[str] | None, row: Row) -> list[str]:
+    """Return the columns of the texts: those of the training if the row has them, else `text`."""
+    columns = [trained_on] if isinstance(trained_on, str) else list(trained_on or ())
+    return columns if columns and all(column in row.values for column in columns) else [TEXT_COLUMN]
 
 
 def load_predictor(options: PredictOptions) -> Predictor:
@@ -141,18 +150,20 @@ def load_predictor(options: PredictOptions) -> Predictor:
     return predictor
 
 
-def predict_file(given: list[str], predictor: Predictor, rows: Iterator[Row], options: PredictOptions) -> None:
-    """Write every row of a file with its prediction, a few thousand rows at a time.
+def predict_file(texts: list[str], predictor: Predictor, rows: Iterator[Row], options: PredictOptions) -> None:
+    """Write every row of a file with its prediction, a few thousand rows at a time. All columns are kept.
 
-    given: the columns of the input, all of which are kept.
+    texts: the columns of the texts.
     """
+    first = next(rows)
+    given, rows = list(first.values), chain([first], rows)
     ours = predictor.columns
     columns = [f"given_{name}" if name in ours else name for name in given] + ours
     if len(set(columns)) < len(columns):
         raise UserError(f"{options.input} already has columns that begin with given_; rename them")
     with _writer(options.output, columns) as write, _bar(options) as advance:
         to_read, to_write = tee(rows)  # at most one batch of the run lies between them
-        predictions = predictor.rows(_text_of(row, options) for row in to_read)
+        predictions = predictor.rows(_text_of(row, texts, options) for row in to_read)
         for prediction, row in zip(predictions, to_write, strict=True):
             values = [row.values.get(name) for name in given]
             write(dict(zip(columns, [*values, *prediction], strict=True)))
@@ -161,14 +172,15 @@ def predict_file(given: list[str], predictor: Predictor, rows: Iterator[Row], op
         say(f"wrote {options.output}", to=sys.stderr)
 
 
-def _text_of(row: Row, options: PredictOptions) -> str:
-    assert options.text_column is not None, "main has set it"
-    text = row.values.get(options.text_column)
-    if text is None:
-        return ""
-    if not isinstance(text, str):
-        raise UserError(f"{options.input}:{row.line}: column {options.text_column} holds {text!r}, not a text")
-    return text
+def _text_of(row: Row, columns: list[str], options: PredictOptions) -> str | tuple[str, ...]:
+    """Return the text of a row, or a tuple of the texts of several columns. A missing text is empty."""
+    found = []
+    for column in columns:
+        text = row.values.get(column)
+        if text is not None and not isinstance(text, str):
+            raise UserError(f"{options.input}:{row.line}: column {column} holds {text!r}, not a text")
+        found.append(text or "")
+    return found[0] if len(columns) == 1 else tuple(found)
 
 
 @contextmanager

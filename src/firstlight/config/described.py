@@ -240,8 +240,10 @@ def _as_yaml(text: str) -> str:
 
 
 def _hint(owner: type, field: str) -> Any:
-    hints = typing.get_type_hints(owner)
-    return hints.get(field, dict)
+    """Return the type of a field. A schema for OmegaConf, which has no lists in unions, leaves it to a base class."""
+    hints = [typing.get_type_hints(each) for each in owner.__mro__]
+    found = [each[field] for each in hints if field in each]
+    return next((hint for hint in found if hint is not Any), found[0] if found else dict)
 
 
 def _value(hint: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Batches of rows as a function of the seed and the step, so that a killed run resumes with the same batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -10,6 +10,8 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from firstlight.data.workers import batches_of, become_worker
 from firstlight.errors import UserError
+
+Given = TypeVar("Given")  # a text, or a pair of texts
 
 POOL_OF_BATCHES = 50  # the number of batches whose rows bucketing sorts by length
 
@@ -302,7 +304,7 @@ class PassLoader(TableLoader):
         self.taken, self._is_restored = state["taken"], True
 
 
-def several(texts: Sequence[str]) -> Sequence[str]:
+def several(texts: Sequence[Given]) -> Sequence[Given]:
     """Return the texts. Raises TypeError for a single string, since each of its letters would be a text."""
     if isinstance(texts, str):
         raise TypeError("text_dataloader requires a list of texts; put the text into a list, as in [text]")

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -21,7 +21,13 @@ from firstlight.files.rows import MissingColumnError, Row
 from firstlight.spelling import needs_quotes, quoted_option
 from firstlight.text.options import TokenizerKind
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import Tokenizer, load_word_list, train_subword_tokenizer, train_word_tokenizer
+from firstlight.text.tokenizers import (
+    Text,
+    Tokenizer,
+    load_word_list,
+    train_subword_tokenizer,
+    train_word_tokenizer,
+)
 
 VERSION = 2  # increase it when the encoding changes, so that the cache is not reused
 SPLITS = ("train", "validation", "test")
@@ -102,16 +108,18 @@ def _encode(
     """Return the encoded texts of a source. A label is the index of its text in first_lines."""
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
-    texts: list[str] = []
+    texts: list[Text] = []
+    columns = options.text_columns
     labels: list[str] = []
     first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []
     for split in source.splits:
         for line, values in rows_of_columns(source, split, options, ["text_column", "label_column"]):
-            text = values[options.text_column]
-            if not isinstance(text, str):
-                raise UserError(f"{source.place(split, line)}: column {options.text_column} holds {text!r}, not a text")
-            texts.append(text)
+            found = tuple(values[column] for column in columns)
+            for column, text in zip(columns, found, strict=True):
+                if not isinstance(text, str):
+                    raise UserError(f"{source.place(split, line)}: column {column} holds {text!r}, not a text")
+            texts.append(found if options.reads_pairs else found[0])
             labels.append(canonical(values[options.label_column]))
             first_lines.setdefault(labels[-1], {}).setdefault(split, line)
             splits.append(SPLITS.index(split))
@@ -134,16 +142,24 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
 
     Raises UserError if a column is missing. The message names the option to set.
     """
-    columns = [getattr(options, key) for key in keys]
+    named = {key: getattr(options, key) for key in keys}
+    key_of_column = {
+        column: key for key, names in named.items() for column in ([names] if isinstance(names, str) else names)
+    }
+    columns = list(key_of_column)
     try:
         yield from source.rows(split, columns)
     except MissingColumnError as error:
-        key = keys[columns.index(error.column)]
+        key = key_of_column[error.column]
         free = [name for name in error.present if name not in columns]  # the others have a use already
         near = {name.lower(): name for name in free}
         close = [near[name] for name in get_close_matches(error.column.lower(), near, n=1)]
         usual = (name for name in free if name.lower() in USUAL_COLUMNS.get(key, ()))
         likely = next(chain(close, usual), None)
+        if not isinstance(named[key], str):
+            raise UserError(
+                f"{error.problem}; set data.{key} to two of them, {_as_list(named[key], error, likely)}"
+            ) from None
         if likely is None:  # a name that needs quotes shows how all of them are typed
             likely = next((name for name in free if needs_quotes(name) or len(free) == 1), None)
             example = f", as in {quoted_option(f'data.{key}', likely)}" if likely else ""
@@ -152,18 +168,28 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
         raise UserError(f"{error.problem}; {remedy}") from None
 
 
-def _train_tokenizer(texts: list[str], options: ReviewTextOptions) -> Tokenizer:
-    wanted = options.tokenizer
+def _as_list(columns: list[str], error: MissingColumnError, likely: str | None) -> str:
+    """Return an option with two columns, of which the missing one is replaced by a likely one, as an example."""
+    present = [name for name in error.present if name not in columns]
+    other = likely or next(iter(present), "hypothesis")
+    names = ",".join(other if name == error.column else name for name in columns)
+    return f"as in 'data.text_column=[{names}]'"
+
+
+def _train_tokenizer(rows: list[Text], options: ReviewTextOptions) -> Tokenizer:
+    wanted, pairs = options.tokenizer, options.reads_pairs
+    texts: Iterable[str] = chain.from_iterable([row] if isinstance(row, str) else row for row in rows)
     if wanted.word_list is not None:
-        return load_word_list(Path(wanted.word_list), punctuation=bool(wanted.punctuation))
+        return load_word_list(Path(wanted.word_list), punctuation=bool(wanted.punctuation), pairs=pairs)
     if wanted.kind is TokenizerKind.subword:
         assert wanted.max_size is not None
-        return train_subword_tokenizer(texts, vocab_size=wanted.max_size)
+        return train_subword_tokenizer(texts, vocab_size=wanted.max_size, pairs=pairs)
     tokenizer, _ = train_word_tokenizer(
         texts,
         min_document_frequency=wanted.min_document_frequency,
         max_size=wanted.max_size,
         punctuation=bool(wanted.punctuation),
+        pairs=pairs,
     )
     return tokenizer
 

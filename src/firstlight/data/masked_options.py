@@ -1,6 +1,7 @@
 """The options of reviews with masked words. This module imports nothing heavy."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from firstlight.data.options import ReviewOptions
 from firstlight.spelling import declare
@@ -10,6 +11,7 @@ from firstlight.spelling import declare
 class MaskedReviewOptions(ReviewOptions):
     """Options of reviews with masked words for a masked language model."""
 
+    accepts_pairs: ClassVar[bool] = False
     mask_fraction: float = 0.15
     """Share of the tokens of a text that the network has to predict; at least one token in each text."""
     mask_token_share: float = 0.8

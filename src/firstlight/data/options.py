@@ -6,11 +6,13 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from firstlight.choices import accept_names, refuse_unknown
 from firstlight.spelling import declare, spelled
 from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
+
+SHORTEST_PAIR = 5  # tokens: three marks and two words
 
 
 class SourceKind(Enum):
@@ -23,10 +25,11 @@ class SourceKind(Enum):
 
 
 class SampleKind(Enum):
-    """The generated sample of labelled texts: reviews with 1 to 5 stars, or film reviews with two classes."""
+    """The generated sample: reviews with 1 to 5 stars, film reviews with two classes, or premises and hypotheses."""
 
     reviews = "reviews"
     movies = "movies"
+    entailment = "entailment"
 
 
 class Labels(Enum):
@@ -72,6 +75,8 @@ class Split(Enum):
 class ReviewTextOptions:
     """Options of the texts of reviews, without what only a classifier needs."""
 
+    accepts_pairs: ClassVar[bool] = False  # whether text_column may name two columns
+
     source: SourceKind = SourceKind.auto
     """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub, sample (generated texts), or auto,
     which tries them in this order."""
@@ -83,9 +88,11 @@ class ReviewTextOptions:
     """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
     Hub."""
     sample: SampleKind = SampleKind.reviews
-    """Texts that data.source=sample generates: reviews with stars, or film reviews with two classes (movies)."""
-    text_column: str = "text"
-    """Column with the texts; quote a name with spaces or commas twice, as in "data.text_column='review, text'"."""
+    """Texts that data.source=sample generates: reviews with stars, film reviews with two classes (movies), or premises
+    and hypotheses with three classes (entailment)."""
+    text_column: str | list[str] = "text"
+    """Column with the texts, or two columns with pairs of texts, as in 'data.text_column=[premise,hypothesis]'; quote a
+    name with spaces or commas twice, as in "data.text_column='review, text'"."""
     label_column: str = "label"
     """Column with the labels."""
     labels: Labels = Labels.binary
@@ -138,12 +145,46 @@ class ReviewTextOptions:
         check_name(self.name)
         check_batches(self)
         check_rows(self)
+        self._check_columns()
         if self.tokenizer.kind is TokenizerKind.char:
             raise ValueError("tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews")
         if self.class_names is not None and self.labels is not Labels.classes:
             raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The column with the texts, or the two columns with pairs of texts."""
+        return [self.text_column] if isinstance(self.text_column, str) else list(self.text_column)
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether each row has a pair of texts."""
+        return len(self.text_columns) == 2
+
+    def _check_columns(self) -> None:
+        """Raise ValueError unless the columns with the texts are one name, or two names for a classifier."""
+        columns: Any = self.text_column
+        if isinstance(columns, int | float) and not isinstance(columns, bool):  # a column that is named by a number
+            columns = self.text_column = str(columns)
+        if isinstance(columns, str):
+            return
+        if not isinstance(columns, list | tuple) or len(columns) != 2 or columns[0] == columns[1]:
+            raise ValueError(
+                f"data.text_column={_listed(columns)} must be a column, or two different columns, as in "
+                "'data.text_column=[premise,hypothesis]'"
+            )
+        self.text_column = [str(column) for column in columns]
+        if not self.accepts_pairs:
+            raise ValueError(
+                f"data.text_column={_listed(columns)}: only classifiers read pairs of texts; name one column"
+            )
+        if self.context_length < SHORTEST_PAIR:
+            raise ValueError(
+                f"context_length={self.context_length} is too short for pairs of texts and their 3 marks; "
+                f"set it to {SHORTEST_PAIR} or more"
+            )
 
     @property
     def has_ordered_classes(self) -> bool:
@@ -154,6 +195,8 @@ class ReviewTextOptions:
 @dataclass
 class ReviewOptions(ReviewTextOptions):
     """Options of labelled texts, such as reviews, for a classifier."""
+
+    accepts_pairs: ClassVar[bool] = True
 
     folds: int = 5
     """Number of parts into which data.left_out_fold divides the training rows."""
@@ -176,6 +219,8 @@ class ReviewOptions(ReviewTextOptions):
             raise ValueError(
                 f"data.left_out_fold={self.left_out_fold} must be at least 0 and below data.folds={self.folds}, or null"
             )
+        if self.evidence and self.reads_pairs:
+            raise ValueError("data.evidence=true requires single texts; set it to false, or name one data.text_column")
         if self.evidence_pairs < 1:
             raise ValueError(f"data.evidence_pairs={self.evidence_pairs} must be at least 1")
         if not 0 < self.evidence_shrinkage < math.inf:
@@ -376,6 +421,10 @@ def takes(kind: type[ReviewTextOptions | CharacterOptions | PairOptions]) -> Cal
         return init
 
     return sign
+
+
+def _listed(columns: Any) -> str:
+    return f"[{','.join(map(str, columns))}]" if isinstance(columns, list | tuple) else str(columns)
 
 
 def tokenizer_options(given: Any) -> TokenizerOptions:

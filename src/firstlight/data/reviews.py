@@ -25,12 +25,13 @@ from firstlight.data.encoding import SPLITS, EncodedTexts, encode, training_rows
 from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
+from firstlight.data.pair_rows import fitted
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable, texts_of
 from firstlight.errors import UserError
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.tokenizers import Text, Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +50,11 @@ class ReviewData(RowData):
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: The generated sample: reviews with stars (`reviews`), or film reviews with two classes (`movies`).
-        text_column: The column with the texts.
+        sample: The generated sample: reviews with stars (`reviews`), film reviews with two classes (`movies`), or
+            premises and hypotheses (`entailment`).
+        text_column: The column with the texts, or a list of two columns with pairs of texts, such as a premise and a
+            hypothesis. A pair is read as [START] first [DELIMITER] second [EXTRACT]. If it is longer than
+            `context_length`, the longer text is cut until both fit.
         label_column: The column with the labels.
         labels: The classes to predict. `binary`: 1 and 2 stars are negative, 4 and 5 are positive, and texts with 3
             stars are left out. `stars`: five ordered classes. `classes`: the distinct values of the label column.
@@ -130,7 +134,9 @@ class ReviewData(RowData):
         self.class_names = class_names_of(kind, label_names, self.options.class_names)
         self.label_reading = LabelReading.of(self.encoded.meanings, kind, label_names, self.class_names)
         log.info("%s: %s", self.source.where, self.label_reading)
-        self.table = TokenTable(self.encoded.ids, self.targets, self.options.context_length, self.options.truncation)
+        length, truncation = self.options.context_length, self.options.truncation
+        ids = fitted(self.encoded.ids, self.tokenizer, length, truncation)
+        self.table = TokenTable(ids, self.targets, length, truncation)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         self._check_classes()
         self.evidence = self._count() if self.reader_card is None else self._evidence_of(self.reader_card)
@@ -192,8 +198,11 @@ class ReviewData(RowData):
         return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
 
     def texts(self, split: str, count: int) -> list[str]:
-        """Return the texts of the first `count` rows of a split. They are read again from the source."""
-        return self.source.texts(self.options.text_column, self.rows(split)[:count].tolist())
+        """Return the texts of the first `count` rows of a split, pairs with ||| between their texts.
+
+        They are read again from the source.
+        """
+        return self.source.texts(self.options.text_columns, self.rows(split)[:count].tolist())
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""
@@ -233,14 +242,15 @@ class ReviewData(RowData):
         """Return the data set of training rows, whose own labels are not part of their evidence."""
         return Rows(self.lookup().lengths, are_counted=self._are_counted())
 
-    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
+    def text_dataloader(self, texts: Sequence[Text]) -> TableLoader:
         """Return a loader of your own texts in their order, for `Trainer.predict(module, dataloaders=…)`.
 
         Each batch is a `ReviewBatch` whose targets are all 0. Texts longer than `context_length` tokens are cut, with a
         warning.
 
         Args:
-            texts: Any number of texts. They are normalized and encoded like the training texts.
+            texts: Any number of texts, or of tuples of two texts for data of pairs. They are normalized and encoded
+                like the training texts.
 
         Example:
             >>> data = ReviewData(path="reviews.csv", labels="binary")
@@ -255,7 +265,8 @@ class ReviewData(RowData):
         cuts.count(ids.lengths)
         cuts.warn()
         targets = np.zeros(len(ids), np.int64)
-        table = TokenTable(ids, targets, options.context_length, options.truncation, self.evidence)
+        read = fitted(ids, self.tokenizer, options.context_length, options.truncation)
+        table = TokenTable(read, targets, options.context_length, options.truncation, self.evidence)
         batches = EvaluationBatches(np.arange(len(ids)), options.evaluation_batch_size)
         return self.signed(TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table))
 

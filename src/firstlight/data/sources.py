@@ -18,6 +18,7 @@ from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.files.rows import READERS, Row, dataset_files, look_alike, read_rows
+from firstlight.text.options import PAIR_SEPARATOR
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +62,13 @@ class Source:
         assert self.sample is not None
         return _generated(self.sample.splits, tuple(self.sample.SPLITS.items()))
 
-    def texts(self, column: str, rows: Sequence[int]) -> list[str]:
-        """Return the texts of some rows, read again. rows: their numbers, counted through all splits."""
-        return [text for (text,) in self.values([column], rows)]
+    def texts(self, columns: str | Sequence[str], rows: Sequence[int]) -> list[str]:
+        """Return the texts of some rows, read again; for two columns, the two texts with ||| between them.
+
+        rows: their numbers, counted through all splits.
+        """
+        columns = [columns] if isinstance(columns, str) else columns
+        return [f" {PAIR_SEPARATOR} ".join(texts) for texts in self.values(columns, rows)]
 
     def values(self, columns: Sequence[str], rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return the values of some rows in some columns, read again. rows: as in `texts`."""

@@ -29,7 +29,7 @@ from firstlight.text.options import EigenMethod
 from firstlight.text.readable import readable
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
-from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
+from firstlight.text.tokenizers import PAD_ID, PAIR_MARKS, UNKNOWN_ID, special_tokens
 from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
 
 MOST_CLASSES = 40
@@ -154,9 +154,13 @@ def vocabulary(subject: Subject) -> Drawn:
         rows = reviews.encoded.rows_of("train")
         texts = reviews.texts(rows)
         tokenizer = reviews.encoded.tokenizer
-        found = _counts(word for text in texts for word in tokenizer.split(text))
+        found = _counts(word for text in texts for word in tokenizer.words_of(text) if word not in PAIR_MARKS)
         known = float((reviews.encoded.ids.select(rows).ids != UNKNOWN_ID).mean())
-        chosen = {"texts of training": (tokenizer.vocab_size - 2, known)} if tokenizer.kind == "word" else {}
+        chosen = (
+            {"texts of training": (tokenizer.vocab_size - len(special_tokens(pairs=tokenizer.reads_pairs)), known)}
+            if tokenizer.kind == "word"
+            else {}
+        )
         return Drawn(plot_coverage({"texts of training": found}, chosen))
     return Drawn(plot_coverage({"words of the training text": _counts(words(training_text(subject)))}))
 

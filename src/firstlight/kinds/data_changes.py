@@ -16,7 +16,7 @@ class DataChanges:
     source: Literal["auto", "hub", "local", "sample"] | None = None
     """Where to look for the data, as in training."""
     text_column: str | None = None
-    """The column of the texts."""
+    """The column of the texts. For a run of pairs: two columns with a comma between them."""
     label_column: str | None = None
     """The column of the labels."""
     source_column: str | None = None
@@ -63,6 +63,8 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
     changed = changes.options()
     for name in changes.given().keys() - vars(options).keys():
         raise UserError(f"data.{name} does not apply to this kind of run; leave it out")
+    if changes.text_column is not None and options.reads_pairs:
+        changed["text_column"] = changes.text_column.split(",")
     if changes.labels is not None:
         changed["labels"] = Labels[changes.labels]
         is_of_sentiments = saved.get("class_names") == ["negative", "positive"] and changes.labels == "binary"

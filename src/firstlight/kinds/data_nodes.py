@@ -26,6 +26,7 @@ def form_of(data: Mapping[str, Any]) -> str:
 class ReviewDataNode(DataNode, ReviewOptions):
     """Schema of `data` for tasks with labelled texts."""
 
+    text_column: Any = ReviewOptions.text_column  # OmegaConf has no unions with lists; the options check the value
     _target_: str = "firstlight.data.reviews.ReviewData"
 
     @staticmethod
@@ -61,6 +62,7 @@ class OwnReviewDataNode(ReviewDataNode):
 class ReviewTextDataNode(DataNode, ReviewTextOptions):
     """Schema of `data` for tasks that continue reviews."""
 
+    text_column: Any = ReviewTextOptions.text_column
     _target_: str = "firstlight.data.streams.ReviewTextData"
 
     @staticmethod

@@ -28,5 +28,5 @@ class Predictor(ABC):
         """Return the names of the values of `rows`."""
 
     @abstractmethod
-    def rows(self, texts: Iterable[str]) -> Iterator[list[Any]]:
-        """Yield the values of `columns` for each text."""
+    def rows(self, texts: Iterable[Any]) -> Iterator[list[Any]]:
+        """Yield the values of `columns` for each text, or for each tuple of two texts if the run reads pairs."""

@@ -28,7 +28,7 @@ class Reviews:
 
     def texts(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the texts of some rows, which are read from the source again."""
-        return self.source.texts(self.options.text_column, rows.tolist())
+        return self.source.texts(self.options.text_columns, rows.tolist())
 
 
 def find_reviews(saved: dict[str, Any], changes: DataChanges, log_dir: Path) -> tuple[Source, ReviewOptions]:

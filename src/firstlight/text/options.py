@@ -7,6 +7,7 @@ from enum import Enum
 from firstlight.choices import accept_names
 
 NUM_BYTES = 256
+PAIR_SEPARATOR = "|||"  # between two texts that are given as one string
 NUM_MARKS = 4  # [PAD], [UNK], [BEGIN] and [END] of translation
 
 

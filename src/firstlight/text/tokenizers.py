@@ -3,7 +3,7 @@
 import json
 from codecs import BOM_UTF8
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import Literal, Self
@@ -12,19 +12,25 @@ import numpy as np
 from tokenizers import Regex, models, trainers
 from tokenizers import Tokenizer as Backend
 from tokenizers.pre_tokenizers import Split, WhitespaceSplit
+from tokenizers.processors import TemplateProcessing
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.text.normalize import normalizer, words, words_and_marks
+from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.ragged import RaggedIds
 
 PAD, UNK = "[PAD]", "[UNK]"
 PAD_ID, UNKNOWN_ID = 0, 1
 SPECIAL = [PAD, UNK]
+PAIR_MARKS = ["[START]", "[DELIMITER]", "[EXTRACT]"]  # around two texts (Radford et al. 2018); no text contains them
+START_ID, DELIMITER_ID, EXTRACT_ID = 2, 3, 4
+Text = str | tuple[str, str]  # what a tokenizer encodes: a text, or a pair of texts
 CONTINUATION = "##"  # the start of a subword that does not begin a word
 LETTER_COVERAGE = 0.9999  # share of the text; letters beyond it are too rare to be learned
 WORD_PATTERN = r"[\p{L}\p{N}_]{2,}"  # Python's \w\w+\b; in Hugging Face's library, \w matches more
 MARKED_PATTERN = r"[\p{L}\p{N}_]+|([^\p{L}\p{N}_\s])\1{0,2}"  # the pattern of words_and_marks
+LONGEST_QUOTE = 40  # characters of a text in a message
 NO_WORDS = "the training texts have no words; check data.text_column"
 
 
@@ -32,8 +38,10 @@ class Tokenizer:
     """A tokenizer of simplified words or subwords, for classifiers.
 
     The ids 0 and 1 are [PAD] and [UNK]. A word outside the vocabulary, or a letter outside the alphabet of a subword
-    tokenizer, is [UNK]. Use `train_word_tokenizer`, `train_subword_tokenizer` or `from_json` to make one. The library
-    `tokenizers` reads the same JSON and gives the same ids, except that it does not unescape HTML entities.
+    tokenizer, is [UNK]. A tokenizer of pairs encodes two texts as [START] first [DELIMITER] second [EXTRACT]; a pair is
+    a tuple, or one string with ||| between the texts. Use `train_word_tokenizer`, `train_subword_tokenizer` or
+    `from_json` to make one. The library `tokenizers` reads the same JSON and gives the same ids, except that it does
+    not unescape HTML entities.
 
     Args:
         backend: a tokenizer of the library `tokenizers` whose first ids are [PAD] and [UNK].
@@ -42,6 +50,8 @@ class Tokenizer:
         words: the tokens, in the order of their ids.
         vocab_size: number of token ids.
         kind: "word" or "subword".
+        reads_pairs: whether the tokenizer encodes pairs of texts. The ids 2 to 4 are then [START], [DELIMITER] and
+            [EXTRACT].
 
     Example:
         >>> from firstlight.text import Tokenizer, train_word_tokenizer
@@ -63,6 +73,7 @@ class Tokenizer:
         self.split: Callable[[str], list[str]] = words_and_marks if _has_marks(backend) else words
         self.words = sorted(ids, key=ids.__getitem__)
         assert self.words[:2] == [PAD, UNK], f"ids 0 and 1 are {self.words[:2]}"
+        self.reads_pairs = self.words[START_ID : EXTRACT_ID + 1] == PAIR_MARKS
 
     @property
     def kind(self) -> Literal["word", "subword"]:
@@ -74,18 +85,42 @@ class Tokenizer:
         """The number of token ids."""
         return len(self.words)
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: Text) -> list[int]:
         """Return the ids of a text, or [] if it has no words."""
         return self.encode_batch([text])[0].tolist()
 
-    def tokens(self, text: str) -> list[str]:
+    def tokens(self, text: Text) -> list[str]:
         """Return the tokens of a text: "a zyzzyva flew" → [UNK] flew."""
         return [self.words[token_id] for token_id in self.encode(text)]
 
-    def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
-        """Return the ids of many texts, which are read once and one at a time."""
+    def encode_batch(self, texts: Iterable[Text]) -> RaggedIds:
+        """Return the ids of many texts, or pairs of texts, which are read once and one at a time.
+
+        Raises UserError for a pair if the tokenizer encodes single texts, and the other way round.
+        """
+        ids_of = self._word_ids()
+        return RaggedIds.from_rows(chain.from_iterable(map(ids_of.__getitem__, self.words_of(text))) for text in texts)
+
+    def words_of(self, text: Text) -> list[str]:
+        """Return the words of a text after normalization. For a pair, the three marks are words too."""
+        if not self.reads_pairs:
+            if not isinstance(text, str):
+                raise UserError(f"the network reads single texts, not {text!r}; give one text")
+            return self.split(text)
+        start, delimiter, extract = PAIR_MARKS
+        first, second = pair_of(text)
+        return [start, *self.split(first), delimiter, *self.split(second), extract]
+
+    def encode_words(self, words: Sequence[str]) -> RaggedIds:
+        """Return the ids of each of the words that `words_of` returns."""
+        ids_of = self._word_ids()
+        return RaggedIds.from_rows(ids_of[word] for word in words)
+
+    def _word_ids(self) -> "_WordIds":
         ids_of = _WordIds(self._backend.model)
-        return RaggedIds.from_rows(chain.from_iterable(map(ids_of.__getitem__, self.split(text))) for text in texts)
+        if self.reads_pairs:
+            ids_of.update({mark: [START_ID + number] for number, mark in enumerate(PAIR_MARKS)})
+        return ids_of
 
     def to_json(self) -> str:
         """Return the tokenizer as JSON, which `from_json` reads."""
@@ -95,6 +130,27 @@ class Tokenizer:
     def from_json(cls, text: str) -> Self:
         """Return the tokenizer of a text that `to_json` returned."""
         return cls(Backend.from_str(text))
+
+
+def pair_of(text: Text) -> tuple[str, str]:
+    """Return the two texts of a pair. Raises UserError for anything else than two texts, or one string with |||."""
+    if isinstance(text, str):
+        first, separator, second = text.partition(PAIR_SEPARATOR)
+        if not separator:
+            quoted = text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
+            raise UserError(
+                f"the network reads pairs of texts, but {quoted!r} is one text; write {PAIR_SEPARATOR} between the "
+                f"two, as in 'A dog runs. {PAIR_SEPARATOR} An animal moves.'"
+            )
+        return first.strip(), second.strip()
+    if not isinstance(text, Sequence) or len(text) != 2 or not all(isinstance(each, str) for each in text):
+        raise UserError(f"the network reads pairs of texts, not {text!r}; give a tuple of two texts")
+    return text[0], text[1]
+
+
+def joined(text: Text) -> str:
+    """Return a text, or a pair as one string with ||| between its texts."""
+    return text if isinstance(text, str) else f" {PAIR_SEPARATOR} ".join(text)
 
 
 class _WordIds(dict[str, list[int]]):
@@ -110,7 +166,12 @@ class _WordIds(dict[str, list[int]]):
 
 
 def train_word_tokenizer(
-    texts: Iterable[str], *, min_document_frequency: int = 1, max_size: int | None = None, punctuation: bool = False
+    texts: Iterable[str],
+    *,
+    min_document_frequency: int = 1,
+    max_size: int | None = None,
+    punctuation: bool = False,
+    pairs: bool = False,
 ) -> tuple[Tokenizer, RaggedIds]:
     """Return a tokenizer of the words that occur in the most texts, and the ids of the texts.
 
@@ -122,6 +183,7 @@ def train_word_tokenizer(
         min_document_frequency: number of texts that a word must occur in, at least 1.
         max_size: the largest number of entries, [PAD] and [UNK] included; None: no limit.
         punctuation: whether single letters, digits and marks such as !!! are words too.
+        pairs: whether the tokenizer encodes pairs of texts. `texts` are the single texts of the pairs.
 
     Returns:
         The tokenizer, and the ids of all texts as `RaggedIds`.
@@ -149,12 +211,13 @@ def train_word_tokenizer(
 
     numbers = RaggedIds.from_rows(rows())
     kept = most_frequent(frequency, min_document_frequency)
+    special = special_tokens(pairs=pairs)
     if max_size is not None:
-        assert max_size > len(SPECIAL), f"max_size={max_size}"
-        kept = kept[: max_size - len(SPECIAL)]
+        assert max_size > len(special), f"max_size={max_size}"
+        kept = kept[: max_size - len(special)]
     id_of = np.full(len(number), UNKNOWN_ID, dtype=np.int32)
-    id_of[[number[word] for word in kept]] = np.arange(len(kept)) + len(SPECIAL)
-    return _word_tokenizer(kept, punctuation=punctuation), RaggedIds(id_of[numbers.ids], numbers.offsets)
+    id_of[[number[word] for word in kept]] = np.arange(len(kept)) + len(special)
+    return _word_tokenizer(kept, punctuation=punctuation, pairs=pairs), RaggedIds(id_of[numbers.ids], numbers.offsets)
 
 
 def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
@@ -170,7 +233,12 @@ def most_frequent(frequency: Counter[str], minimum: int) -> list[str]:
     return sorted(kept, key=lambda word: (-frequency[word], word))
 
 
-def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokenizer:
+def special_tokens(*, pairs: bool) -> list[str]:
+    """Return the tokens with the first ids. pairs: whether the tokenizer encodes pairs of texts."""
+    return [*SPECIAL, *PAIR_MARKS] if pairs else SPECIAL
+
+
+def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int, pairs: bool = False) -> Tokenizer:
     """Return a tokenizer of subwords, learned by byte-pair encoding (Sennrich et al. 2016).
 
     A subword that does not begin a word starts with ##. Letters that are too rare to be learned are [UNK].
@@ -178,6 +246,7 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokeniz
     Args:
         texts: the training texts, which are read once.
         vocab_size: the largest number of entries, [PAD] and [UNK] included.
+        pairs: whether the tokenizer encodes pairs of texts. `texts` are the single texts of the pairs.
 
     Raises:
         UserError: if there are no words, or if the letters need more entries than `vocab_size`.
@@ -192,7 +261,7 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokeniz
     if not frequency:
         raise UserError(NO_WORDS)
     letters = _alphabet(frequency)
-    base = [*SPECIAL, *letters, *(CONTINUATION + letter for letter in letters)]
+    base = [*special_tokens(pairs=pairs), *letters, *(CONTINUATION + letter for letter in letters)]
     if vocab_size < len(base):
         raise UserError(
             f"tokenizer.max_size={vocab_size} is too small for the {len(letters)} letters of the texts; "
@@ -208,7 +277,7 @@ def train_subword_tokenizer(texts: Iterable[str], *, vocab_size: int) -> Tokeniz
         show_progress=False,
     )
     draft.train_from_iterator(_repeated(frequency, set(letters)), trainer)
-    return _tokenizer(draft.model)  # in the draft, every letter is a special token
+    return _tokenizer(draft.model, pairs=pairs)  # in the draft, every letter is a special token
 
 
 def _alphabet(frequency: Counter[str]) -> list[str]:
@@ -231,23 +300,24 @@ def _repeated(frequency: Counter[str], letters: set[str], at_once: int = 1000) -
                 yield f"{word} " * min(at_once, times - start)
 
 
-def load_word_list(path: Path, *, punctuation: bool = False) -> Tokenizer:
-    """Return a tokenizer of the words of a file, one per line. [PAD] and [UNK] come first, listed or not.
+def load_word_list(path: Path, *, punctuation: bool = False, pairs: bool = False) -> Tokenizer:
+    """Return a tokenizer of the words of a file, one per line. The special tokens come first, listed or not.
 
     Raises UserError for a blank line, a word listed twice, and a word that no text can contain after simplification.
     """
     split = words_and_marks if punctuation else words
+    special = special_tokens(pairs=pairs)
     line_of: dict[str, int] = {}
     for line, word in _lines(path):
         if word in line_of:
             raise UserError(f"{path}:{line}: {word!r} is already on line {line_of[word]}; remove one of them")
-        if word not in SPECIAL:
+        if word not in special:
             _check_word(word, split, f"{path}:{line}")
         line_of[word] = line
-    listed = [word for word in line_of if word not in SPECIAL]
+    listed = [word for word in line_of if word not in special]
     if not listed:
         raise UserError(f"{path}: the file has no words; write one word per line")
-    return _word_tokenizer(listed, punctuation=punctuation)
+    return _word_tokenizer(listed, punctuation=punctuation, pairs=pairs)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -274,17 +344,23 @@ def _check_word(word: str, split: Callable[[str], list[str]], place: str) -> Non
         raise UserError(f"{place}: {word!r} never occurs in simplified texts; list {' '.join(found)!r} instead")
 
 
-def _word_tokenizer(vocabulary: list[str], *, punctuation: bool) -> Tokenizer:
-    ids = {word: token_id for token_id, word in enumerate([*SPECIAL, *vocabulary])}
-    return _tokenizer(models.WordLevel(ids, unk_token=UNK), punctuation=punctuation)
+def _word_tokenizer(vocabulary: list[str], *, punctuation: bool, pairs: bool) -> Tokenizer:
+    ids = {word: token_id for token_id, word in enumerate([*special_tokens(pairs=pairs), *vocabulary])}
+    return _tokenizer(models.WordLevel(ids, unk_token=UNK), punctuation=punctuation, pairs=pairs)
 
 
-def _tokenizer(model: models.Model, *, punctuation: bool = False) -> Tokenizer:
+def _tokenizer(model: models.Model, *, punctuation: bool = False, pairs: bool = False) -> Tokenizer:
     """Return the tokenizer of a model, with the same normalization and words in Hugging Face's library."""
     backend = Backend(model)
     backend.normalizer = normalizer(punctuation=punctuation)
     pattern = MARKED_PATTERN if punctuation else WORD_PATTERN
     backend.pre_tokenizer = Split(Regex(pattern), "removed", invert=True)
+    if pairs:
+        start, delimiter, extract = PAIR_MARKS
+        ids = [(mark, START_ID + number) for number, mark in enumerate(PAIR_MARKS)]
+        backend.post_processor = TemplateProcessing(
+            single="$A", pair=f"{start} $A {delimiter} $B:1 {extract}:1", special_tokens=ids
+        )
     return Tokenizer(backend)
 
 

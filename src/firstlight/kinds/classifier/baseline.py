@@ -125,7 +125,7 @@ def _new_regression(data: ReviewData, strength: float) -> LogisticRegression:
 
 
 def _texts(data: ReviewData, split: str) -> list[str]:
-    return data.source.texts(data.options.text_column, data.rows(split).tolist())
+    return data.source.texts(data.options.text_columns, data.rows(split).tolist())
 
 
 def _targets(data: ReviewData, split: str) -> NDArray[np.int64]:

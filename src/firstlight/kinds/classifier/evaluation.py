@@ -91,7 +91,9 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
         "labels": reading.record(),
     }
     write_metrics(folder, classifier, source, split, size, judged.metrics, options)
-    texts = source.texts(data_options.text_column, judged.rows.tolist())
+    values = source.values(data_options.text_columns, judged.rows.tolist())
+    names = data_options.text_columns if data_options.reads_pairs else ["text"]
+    texts = [dict(zip(names, row, strict=True)) for row in values]
     write_rows(folder / "predictions.csv", prediction_rows(classifier, encoded, judged, texts))
     used = judged.targets != LEFT_OUT
     write_outcomes(folder / OUTCOMES, outcomes_of(judged.rows[used], judged.targets[used], judged.probabilities[used]))
@@ -146,12 +148,16 @@ def metrics_of(shares: Tensor, targets: Tensor, *, ordered: bool) -> dict[str, f
 
 
 def prediction_rows(
-    classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, texts: list[str]
+    classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, texts: list[dict[str, str]]
 ) -> list[dict[str, Any]]:
-    """Return one row for each text, with its label, its prediction and all probabilities."""
+    """Return one row for each text, with its label, its prediction and all probabilities.
+
+    texts: the text of each row by its column, or the two texts of a pair.
+    """
     names = classifier.class_names
     return [
-        {"text": text, "label": encoded.label_names[label], "prediction": names[shares.argmax()]}
+        text
+        | {"label": encoded.label_names[label], "prediction": names[shares.argmax()]}
         | {f"probability_{name}": round(float(share), 6) for name, share in zip(names, shares, strict=True)}
         for text, label, shares in zip(texts, judged.labels, judged.probabilities, strict=True)
     ]

@@ -10,7 +10,7 @@ from firstlight.data.labels import LEFT_OUT, targets_of
 from firstlight.errors import UserError
 from firstlight.kinds.attention import Attention, collect
 from firstlight.kinds.classifier.evaluation import encode_for
-from firstlight.kinds.classifier.insight import NO_WORD, read_review, readable_tokens
+from firstlight.kinds.classifier.insight import NO_WORD, read_review, readable_tokens, words_of
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.drawn import NothingToDrawError
 from firstlight.kinds.evaluation import refuse_other_data
@@ -18,7 +18,7 @@ from firstlight.kinds.exploration import MOST_ROWS, SPLIT, Exploration, Vectors,
 from firstlight.kinds.reviews import Reviews, find_reviews
 from firstlight.kinds.tokens import DrawnTokens, drawn_words
 from firstlight.lit.losses import classification_loss
-from firstlight.text.tokenizers import CONTINUATION
+from firstlight.text.tokenizers import CONTINUATION, joined
 
 
 class ClassifierExploration(Exploration):
@@ -39,11 +39,13 @@ class ClassifierExploration(Exploration):
 
     def made_up_text(self) -> tuple[str, str]:
         text = "It looks great, but it broke after a week and nobody answered. I would not buy it again."
+        if self.run.tokenizer.reads_pairs:
+            text = joined(("A dog runs over the grass.", "An animal moves."))
         return text, "the text is made up"
 
     @staticmethod
     def attention(run: LoadedClassifier, text: str) -> Attention:  # type: ignore[override]
-        found = run.tokenizer.split(text)
+        found = words_of(run, text)
         if not found:
             raise UserError(NO_WORD)
         ids, kept, notes = read_review(run, found)

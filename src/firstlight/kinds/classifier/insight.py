@@ -14,7 +14,7 @@ from firstlight.errors import UserError
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.networks.bag_of_words import LogisticRegression
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import CONTINUATION, UNKNOWN_ID
+from firstlight.text.tokenizers import CONTINUATION, EXTRACT_ID, PAIR_MARKS, START_ID, UNKNOWN_ID
 
 Network = Callable[[Tensor], Tensor]  # from token ids, (batch, length), to logits
 INTEGRATED_GRADIENTS = "integrated gradients"
@@ -47,7 +47,7 @@ def attributions(
     input. The sum of the scores of integrated gradients is the difference of the log-odds between this text and the
     same number of unknown words. Raises UserError for a text without words or an unknown class.
     """
-    found = run.tokenizer.split(text)
+    found = words_of(run, text)
     if not found:
         raise UserError(NO_WORD)
     if label is not None and label not in run.class_names:
@@ -59,7 +59,8 @@ def attributions(
         odds = _log_odds(run.network(*run.inputs(ids, mask)))[0]  # (classes,)
     chosen = int(odds.argmax()) if label is None else run.class_names.index(label)
     compute = _integrated_gradients if method == INTEGRATED_GRADIENTS else _gradient_times_input
-    scores = compute(lambda token_ids: run.network(*run.inputs(token_ids)), _word_layers(run), ids, chosen)  # (tokens,)
+    baseline = _baseline(ids, run)
+    scores = compute(lambda token_ids: run.network(*run.inputs(token_ids)), _word_layers(run), ids, baseline, chosen)
     word_scores = np.zeros(len(found))
     np.add.at(word_scores, kept, scores)
     read = np.unique(kept)
@@ -73,6 +74,12 @@ def attributions(
     )
 
 
+def words_of(run: LoadedClassifier, text: str) -> list[str]:
+    """Return the words of a text after normalization, for a pair with the marks between them; [] without a word."""
+    found = run.tokenizer.words_of(text)
+    return [] if set(found) <= set(PAIR_MARKS) else found
+
+
 def best_method() -> str:
     """Return integrated gradients if captum, which computes them, is installed; otherwise gradient × input."""
     return INTEGRATED_GRADIENTS if find_spec("captum") else GRADIENT_TIMES_INPUT
@@ -83,11 +90,10 @@ def read_review(run: LoadedClassifier, found: list[str]) -> tuple[Tensor, NDArra
 
     Returns the token ids, (1, tokens); the index of the word of each token, (tokens,); and notes for the user.
     """
-    ids = run.tokenizer.encode_batch(found)  # token ids of each word
+    ids = run.tokenizer.encode_words(found)
     word_of_token = np.repeat(np.arange(len(found)), ids.lengths)
     context_length = run.config["context_length"]
-    every_place = RaggedIds(np.arange(len(word_of_token), dtype=np.int32), np.array([0, len(word_of_token)]))
-    places = run.batch(every_place, np.array([0])).token_ids[0].numpy()  # (kept,)
+    places = run.places(RaggedIds(ids.ids, np.array([0, len(ids.ids)])))  # (kept,)
     notes = []
     if len(word_of_token) > context_length:
         notes.append(f"the text has {len(word_of_token)} tokens; the network reads {context_length} of them")
@@ -103,6 +109,15 @@ def readable_tokens(run: LoadedClassifier, ids: Tensor, found: list[str], kept: 
         known = (ids[0] != UNKNOWN_ID).tolist()
         return [found[i] if is_known else f"[{found[i]}]" for i, is_known in zip(kept, known, strict=True)]
     return [run.tokenizer.words[i].replace(CONTINUATION, "·") for i in ids[0].tolist()]
+
+
+def _baseline(ids: Tensor, run: LoadedClassifier) -> Tensor:
+    """Return an unknown word in the place of each token except the marks of a pair. ids: (1, tokens)."""
+    unknown = torch.full_like(ids, UNKNOWN_ID)
+    if not run.tokenizer.reads_pairs:
+        return unknown
+    is_mark = (ids >= START_ID) & (ids <= EXTRACT_ID)
+    return torch.where(is_mark, ids, unknown)
 
 
 def _log_odds(logits: Tensor) -> Tensor:
@@ -123,18 +138,22 @@ def _word_layers(run: LoadedClassifier) -> list[nn.Module]:
     return [network.embedding] if run.evidence is None else [network.embedding, run.evidence]
 
 
-def _integrated_gradients(network: Network, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
+def _integrated_gradients(
+    network: Network, layers: list[nn.Module], ids: Tensor, baseline: Tensor, chosen: int
+) -> NDArray[np.float64]:
     """Return integrated gradients, computed by captum with unknown words as the baseline: (tokens,)."""
     from captum.attr import LayerIntegratedGradients
 
     with warnings.catch_warnings():  # the warning does not apply, since the layers are independent
         warnings.filterwarnings("ignore", message="Multiple layers provided")
         method: Any = LayerIntegratedGradients(lambda token_ids: _log_odds(network(token_ids))[:, chosen], layers)
-    found = method.attribute(ids, baselines=torch.full_like(ids, UNKNOWN_ID), n_steps=STEPS)  # (1, tokens, ·) per layer
+    found = method.attribute(ids, baselines=baseline, n_steps=STEPS)  # (1, tokens, ·) per layer
     return sum(part.detach()[0].sum(dim=1).double().numpy() for part in found)
 
 
-def _gradient_times_input(network: Network, layers: list[nn.Module], ids: Tensor, chosen: int) -> NDArray[np.float64]:
+def _gradient_times_input(
+    network: Network, layers: list[nn.Module], ids: Tensor, baseline: Tensor, chosen: int
+) -> NDArray[np.float64]:
     """Return the gradient at the text times the difference between the text and unknown words: (tokens,)."""
     vectors: dict[nn.Module, Tensor] = {}
 
@@ -152,6 +171,6 @@ def _gradient_times_input(network: Network, layers: list[nn.Module], ids: Tensor
     scores = torch.zeros(ids.shape[1], dtype=torch.float64)
     with torch.no_grad():
         for layer, gradient in zip(layers, gradients, strict=True):
-            way = vectors[layer] - layer(torch.full_like(ids, UNKNOWN_ID))
+            way = vectors[layer] - layer(baseline)
             scores += (gradient * way)[0].sum(dim=1)
     return scores.numpy()

@@ -13,6 +13,7 @@ from firstlight.data.batches import EvaluationBatches, Rows
 from firstlight.data.cuts import Cuts
 from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Labels, Truncation
+from firstlight.data.pair_rows import fitted, kept_places
 from firstlight.data.tables import ReviewBatch, TokenTable
 from firstlight.kinds.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.kinds.loaded import LoadedRun, OfAllRuns, listed
@@ -20,7 +21,7 @@ from firstlight.lit.cards import evidence_of
 from firstlight.lit.classification import Prediction, predictions
 from firstlight.lit.losses import probabilities
 from firstlight.text.ragged import RaggedIds
-from firstlight.text.tokenizers import Tokenizer
+from firstlight.text.tokenizers import Text, Tokenizer
 
 ROWS_AT_ONCE = 256
 
@@ -53,22 +54,23 @@ class LoadedClassifier(LoadedRun):
     def _facts(self) -> dict[str, str]:
         return {"classes": listed(self.class_names)}
 
-    def predict(self, text: str) -> Prediction:
+    def predict(self, text: Text) -> Prediction:
         """Return the predicted class of one text, and the probability of every class.
 
-        A text that is longer than the context is cut as in training, with a warning. Raises TypeError if `text` is not
-        a string.
+        A run of pairs accepts a tuple of two texts, or one string with ||| between them. A text that is longer than the
+        context is cut as in training, with a warning. Raises TypeError for anything else.
 
         >>> prediction = run.predict("It broke after a week.")
         >>> prediction.label, prediction.probabilities[prediction.label]
         """
-        if not isinstance(text, str):
+        is_pair = self.tokenizer.reads_pairs and isinstance(text, tuple)
+        if not isinstance(text, str) and not is_pair:
             raise TypeError(f"predict accepts one text, not a {type(text).__name__}; use predict_many for many texts")
         (prediction,) = self.predict_many([text])
         return prediction
 
-    def predict_many(self, texts: Iterable[str]) -> Iterator[Prediction]:
-        """Yield the prediction for each text, in order. A few thousand texts are read at a time.
+    def predict_many(self, texts: Iterable[Text]) -> Iterator[Prediction]:
+        """Yield the prediction for each text or pair, in order. A few thousand texts are read at a time.
 
         Texts that are longer than the context are cut as in training. A warning at the end reports their number.
 
@@ -81,7 +83,7 @@ class LoadedClassifier(LoadedRun):
             yield from predictions(probabilities(self.logits(ids, np.arange(len(ids)))), self.class_names)
         cuts.warn()
 
-    def probabilities(self, texts: list[str]) -> NDArray[np.float32]:
+    def probabilities(self, texts: list[Text]) -> NDArray[np.float32]:
         """Return the probabilities of the classes for some texts: (texts, classes), float32. Each row sums to 1.
 
         >>> run.probabilities(["It works.", "It broke."]).shape
@@ -141,9 +143,21 @@ class LoadedClassifier(LoadedRun):
     def _reader(self, ids: RaggedIds, counted: NDArray[np.int64] | None = None) -> tuple[TokenTable, Rows]:
         """Return the table that cuts and pads encoded texts, and the rows that are sampled for batches."""
         context_length = self.config["context_length"]
+        ids = fitted(ids, self.tokenizer, context_length, self.truncation)
         targets = np.zeros(len(ids), np.int64) if counted is None else counted
         table = TokenTable(ids, targets, context_length, self.truncation, self.evidence)
         return table, Rows(ids.lengths.clip(max=context_length), are_counted=counted is not None)
+
+    def places(self, ids: RaggedIds) -> NDArray[np.int64]:
+        """Return the places of the tokens of one encoded text that the network reads: (kept,).
+
+        >>> run.places(run.tokenizer.encode_batch(["It works."]))
+        """
+        length = self.config["context_length"]
+        if self.tokenizer.reads_pairs:
+            return kept_places(ids, length, self.truncation).ids.astype(np.int64)
+        every_place = RaggedIds(np.arange(len(ids.ids), dtype=np.int32), ids.offsets)
+        return self.batch(every_place, np.array([0])).token_ids[0].numpy()
 
     @property
     def labels(self) -> Labels:

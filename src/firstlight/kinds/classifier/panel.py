@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from firstlight.data.options import Labels
 from firstlight.kinds.attention import AttentionMap, attention_of, has_attention
-from firstlight.kinds.classifier.insight import Attributions, attributions, read_review
+from firstlight.kinds.classifier.insight import Attributions, attributions, read_review, words_of
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.panels import markup
 from firstlight.kinds.panels.inputs import Inputs, beginning_of
 from firstlight.kinds.panels.panel import Panel
 from firstlight.lit.classification import Prediction, predictions
+from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.tokenizers import UNKNOWN_ID
 
 EXAMPLES = (
@@ -21,6 +22,11 @@ EXAMPLES = (
     "Do not buy this, save your money. It broke after two days and the seller never answered.",
     "The battery is NOT great, but the rest is good. Not bad for the price.",
     "An awful toy used to stand in our kitchen; this one is wonderful.",
+)
+PAIRS = (
+    "A dog runs over the grass. ||| An animal moves.",
+    "Two men are asleep. ||| Nobody sleeps.",
+    "A woman reads. ||| She reads a long letter.",
 )
 
 
@@ -30,7 +36,7 @@ class ClassifierPanel(Panel):
     run: LoadedClassifier
 
     def examples(self) -> tuple[str, ...]:
-        return EXAMPLES
+        return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
 
     def answer(self, asked: Inputs) -> str:
         """Return the classes, the attributions and the attention, as HTML.
@@ -39,7 +45,9 @@ class ClassifierPanel(Panel):
         only the classes, since the explanation of a large network takes some tenths of a second.
         """
         text, notes = beginning_of(asked.text("text"))
-        found = self.run.tokenizer.split(text)
+        if self.run.tokenizer.reads_pairs and PAIR_SEPARATOR not in text:
+            return markup.notice(f"Type two texts with {PAIR_SEPARATOR} between them.")
+        found = words_of(self.run, text)
         if not found:
             empty = "Type a review. The prediction changes as you type."
             return markup.notice("The text has no word that the network can read." if text.strip() else empty)

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from firstlight.kinds.classifier.insight import words_of
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.predictor import Predictor
 from firstlight.terminal_text import note, write_out
+from firstlight.text.tokenizers import Text
 
 
 class ClassPredictor(Predictor):
@@ -15,7 +17,7 @@ class ClassPredictor(Predictor):
 
     def show(self, texts: list[str]) -> None:
         for text, prediction in zip(texts, self.run.predict_many(texts), strict=True):
-            if not self.run.tokenizer.encode(text):
+            if not words_of(self.run, text):
                 note("the text has no word; this is the prediction for an empty text")
             shares = "  ".join(f"{name} {share:.3f}" for name, share in prediction.probabilities.items())
             write_out(f"{prediction.label}  ({shares})")
@@ -24,5 +26,5 @@ class ClassPredictor(Predictor):
     def columns(self) -> list[str]:
         return ["label", *(f"probability_{name}" for name in self.run.class_names)]
 
-    def rows(self, texts: Iterable[str]) -> Iterator[list[Any]]:
+    def rows(self, texts: Iterable[Text]) -> Iterator[list[Any]]:
         return ([each.label, *each.probabilities.values()] for each in self.run.predict_many(texts))

@@ -42,7 +42,7 @@ def probabilities(data: ReviewData, folds: int) -> NDArray[np.float64]:
             f"distillation.folds={folds}: the class {name} has only {counts.min()} training rows; use at most as many "
             "folds, or add rows"
         )
-    features = _features(data.source.texts(data.options.text_column, rows.tolist()))
+    features = _features(data.source.texts(data.options.text_columns, rows.tolist()))
     parts = list(StratifiedKFold(folds, shuffle=True, random_state=data.options.split_seed).split(rows, targets))
     shares = np.zeros((len(rows), data.num_classes))
     with threadpool_limits(1):  # the products are sparse, and other threads of BLAS would only wait

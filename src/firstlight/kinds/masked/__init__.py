@@ -1,6 +1,7 @@
 """The kind `masked`: networks that fill in masked words of a text (BERT, Devlin et al. 2018)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -21,6 +22,7 @@ class MaskedNode(ModelNode, MaskedConfig):
 class MaskedReviewDataNode(DataNode, MaskedReviewOptions):
     """Schema of `data` for tasks that fill in masked words."""
 
+    text_column: Any = MaskedReviewOptions.text_column
     _target_: str = "firstlight.data.masked_reviews.MaskedReviewData"
 
     @staticmethod

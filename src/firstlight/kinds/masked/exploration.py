@@ -30,7 +30,7 @@ class MaskedExploration(Exploration):
     def some_text(self, data: MaskedReviewData) -> str:
         rows = data.rows(SPLIT)
         row = rows[[first_drawable(data.encoded.ids.lengths[rows])]]
-        (text,) = data.source.texts(data.options.text_column, row.tolist())
+        (text,) = data.source.texts(data.options.text_columns, row.tolist())
         words = data.tokenizer.split(text)[:LONGEST_TEXT]
         longest = int(np.argmax([len(word) for word in words]))
         return " ".join([*words[:longest], MASK, *words[longest + 1 :]])
