@@ -56,7 +56,7 @@ def _of_runs(name: str, runs: Sequence[Any], data: ReviewData) -> tuple[NDArray[
     rows = data.rows("train")
     is_seen = np.stack([run_teacher.seen_rows(run, data) for run in runs])  # (runs, training rows)
     shares, keys = [], []
-    texts = cache_of(lambda: data.source.texts(data.options.text_column, rows.tolist()))
+    texts = cache_of(lambda: data.source.texts(data.options.text_columns, rows.tolist()))
     for run, seen in zip(runs, is_seen, strict=True):
         facts = {"teacher": digest_of(run), "version": run_teacher.VERSION, "seen": _digest(seen), **_facts_of(data)}
         keys.append(key_of(facts))
