@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,23 @@ def test_other_pairs_are_evaluated_and_their_columns_are_written(home: tuple[Scr
     assert missing.stderr.count("\n") == 1
 
 
+def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(
+    home: tuple[Scripts, Path], tiny_training: list[str]
+) -> None:
+    scripts, _ = home
+    own = [
+        each for each in tiny_training if not each.startswith(("data.path=", "context_length=", "trainer.max_epochs="))
+    ]
+    data = ["task=reviews", "data.path=snli_1.0_train.jsonl", *COLUMNS, "context_length=13", "data.both_orders=true"]
+    run = firstlight.load(scripts.train(*own, *data, "trainer.max_epochs=1", "test=false"))
+    first, second = run.probabilities([("A dog runs.", "It sings."), ("It sings.", "A dog runs.")])
+    assert first == pytest.approx(second, abs=1e-6)
+    for method in ("gradient × input", "integrated gradients") if find_spec("captum") else ("gradient × input",):
+        texts = ("A dog runs ||| it sings", "It sings ||| a dog runs")
+        one, other = (attributions(run, text, method=method).scores for text in texts)
+        assert one[[1, 2, 3, 5, 6]] == pytest.approx(other[[4, 5, 6, 1, 2]], abs=1e-5)
+
+
 def test_mistakes_of_columns_are_one_line() -> None:
     for columns, message in {
         ("a",): r"data.text_column=\[a\] must be a column, or two different columns, as in",
@@ -134,6 +152,8 @@ def test_mistakes_of_columns_are_one_line() -> None:
     for options in (ReviewTextOptions, MaskedReviewOptions):
         with pytest.raises(ValueError, match="only classifiers read pairs of texts; name one column"):
             options(text_column=["a", "b"])
+    with pytest.raises(ValueError, match=r"data\.both_orders=true requires pairs of texts; name two columns, as in"):
+        ReviewOptions(both_orders=True)
     with pytest.raises(ValueError, match=r"data\.evidence=true requires single texts"):
         ReviewOptions(text_column=["a", "b"], evidence=True)
     with pytest.raises(

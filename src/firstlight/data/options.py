@@ -203,6 +203,9 @@ class ReviewOptions(ReviewTextOptions):
     left_out_fold: int | None = None
     """Part of the training rows, from 0 to below data.folds, that the network is not trained on; null: none. See
     teacher."""
+    both_orders: bool = False
+    """Whether pairs of texts are read in both orders and the two representations are added, for relations that do not
+    depend on the order, such as similarity."""
     evidence: bool = False
     """Whether the network also reads, for each word and pair of words, the mean class of the training texts that
     contain it."""
@@ -218,6 +221,11 @@ class ReviewOptions(ReviewTextOptions):
         if self.left_out_fold is not None and not 0 <= self.left_out_fold < self.folds:
             raise ValueError(
                 f"data.left_out_fold={self.left_out_fold} must be at least 0 and below data.folds={self.folds}, or null"
+            )
+        if self.both_orders and not self.reads_pairs:
+            raise ValueError(
+                "data.both_orders=true requires pairs of texts; name two columns, as in "
+                "'data.text_column=[sentence1,sentence2]'"
             )
         if self.evidence and self.reads_pairs:
             raise ValueError("data.evidence=true requires single texts; set it to false, or name one data.text_column")

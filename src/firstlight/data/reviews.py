@@ -84,6 +84,8 @@ class ReviewData(RowData):
             own features. Requires two classes or ordered ones.
         evidence_pairs: The number of pairs of words to count. The pairs in the most texts are kept.
         evidence_shrinkage: How strongly the mean of few texts is shrunk towards 0, as a number of texts.
+        both_orders: Whether the network reads each pair of texts in both orders and adds the two representations, for
+            relations that do not depend on the order, such as similarity.
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -161,7 +163,8 @@ class ReviewData(RowData):
 
     def network_sizes(self) -> dict[str, int]:
         features = {} if self.evidence is None else {"num_features": num_features(self.num_classes)}
-        return super().network_sizes() | features
+        orders = {"both_orders": True} if self.options.both_orders else {}
+        return super().network_sizes() | features | orders
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the rows of a split that have a target, (n,)."""
@@ -191,7 +194,8 @@ class ReviewData(RowData):
 
     def card(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types and tensors."""
-        names = {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
+        names: dict[str, Any] = {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
+        names |= {"both_orders": True} if self.options.both_orders else {}
         return names if self.evidence is None else names | {"evidence": self.evidence.table()}
 
     def training_words(self) -> dict[str, TrainingWords]:

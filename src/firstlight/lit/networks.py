@@ -43,12 +43,19 @@ WEIGHTS = "network."  # the prefix of the names of the network's weights in a ch
 
 
 def build_network(
-    config: Any, vocab_size: int, num_classes: int = 0, source_vocab_size: int = 0, num_features: int = 0
+    config: Any,
+    vocab_size: int,
+    num_classes: int = 0,
+    source_vocab_size: int = 0,
+    num_features: int = 0,
+    *,
+    both_orders: bool = False,
 ) -> nn.Module:
     """Return the network of a checked config. A classifier has one logit for two classes, else one for each class.
 
     vocab_size: size of the vocabulary, or of the target vocabulary of a translator; source_vocab_size: size of the
-    source vocabulary of a translator; num_features: number of features of each token of a classifier.
+    source vocabulary of a translator; num_features: number of features of each token of a classifier; both_orders:
+    whether a classifier reads pairs of texts in both orders.
     `model._target_` names a class of the user. It has the arguments and the `forward` of the class of firstlight for
     the same kind of run, and reads its own options from `config.options`. Raises UserError if it cannot be used.
     """
@@ -60,7 +67,13 @@ def build_network(
     network_type: Any = own_network(target) if target else resolve_name(config.network)
     if target and num_features:
         _check_features(target, network_type)
-    network: nn.Module = network_type(config, *config.network_arguments(sizes))
+    if both_orders and "both_orders" not in inspect.signature(network_type).parameters:
+        raise UserError(
+            f"data.both_orders=true requires a network with the argument both_orders, which {network_type.__name__} "
+            "does not have; use a transformer, or set data.both_orders=false"
+        )
+    orders = {"both_orders": True} if both_orders else {}
+    network: nn.Module = network_type(config, *config.network_arguments(sizes), **orders)
     for name in ATTRIBUTES if target else ():
         if not hasattr(network, name):
             raise UserError(f"model._target_={target}: the network has no attribute {name}; {ATTRIBUTES[name]}")
@@ -187,7 +200,7 @@ def network_of_card(
     sizes = (vocab_size, num_classes, source_vocab_size, num_features)
     if own is None and weights is not None and path is not None:
         _compare(config, sizes, weights, path)
-    return build_network(config, *sizes)
+    return build_network(config, *sizes, both_orders=bool(card.get("both_orders")))
 
 
 def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) -> None:

@@ -11,6 +11,7 @@ from firstlight.networks.embedding import build_embedding
 from firstlight.networks.features import FeatureHead
 from firstlight.networks.initialization import initialize
 from firstlight.networks.norms import build_norm, normalise
+from firstlight.networks.pair_orders import places_of_other_order
 from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
 from firstlight.networks.token_dropout import TokenDropout
@@ -30,6 +31,8 @@ class Classifier(nn.Module):
         num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
         unknown_id: the token id that replaces the tokens that `config.token_dropout` drops.
         num_features: number of features of each token besides its id, such as those of `ReviewData(evidence=True)`.
+        both_orders: whether each text is a pair, which is read in both orders, and the two representations are added
+            (Radford et al. 2018, for similarity).
 
     Shape:
         - token_ids: (batch, length) int
@@ -50,9 +53,17 @@ class Classifier(nn.Module):
     """
 
     def __init__(
-        self, config: ClassifierConfig, vocab_size: int, num_outputs: int, unknown_id: int = 1, num_features: int = 0
+        self,
+        config: ClassifierConfig,
+        vocab_size: int,
+        num_outputs: int,
+        unknown_id: int = 1,
+        num_features: int = 0,
+        *,
+        both_orders: bool = False,
     ) -> None:
         super().__init__()
+        self.both_orders = both_orders
         self.context_length = config.context_length
         self.num_features = num_features
         self.is_causal = config.causal
@@ -106,12 +117,20 @@ class Classifier(nn.Module):
         if features is not None:
             features = features.to(self.feature_projection.weight.dtype)
             hidden = hidden + self.feature_projection(features)
+        if self.both_orders:
+            places = places_of_other_order(token_ids, padding_mask)
+            others = hidden.gather(1, places[..., None].expand_as(hidden))
+            hidden, padding_mask, mask = torch.cat((hidden, others)), padding_mask.repeat(2, 1), mask.repeat(2, 1, 1, 1)
         if self.convolution is not None:
             hidden = self.convolution(hidden, padding_mask)
         hidden = self.dropout(normalise(self.embedding_norm, self.positions(hidden), padding_mask))
         for block in self.blocks:
             hidden = block(hidden, mask, padding_mask=padding_mask)
         logits = self.head(normalise(self.final_norm, hidden, padding_mask), padding_mask)  # (batch, outputs)
+        if self.both_orders:
+            logits = logits.unflatten(0, (2, -1)).sum(
+                dim=0
+            )  # the head is linear: its output for the sum of the representations
         return logits if features is None else logits + self.feature_head(features, padding_mask)
 
     def _check_features(self, features: Tensor | None) -> None:
