@@ -31,7 +31,7 @@ from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable, texts_of
 from firstlight.errors import UserError
 from firstlight.text.saved_tokenizers import tokenizer_of_json
-from firstlight.text.tokenizers import Text, Tokenizer
+from firstlight.text.tokenizers import Text, Tokenizer, special_tokens
 
 log = logging.getLogger(__name__)
 
@@ -199,7 +199,9 @@ class ReviewData(RowData):
         return names if self.evidence is None else names | {"evidence": self.evidence.table()}
 
     def training_words(self) -> dict[str, TrainingWords]:
-        return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
+        ids = self.encoded.ids.select(self.rows("train"))
+        no_words = tuple(range(len(special_tokens(pairs=self.tokenizer.reads_pairs))))
+        return {"embedding": TrainingWords(self.tokenizer.words, ids, no_words)}
 
     def texts(self, split: str, count: int) -> list[str]:
         """Return the texts of the first `count` rows of a split, pairs with ||| between their texts.

@@ -29,7 +29,7 @@ from firstlight.text.options import EigenMethod
 from firstlight.text.readable import readable
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import CharacterTokenizer, decode
-from firstlight.text.tokenizers import PAD_ID, PAIR_MARKS, UNKNOWN_ID, special_tokens
+from firstlight.text.tokenizers import PAIR_MARKS, UNKNOWN_ID, special_tokens
 from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
 
 MOST_CLASSES = 40
@@ -174,7 +174,8 @@ def word_vectors(subject: Subject) -> Drawn:
     options = subject.config.get("vectors") or {}
     window = int(options.get("window", 1))
     ids = encoded.ids.select(encoded.rows_of("train"))
-    counts = cooccurrence(ids, tokenizer.vocab_size, window, (PAD_ID, UNKNOWN_ID))
+    no_words = tuple(range(len(special_tokens(pairs=tokenizer.reads_pairs))))
+    counts = cooccurrence(ids, tokenizer.vocab_size, window, no_words)
     points = principal_components(counts, 2, method=EigenMethod[options.get("method", EigenMethod.lanczos.name)])
     shares = [explained_variance(counts, points[:, [axis]]) for axis in range(2)]
     chosen, names, groups, group_names, details = drawn_words(tokenizer.words, lambda i: tokenizer.words[i])

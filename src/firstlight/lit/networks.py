@@ -49,7 +49,7 @@ def build_network(
     source_vocab_size: int = 0,
     num_features: int = 0,
     *,
-    both_orders: bool = False,
+    both_orders: int = False,  # all sizes that depend on the data are numbers
 ) -> nn.Module:
     """Return the network of a checked config. A classifier has one logit for two classes, else one for each class.
 
