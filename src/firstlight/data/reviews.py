@@ -79,13 +79,13 @@ class ReviewData(RowData):
         folds: The number of parts into which `left_out_fold` divides the training rows.
         left_out_fold: The part of the training rows, from 0 to below `folds`, that is left out of training, so that the
             network can be a teacher for it. None leaves out nothing.
+        both_orders: Whether the network reads each pair of texts in both orders and adds the two representations, for
+            relations that do not depend on the order, such as similarity.
         evidence: Whether to add features of each token, `batch.features`: the mean class of the training texts that
             contain its word, and its pair with the word before. In training, the class of a text is removed from its
             own features. Requires two classes or ordered ones.
         evidence_pairs: The number of pairs of words to count. The pairs in the most texts are kept.
         evidence_shrinkage: How strongly the mean of few texts is shrunk towards 0, as a number of texts.
-        both_orders: Whether the network reads each pair of texts in both orders and adds the two representations, for
-            relations that do not depend on the order, such as similarity.
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
