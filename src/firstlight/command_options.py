@@ -27,7 +27,10 @@ EXAMPLES = {
     ),
     "baseline": ("--task sentiment", "--task reviews --data.path my.csv"),
     "explore": ("latest", "latest:stars --figures attention", "--task names"),
-    "report": ("logs", "logs/sweeps/depths"),
+    "report": (
+        *("logs", "logs/sweeps/depths --baseline model=tiny"),
+        "logs --compare logs/sweeps/depths/model-tiny_seed-1 logs/sweeps/depths/model-small_seed-1",
+    ),
     "runs": ("", "logs/sweeps/depths", "--task names --status finished"),
     "playground": ("", "--port 8080"),
     "dashboard": ("", "--push"),
@@ -38,6 +41,7 @@ METAVARS = {
     "name": "NAME",
     "compare": "RUN",
     "group_by": "KEY",
+    "baseline": "VALUE",
     "metric": "METRIC",
     "task": "TASK",
     "figures": "FIGURE",
@@ -145,5 +149,7 @@ def _metavar(name: str, hint: Any) -> str | None:
     if typing.get_origin(hint) is list:
         one = _metavar(name, typing.get_args(hint)[0])
         return one and f"{one} [{one} ...]"
+    if typing.get_origin(hint) is tuple:
+        return " ".join(_metavar(name, each) or "" for each in typing.get_args(hint))
     ending = next((ending for ending in BY_ENDING if name.endswith(ending)), "")
     return METAVARS.get(name) or BY_ENDING.get(ending) or BY_TYPE.get(hint)

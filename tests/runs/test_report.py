@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from browser import Opened, a_browser, open_file
 from firstlight.commands import report as module
+from firstlight.comparison.outcomes import Outcomes
+from firstlight.runs.outcomes import write_outcomes
 from run_folders import a_history, make_baseline, make_run, write_confusion
 from tests_support import ROOT, Done, Scripts
 
@@ -180,6 +183,68 @@ def test_a_damaged_file_of_predictions_is_reported_and_the_seeds_decide(tmp_path
     assert done.returncode == 0, done.stderr
     where = "not compared by texts: logs/sweeps/grid/dropout-0_model-tiny_seed-1: predictions/validation.npz"
     assert f"{where} cannot be read" in done.stderr
+
+
+def with_predictions(run: Path, predicted: list[int]) -> str:
+    """Write predictions of 18 texts of three classes into a run's folder, and return its name for --compare."""
+    guesses, targets = np.array(predicted), np.arange(18) % 3
+    hits = (guesses == targets).astype(np.int64)
+    losses = np.where(hits, 0.25, 2.0).astype(np.float32)
+    ones = np.ones_like(targets)
+    outcomes = Outcomes(np.arange(18), losses, ones, hits, "k", targets=targets, predicted=guesses)
+    write_outcomes(run / "predictions" / "validation.npz", outcomes)
+    return str(run.relative_to(run.parents[1]))
+
+
+def test_two_runs_are_compared_on_the_terminal_and_on_a_page(tmp_path: Path) -> None:
+    data = {"source": "local", "fingerprint": "f", "classes": ["bad", "so-so", "good"]}
+    a = make_run(tmp_path / "logs", "a", metrics={METRIC: 1 / 3}, data=data)
+    b = make_run(tmp_path / "logs", "b", model="small", metrics={METRIC: 1.0}, data=data)
+    names = [with_predictions(a, [0] * 18), with_predictions(b, [0, 1, 2] * 6)]
+    done = report(tmp_path, "logs", "--compare", *names)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A  logs/a\nB  logs/b\nB is better than A by 66.7 ± ")
+    assert "12 of 18 predictions changed. B gains most in the class so-so: +6 texts." in done.stdout
+    assert re.search(r"model +│ +tiny │ +small", done.stdout)
+    assert done.stdout.splitlines()[-1] == "The page is logs/compare.html"
+    html = (tmp_path / "logs" / "compare.html").read_text(encoding="utf-8")
+    assert "<td>so-so</td><td>6</td><td>0.0%</td><td>100.0%</td>" in html
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["a", "b", "compare.html"]
+
+
+COMPARE_MISTAKES = {
+    "logs/a logs/names": "--compare logs/a logs/names: the tasks are stars and names; name two runs of one task",
+    "logs/a logs/failed": "--compare logs/failed: the run is failed (it broke); name finished runs",
+    "logs/a nowhere": "nowhere: the run folder does not exist",
+    "logs/a logs/a --metric val/macro_f1": "--metric val/macro_f1: not measured by both runs; there are val/accuracy,",
+    "logs/a logs/a --group-by model": "--group-by does not apply to --compare, which compares two runs; remove it",
+}
+
+
+@pytest.mark.parametrize("arguments", COMPARE_MISTAKES)
+def test_a_comparison_that_is_not_possible_is_one_line(arguments: str, tmp_path: Path) -> None:
+    make_run(tmp_path / "logs", "a")
+    make_run(tmp_path / "logs", "names", task="names")
+    make_run(tmp_path / "logs", "failed", status="failed", reason="it broke", metrics={})
+    done = report(tmp_path, "logs", "--compare", *arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert COMPARE_MISTAKES[arguments] in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "logs" / "compare.html").exists()
+
+
+def test_the_page_of_two_runs_draws_their_curves_on_one_axis(browser: Any, tmp_path: Path) -> None:
+    for name, scale in (("a", 1.0), ("b", 0.5)):
+        make_run(tmp_path / "logs", name, model=name, lines=a_history(7, scale))
+    assert report(tmp_path, "logs", "--compare", "logs/a", "logs/b").returncode == 0
+    found = open_file(browser, tmp_path / "logs" / "compare.html", width=390)
+    found.page.wait_for_selector("body[data-drawn]")
+    assert (found.errors, found.foreign) == ([], [])
+    drawn = found.page.evaluate("[...document.querySelectorAll('#curves > div')].map((plot) => plot.data)")
+    assert [[line["name"] for line in lines] for lines in drawn] == [["A", "B"]] * 3
+    assert drawn[1][1]["y"][0] == pytest.approx(0.55)
+    assert found.page.evaluate("document.documentElement.scrollWidth") <= 390
+    found.page.close()
 
 
 MISTAKES = {

@@ -12,6 +12,7 @@ import tyro
 from firstlight import browser
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
+from firstlight.commands.report_pair import compare_runs
 from firstlight.errors import UserError
 from firstlight.reports import text
 from firstlight.reports.findings import MOST_GROUPS, judged
@@ -41,6 +42,9 @@ class ReportOptions:
     baseline: list[str] | None = None
     """The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or `tiny`.
     Default: the best group."""
+    compare: tuple[str, str] | None = None
+    """Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a run's
+    folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder."""
     metric: str | None = None
     """The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a task were
     optimized for."""
@@ -49,9 +53,21 @@ class ReportOptions:
 def main() -> None:
     """Parse the command line and report."""
     options = parse(ReportOptions, "report")
-    page = report(options)
+    page = report(options) if options.compare is None else compare(options, options.compare)
     if options.open:
         browser.show(page)
+
+
+def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
+    """Compare two runs, print the result, write the page and return its path. Raises UserError."""
+    for name in ("group_by", "baseline"):
+        if getattr(options, name) is not None:
+            raise UserError(
+                f"--{name.replace('_', '-')} does not apply to --compare, which compares two runs; remove it"
+            )
+    page, outcomes = compare_runs(runs, options.folder, options.metric)
+    say_problems(outcomes)
+    return page
 
 
 def report(options: ReportOptions) -> Path:

@@ -89,9 +89,9 @@ def _group(group: Group, board: Board) -> dict[str, Any]:
     return {
         "name": short_name(group.keys),
         "cells": [cell.text for cell in row],
-        "sort": [_number(cell.sort) if isinstance(cell.sort, float) else cell.sort for cell in row],
-        "mean": _number(spread.mean if spread else None),
-        "halfWidth": _number(spread.half_width if spread else None),
+        "sort": [finite(cell.sort) if isinstance(cell.sort, float) else cell.sort for cell in row],
+        "mean": finite(spread.mean if spread else None),
+        "halfWidth": finite(spread.half_width if spread else None),
         "differ": group.differ,
     }
 
@@ -111,11 +111,11 @@ def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str,
         "data": data_of([run]),
         "status": run.status,
         "why": why,
-        "metrics": {name: _number(value) for name, value in run.metrics.items()},
+        "metrics": {name: finite(value) for name, value in run.metrics.items()},
         "parameters": run.parameters,
         "steps": run.steps,
-        "seconds": _number(run.fit_seconds),
-        "compute": _number(compute),
+        "seconds": finite(run.fit_seconds),
+        "compute": finite(compute),
         "computeFrom": compute_from,
         "curves": _packed(run.curves, most),
         "confusion": {"classes": run.confusion.classes, "counts": run.confusion.counts}
@@ -133,7 +133,7 @@ def _packed(curves: dict[str, Curve], most: int) -> list[dict[str, Any]]:
         steps = [curve.steps[index] for index in chosen]
         seconds = [round(curve.seconds[index], 1) for index in chosen]
         together = moments.setdefault((*steps, *seconds), {"steps": steps, "seconds": seconds, "values": {}})
-        together["values"][name] = [_number(curve.values[index]) for index in chosen]
+        together["values"][name] = [finite(curve.values[index]) for index in chosen]
     return list(moments.values())
 
 
@@ -150,7 +150,7 @@ def _chosen(length: int, most: int) -> list[int]:
     return [round(index * (length - 1) / (most - 1)) for index in range(most)]
 
 
-def _number(value: float | None) -> float | int | None:
+def finite(value: float | None) -> float | int | None:
     """Return a number with five significant digits, or None if it is missing or not finite."""
     if value is None or not math.isfinite(value):
         return None

@@ -94,7 +94,7 @@ def compare(first: BySeed, second: BySeed, metric: str, load: Load) -> Compariso
     return Comparison(
         over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two),
         over_seeds,
-        _over_texts(first, second, metric, load),
+        over_texts(first, second, metric, load),
         _deviation(one, two, is_paired=is_paired),
         min(len(one), len(two)),
     )
@@ -120,7 +120,7 @@ def _deviation(one: list[float], two: list[float], *, is_paired: bool) -> float 
     return math.hypot(stdev(one), stdev(two))
 
 
-def _over_texts(first: BySeed, second: BySeed, metric: str, load: Load) -> "Difference | None":
+def over_texts(first: BySeed, second: BySeed, metric: str, load: Load) -> "Difference | None":
     """Return the test over texts: McNemar's for the classes of two runs, a paired bootstrap otherwise."""
     from firstlight.comparison.paired import mcnemar, paired_bootstrap  # imports NumPy
 

@@ -1,0 +1,66 @@
+"""The comparison of two runs as a page that works offline: sentences, tables, and the curves on one axis."""
+
+import html
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from firstlight.reports.changed_predictions import A, B, Table
+from firstlight.reports.packed import plots
+from firstlight.reports.page import as_script, finite
+from firstlight.reports.pair import Pair
+from firstlight.reports.rows import Run
+from firstlight.reports.text import SAMPLE_MARK
+
+DRAWN = ("val/", "train/")  # metrics whose curves are drawn
+SPEED = "_per_second"
+MOST_CURVES = 8
+SAMPLE_BADGE = f' <span class="badge">{SAMPLE_MARK}</span>'
+
+
+def pair_page(found: Pair) -> str:
+    """Return the whole page. All texts of runs are escaped."""
+    packed = plots()
+    curves = _curves(found)
+    return Template(_read("pair.html")).substitute(
+        title=html.escape(f"{B} against {A}: {found.metric}"),
+        runs="\n".join(
+            f"<p><b>{name}</b> {html.escape(run.folder)}{SAMPLE_BADGE if run.is_sample else ''}</p>"
+            for name, run in ((A, found.first), (B, found.second))
+        ),
+        sentences="\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in found.sentences),
+        tables="\n".join(_table(table) for table in found.tables),
+        style=_read("page.css"),
+        libraries=packed.text if curves else "",
+        sizes=",".join(map(str, packed.sizes)),
+        data=as_script(curves),
+        unpack=_read("unpack.js"),
+        script=_read("pair.js"),
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{html.escape(header)}</th>" for header in table.headers)
+    rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    wide = (
+        f'<div class="wide"><table class="plain"><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
+    )
+    return f"<section>\n<h2>{html.escape(table.title)}</h2>\n{wide}\n</section>"
+
+
+def _curves(found: Pair) -> list[dict[str, Any]]:
+    """Return the curves of the metrics that both runs have, the metric of the comparison first."""
+    common = [name for name in found.first.curves if name in found.second.curves]
+    chosen = [name for name in common if name.startswith(DRAWN) and not name.endswith(SPEED)]
+    chosen.sort(key=lambda name: (name != found.metric, not name.startswith("val/"), name))
+    sides = ((A, found.first), (B, found.second))
+    return [{"metric": name, "lines": [_line(side, run, name) for side, run in sides]} for name in chosen[:MOST_CURVES]]
+
+
+def _line(side: str, run: Run, metric: str) -> dict[str, Any]:
+    curve = run.curves[metric]
+    return {"name": side, "steps": list(curve.steps), "values": [finite(value) for value in curve.values]}
+
+
+def _read(name: str) -> str:
+    return (files("firstlight.reports") / name).read_text(encoding="utf-8")
