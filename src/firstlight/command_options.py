@@ -29,7 +29,7 @@ EXAMPLES = {
     "explore": ("latest", "latest:stars --figures attention", "--task names"),
     "report": (
         *("logs", "logs/sweeps/depths --baseline model=tiny"),
-        "logs --compare logs/sweeps/depths/model-tiny_seed-1 logs/sweeps/depths/model-small_seed-1",
+        "logs --compare best:val/loss:names latest:names",
     ),
     "runs": ("", "logs/sweeps/depths", "--task names --status finished"),
     "playground": ("", "--port 8080"),
