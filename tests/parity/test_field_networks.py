@@ -92,8 +92,19 @@ def test_the_network_of_gpt2_has_its_logits() -> None:
     from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
 
     config = options("gpt2")
-    sizes = {"n_embd": config.dim, "n_layer": config.num_layers, "n_head": config.num_heads}
-    theirs = randomized(GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=config.context_length, **sizes)))
+    theirs = randomized(
+        GPT2LMHeadModel(
+            GPT2Config(
+                vocab_size=VOCABULARY,
+                n_positions=config.context_length,
+                n_embd=config.dim,
+                n_layer=config.num_layers,
+                n_head=config.num_heads,
+                bos_token_id=None,
+                eos_token_id=None,
+            )
+        )
+    )
     ours = Generator(config, VOCABULARY).eval()
     assert ours.blocks[0].self_attention.transformation.dropout == theirs.config.attn_pdrop
 

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from firstlight import config_files
 
 ALSO_CALLED = {  # names that other programs give to our keys and groups
+    "attention_probs_dropout_prob": ("model.attention_dropout",),
+    "attn_pdrop": ("model.attention_dropout",),
     "batch": ("data.batch_size", "data.batch_tokens"),
     "batch_size": ("data.batch_size", "data.batch_tokens"),
     "block_size": ("context_length",),
@@ -28,6 +30,9 @@ ALSO_CALLED = {  # names that other programs give to our keys and groups
     "hidden_dim": ("model.dim",),
     "hidden_size": ("model.dim",),
     "layers": ("model.num_layers",),
+    "initializer_range": ("model.embedding_std",),
+    "intermediate_size": ("model.feed_forward_dim",),
+    "layer_norm_eps": ("model.norm_eps",),
     "learning_rate": ("optimizer.lr",),
     "lr": ("optimizer.lr",),
     "lr_scheduler": ("schedule",),
@@ -38,6 +43,7 @@ ALSO_CALLED = {  # names that other programs give to our keys and groups
     "n_embd": ("model.dim",),
     "n_epochs": ("trainer.max_epochs",),
     "n_head": ("model.num_heads",),
+    "n_kv_heads": ("model.num_key_value_heads",),
     "n_layer": ("model.num_layers",),
     "net": ("model",),
     "network": ("model",),
@@ -45,6 +51,8 @@ ALSO_CALLED = {  # names that other programs give to our keys and groups
     "num_gpus": ("trainer.devices",),
     "out_dir": ("paths.log_dir",),
     "output_dir": ("paths.log_dir",),
+    "rms_norm_eps": ("model.norm_eps",),
+    "rope_theta": ("model.rotary_base",),
     "run_name": ("tags",),
     "save_dir": ("paths.log_dir",),
     "scheduler": ("schedule",),
