@@ -24,7 +24,9 @@ from firstlight.data.batches import Rows
 from firstlight.earlier_names import current_override
 from firstlight.errors import UserError
 from firstlight.lit import Classification
-from firstlight.runs.identity import run_key
+from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
+from firstlight.networks.masked_config import MaskedConfig
+from firstlight.runs.identity import ADDED, run_key
 from firstlight.runs.settings import Configuration
 from tests_support import ROOT, Scripts
 
@@ -122,3 +124,13 @@ def test_a_file_of_settings_with_an_earlier_name_is_answered_with_the_name_of_no
     file.write_text("# @package _global_\nmodel:\n  evidence: true\n")
     done = scripts.run("train", "experiment=mine")
     assert (done.returncode, done.stderr) == (2, "error: model.evidence was renamed; write data.evidence\n")
+
+
+def test_the_keys_leave_out_the_options_that_networks_have_by_default() -> None:
+    """A value of `ADDED` that is not the option's default would change the key of every earlier run."""
+    defaults = {
+        name: getattr(value, "value", value)  # a choice by its name, as in a recorded configuration
+        for kind in (ClassifierConfig, EncoderDecoderConfig, GeneratorConfig, MaskedConfig)
+        for name, value in vars(kind()).items()
+    }
+    assert {name: defaults[name] for name in ADDED["model"]} == ADDED["model"]
