@@ -6,17 +6,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from faults.conftest import TASKS
 from faults.damage import Damage, answered, assert_refused, damaged, damages, quiet
 from faults.trials import Trials
 from firstlight.commands.report import ReportOptions, report
+from firstlight.comparison.outcomes import Outcomes
 from firstlight.files.plain_yaml import read_config
 from firstlight.kinds.load import load
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.list_runs import list_runs
 from firstlight.runs.named import find_run
+from firstlight.runs.outcomes import write_outcomes
 from run_folders import CLASSES, make_run, write_confusion
 from tests_support import Scripts, contents
 
@@ -25,7 +28,7 @@ REPORTS = 60  # trials of reports, each of which takes 0.1 s
 RESUMES = 4  # trials for each file, way to resume and task
 READ_BY_A_REPORT = (
     *("metrics.json", "history.jsonl", "config.yaml", ".hydra/hydra.yaml", "confusion_matrix/validation.csv"),
-    "samples/00000010.txt",
+    *("samples/00000010.txt", "predictions/validation.npz"),
 )
 READ_BY_A_RESUMED_RUN = (
     *("metrics.json", "config.yaml", ".hydra/overrides.yaml", ".hydra/config.yaml", ".hydra/hydra.yaml"),
@@ -85,6 +88,8 @@ def test_a_report_names_what_is_damaged_and_shows_the_rest(name: str, trials: Tr
     make_run(logs, "whole", "dropout=0.5")
     run = make_run(logs, "damaged", "optimizer.lr=0.5", texts="What it wrote.\n", counts=[[1] * len(CLASSES)] * 3)
     write_confusion(run, [[5, 1, 0], [0, 7, 2], [1, 1, 3]])
+    hits, losses = np.arange(19) % 2, np.linspace(0.1, 2, 19, dtype=np.float32)
+    write_outcomes(run / "predictions" / "validation.npz", Outcomes(np.arange(19), losses, hits + 1, hits, "k"))
     (run / "config.yaml").write_text("dropout: 0.1\noptimizer:\n  lr: 0.5\nmodel:\n  dim: 32\n")
     (run / ".hydra" / "hydra.yaml").write_text(
         "hydra:\n  runtime:\n    choices:\n      model: tiny\n      task: stars\n"

@@ -1,5 +1,6 @@
 """Verdicts on groups and the finding of a board, with known differences over seeds and texts."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -165,6 +166,20 @@ def test_each_key_is_compared_over_all_runs_that_differ_only_in_it() -> None:
     assert board.finding.startswith(
         "stars: small beats tiny by 3.0 ± 0.0 points; dropout is undecided (0.1 against 0.2: 0.0"
     )
+
+
+def test_many_values_of_a_key_are_named_with_the_smallest_difference() -> None:
+    noise = (0.004, -0.003, 0.001, -0.001, 0.002)
+    runs = []
+    for rate, mean in ((0.001, 0.70), (0.002, 0.75), (0.004, 0.80), (0.008, 0.7995), (0.016, 0.6)):
+        turn = round(rate * 1000) % 5
+        runs += group([mean + each for each in (*noise[turn:], *noise[:turn])], **{"optimizer.lr": rate})
+    finding = board_of(runs).finding
+    assert re.fullmatch(
+        r"stars: lr 0\.004 beats 0\.002, 0\.001 and 0\.016 by 5\.0 ± 0\.\d points or more; "
+        r"lr is undecided \(0\.004 against 0\.008: 0\.\d ± 0\.\d points, about \d+ more seeds would decide\)\.",
+        finding,
+    ), finding
 
 
 def test_a_baseline_has_one_result_for_every_seed() -> None:

@@ -8,8 +8,9 @@ from firstlight.reports.table import Board, Group, short_name
 from firstlight.reports.text import spread_text
 from firstlight.reports.verdicts import Comparison, Load, Verdict, by_seed, compare, difference_text, verdicts
 
-MOST_VALUES = 6  # of a key that are compared with the best one
+MOST_VALUES = 12  # of a key that are compared with the best one
 MOST_CLAUSES = 5
+MOST_NAMED = 2  # values of a key with their own differences
 MOST_GROUPS = 30  # that are compared with the best one, because each comparison takes a tenth of a second
 
 
@@ -121,25 +122,33 @@ def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str) -> 
     won = [(effect, verdict) for effect, verdict in of_key if verdict.word == "better"]
     lost = [(effect, verdict) for effect, verdict in of_key if verdict.word == "worse"]
     open_ = [(effect, verdict) for effect, verdict in of_key if verdict.word == "undecided"]
-    parts = []
-    if won:
-        named = ", and ".join(
-            f"{_named(key, effect.other, is_first=False)} by {_size(verdict, metric)}{_cost(effect)}"
-            for effect, verdict in won
-        )
-        parts.append(f"{_named(key, of_key[0][0].best)} beats {named}")
+    parts = [f"{_named(key, of_key[0][0].best)} beats {_beaten(key, won, metric)}"] if won else []
     parts += [
         f"{_named(key, effect.other)} beats {_named(key, effect.best)} by {_size(verdict, metric)}"
         for effect, verdict in lost
     ]
     if open_:
-        named = "; ".join(
-            f"{shown(effect.best)} against {shown(effect.other)}: {_size(verdict, metric)}"
-            + (f", {verdict.why}" if verdict.why else "")
-            for effect, verdict in open_[:2]
-        )
-        parts.append(f"{_last(key)} is undecided ({named})")
+        more = f"; {len(open_) - MOST_NAMED} more" if len(open_) > MOST_NAMED else ""
+        named = "; ".join(_undecided(effect, verdict, metric) for effect, verdict in open_[:MOST_NAMED])
+        parts.append(f"{_last(key)} is undecided ({named}{more})")
     return "; ".join(parts)
+
+
+def _beaten(key: str, won: Sequence[tuple[Effect, Verdict]], metric: str) -> str:
+    """Return the values that the best one beats, with each difference, or with the smallest of many."""
+    if len(won) <= MOST_NAMED:
+        return ", and ".join(
+            f"{_named(key, effect.other, is_first=False)} by {_size(verdict, metric)}{_cost(effect)}"
+            for effect, verdict in won
+        )
+    names = [shown(effect.other) for effect, _ in won]
+    smallest = min((verdict for _, verdict in won), key=lambda verdict: abs(verdict.value))
+    return f"{', '.join(names[:-1])} and {names[-1]} by {_size(smallest, metric)} or more"
+
+
+def _undecided(effect: Effect, verdict: Verdict, metric: str) -> str:
+    why = f", {verdict.why}" if verdict.why else ""
+    return f"{shown(effect.best)} against {shown(effect.other)}: {_size(verdict, metric)}{why}"
 
 
 def _size(verdict: Verdict, metric: str) -> str:

@@ -2,7 +2,9 @@
 
 import hashlib
 import io
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,10 @@ from firstlight.runs.folder import write_atomically
 FOLDER = "predictions"  # in a run's folder
 VALIDATION = f"{FOLDER}/validation.npz"
 MOST_BYTES = 2**28  # of the arrays of a file
+DAMAGES = (  # what zipfile and NumPy raise for files that are not such archives
+    *(OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, OverflowError, MemoryError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
 COUNTS = ("rows", "tokens", "correct", "targets", "predicted")
 
 
@@ -62,7 +68,7 @@ def read_outcomes(path: Path) -> Outcomes | None:
             return _checked(found)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGES as error:
         raise UnreadableOutcomes(f"{where} cannot be read ({' '.join(str(error).split())})") from error
 
 
