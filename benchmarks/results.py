@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from result_tables.page import page_of
+from result_tables.page import page_of, readme_of
 from result_tables.plan import Line, Plan, Section, read_plan
 from result_tables.records import Record, read_record, write_record
 from result_tables.runs import ROOT, MeasurementError, Run, runs_of
@@ -39,6 +39,8 @@ class Options:
     """The folder of the records."""
     page: Path = ROOT / "RESULTS.md"
     """The page to write."""
+    readme: Path = ROOT / "README.md"
+    """The file with a table of the recipes, which is written when all of them are measured."""
 
 
 def main() -> None:
@@ -94,6 +96,8 @@ def write_page(plan: Plan, options: Options) -> None:
         return [run.command for run in runs(section, line) if read_record(run, options.measured) is None]
 
     options.page.write_text(page_of(plan, records, waiting), encoding="utf-8")
+    text = options.readme.read_text(encoding="utf-8")
+    options.readme.write_text(readme_of(text, plan, records), encoding="utf-8")
 
 
 if __name__ == "__main__":

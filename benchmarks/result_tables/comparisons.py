@@ -17,7 +17,7 @@ from result_tables.runs import Record
 
 LEVEL = 0.05
 DRAWS = 2000  # of a bootstrap
-LOGARITHMIC = ("loss", "perplexity")
+OF_LOSSES = ("loss", "perplexity", "bits_per_character")
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ def interval(records: Sequence[Record], column: Column) -> Estimate:
     if column.metric == "accuracy":
         shares = _mean([correct_of(each) for each in units])
         return accuracy_interval(round(float(shares.sum())), len(shares))
-    if column.metric in LOGARITHMIC:
-        losses, tokens = _losses(units), np.array(units[0]["tokens"], dtype=float)
-        found = paired_bootstrap(losses, np.zeros_like(losses), tokens, draws=DRAWS).estimate
-        if column.metric == "loss":
-            return found
-        return replace(found, value=math.exp(found.value), low=math.exp(found.low), high=math.exp(found.high))
+    if column.metric in OF_LOSSES:
+        losses = _losses(units)
+        found = _bootstrap(losses, np.zeros_like(losses), units[0]).estimate
+        if column.metric == "perplexity":
+            return replace(found, value=math.exp(found.value), low=math.exp(found.low), high=math.exp(found.high))
+        return _scaled(found, _per_nat(records[0], column))
     scores = _drawn_bleu([each[column.metric] for each in units])
     return _estimate(scores[0], scores[1:], len(units[0][column.metric]))
 
@@ -77,10 +77,11 @@ def compare(first: Sequence[Record], second: Sequence[Record], column: Column) -
             _mean([correct_of(each) for each in one]), _mean([correct_of(each) for each in two]), draws=DRAWS
         )
         return Verdict(_scaled(found.estimate, 100), "points", p)
-    if column.metric in LOGARITHMIC:
+    if column.metric in OF_LOSSES:
         estimate = _bootstrap(_losses(one), _losses(two), one[0]).estimate
-        if column.metric == "loss":
-            return Verdict(_scaled(estimate, -1), "nats", p)
+        if column.metric != "perplexity":
+            unit = "nats" if column.metric == "loss" else "bits"
+            return Verdict(_scaled(estimate, -_per_nat(first[0], column)), unit, p)
         low, value, high = (100 * (1 - math.exp(each)) for each in (estimate.high, estimate.value, estimate.low))
         return Verdict(Estimate(value, low, high, estimate.count), "%", p)
     scores = _drawn_bleu([each[column.metric] for each in one]) - _drawn_bleu([each[column.metric] for each in two])
@@ -135,12 +136,18 @@ def _bootstrap(first: NDArray[np.float64], second: NDArray[np.float64], units: R
     return paired_bootstrap(first, second, np.array(units["tokens"], dtype=float), draws=DRAWS)
 
 
+def _per_nat(record: Record, column: Column) -> float:
+    """Return the factor from nats per token to the metric: 1 for a loss. Bits per character depend on the tokens."""
+    metrics = record["evaluations"][column.evaluation]["metrics"]
+    return float(metrics[column.metric] / metrics["loss"])
+
+
 def _p_of(first: Record, second: Record, column: Column) -> float:
     """Return the p-value of two runs on the same texts."""
     _same([first, second])
     if column.metric == "accuracy":
         return mcnemar(correct_of(first), correct_of(second)).p
-    if column.metric in LOGARITHMIC:
+    if column.metric in OF_LOSSES:
         return _bootstrap(_losses([first]), _losses([second]), first).p
     scores = _drawn_bleu([first[column.metric]]) - _drawn_bleu([second[column.metric]])
     as_far = int((np.abs(scores[1:] - scores[0]) >= abs(scores[0])).sum())

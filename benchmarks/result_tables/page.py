@@ -4,10 +4,11 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from result_tables.comparisons import Verdict, compare, corrected, interval, value_of
-from result_tables.plan import Aim, Column, Line, Plan, Section, Table
+from result_tables.plan import Aim, Column, Line, Plan, Section, Summary, Table
 from result_tables.runs import Record
 
 NOTHING = "–"
+BEGIN, END = "<!-- results: written by make results -->", "<!-- end of results -->"
 Records = Callable[[str, Line], list[Record]]
 Waiting = Callable[[str, Line], list[str]]
 
@@ -57,7 +58,7 @@ def table_of(section: Section, table: Table, records: Records) -> str:
         if table.compare:
             cells.append(verdict_text(verdicts[line.name]) if line.name in verdicts else NOTHING)
         rows.append([*cells, minutes(found) if line.train else NOTHING])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return rows_of(rows)
 
 
 def command_of(section: Section, line: Line, found: Sequence[Record]) -> str:
@@ -146,7 +147,7 @@ def with_value(found: Sequence[Record], column: Column) -> list[Record]:
 
 def verdict_text(verdict: Verdict) -> str:
     """Return a verdict such as `better: +1.9 points [+0.5, +3.4]`."""
-    digits = 3 if verdict.unit == "nats" else 1
+    digits = 3 if verdict.unit in ("nats", "bits") else 1
     low, value, high = (
         f"{each:+.{digits}f}" for each in (verdict.benefit.low, verdict.benefit.value, verdict.benefit.high)
     )
@@ -176,6 +177,40 @@ def seen(record: Record, unit: str) -> str:
 def minutes(found: Sequence[Record]) -> str:
     """Return the mean processor time of the trainings of a line."""
     return f"{statistics.mean(record['processor_minutes'] for record in found):.1f} min" if found else NOTHING
+
+
+def readme_of(text: str, plan: Plan, records: Records) -> str:
+    """Return the text of README with the table of the plan's summary. It is unchanged until each row is measured."""
+    rows = [summary_row(plan, row, records) for row in plan.summary]
+    if not rows or None in rows:
+        return text
+    titles = ["`experiment=`", "measure", "claim", "counting", "firstlight", "than counting"]
+    table = [titles, ["---"] * len(titles), *(row for row in rows if row is not None)]
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{rows_of(table)}\n\n{end}{after}" if end else text
+
+
+def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
+    """Return a row of README's table, or None if one of its numbers is not measured."""
+    section = plan.sections[row.section]
+    table = next(table for table in section.tables if section.line(row.line) in table.lines)
+    column = next(each for each in table.columns if each.title == row.column)
+    names = [row.line, *([row.counting] if row.counting else [])]
+    measured = {name: with_value(records(row.section, section.line(name)), column) for name in names}
+    if not all(measured.values()):
+        return None
+    cells = [f"`{row.experiment}`", row.measure, row.claim]
+    if row.counting is None:
+        return [*cells, NOTHING, spread(measured[row.line], column), NOTHING]
+    verdict = verdicts_of(section, table, records)[row.counting]
+    values = [spread(measured[name], column) for name in (row.counting, row.line)]
+    return [*cells, *values, verdict_text(verdict)]
+
+
+def rows_of(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows of a table in Markdown."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def versions(plan: Plan, records: Records) -> str:

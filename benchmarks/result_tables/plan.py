@@ -102,12 +102,30 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """A row of the table in README.
+
+    counting: the name of the line of a baseline that counts, if the section has one. experiment, measure and claim are
+    texts.
+    """
+
+    section: str
+    column: str
+    experiment: str
+    measure: str
+    claim: str
+    line: str = "best"
+    counting: str | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
-    """All sections, by their names, and the texts before and after them."""
+    """All sections, by their names, the texts before and after them, and the table of README."""
 
     preface: str
     machine: str
     sections: dict[str, Section] = field(default_factory=dict)
+    summary: tuple[Summary, ...] = ()
 
 
 def read_plan(path: Path) -> Plan:
@@ -119,7 +137,8 @@ def read_plan(path: Path) -> Plan:
 def plan_of(content: dict[str, Any]) -> Plan:
     """Return the plan of plain types."""
     sections = {name: _section(name, each) for name, each in content["sections"].items()}
-    return Plan(content["preface"].strip(), content["machine"].strip(), sections)
+    summary = tuple(Summary(**row) for row in content.get("summary", ()))
+    return Plan(content["preface"].strip(), content["machine"].strip(), sections, summary)
 
 
 def _section(name: str, content: dict[str, Any]) -> Section:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from firstlight.comparison.outcomes import Outcomes
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.outcomes import read_outcomes
-from result_tables.runs import Record, Run
+from result_tables.runs import MeasurementError, Record, Run
 
 BLOCKS = 100  # of a text, or of sentences, in a record
 STAGES = {"validation": "val", "test": "test", "other": "other"}  # the names of splits in the metrics of a run
@@ -47,6 +47,8 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
         evaluated = {name: of_folder(folder) for name in evaluations}
     else:
         evaluated = {name: of_training(run, found, name) for name in evaluations}
+    if lacking := [name for name, each in evaluated.items() if each["units"] is None]:
+        raise MeasurementError(f"{run.folder} has no predictions for {lacking[0]}; remove it to measure again")
     data = {key: found["data"].get(key) for key in ("source", "fingerprint", "rows", "tokens")}
     git = found.get("git") or {}
     record = {
@@ -58,6 +60,7 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
         "commit": git.get("commit"),
         "modified": git.get("modified"),
         "versions": found["versions"],
+        "run_key": found.get("run_key"),
         "data": {key: value for key, value in data.items() if value is not None},
         "references": found.get("references"),
         "evaluations": evaluated,

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,14 +12,18 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import hydra
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
 from sacrebleu.metrics import BLEU
 
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.comparison.combined import combined
 from firstlight.comparison.intervals import accuracy_interval
 from firstlight.comparison.paired import mcnemar
+from firstlight.config.schema import register_schemas
+from firstlight.runs.identity import is_of_run
 from tests_support import ROOT, Scripts, captured
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -26,7 +31,7 @@ sys.path.append(str(BENCHMARKS))
 
 import results  # noqa: E402
 from result_tables import comparisons, records, runs  # noqa: E402
-from result_tables.page import page_of  # noqa: E402
+from result_tables.page import BEGIN, END, page_of, readme_of  # noqa: E402
 from result_tables.plan import Column, Line, plan_of, read_plan  # noqa: E402
 
 ACCURACY = Column("test accuracy", "test", "accuracy")
@@ -70,6 +75,7 @@ def right(share: float, count: int = 1000, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).permutation(answers)
 
 
+README = {"readme": "README.md"}
 LINE = {"name": "ours", "title": "ours", "train": "task=stars", "seeds": [1, 2, 3]}
 
 
@@ -246,6 +252,10 @@ def test_bleu_of_the_blocks_is_that_of_sacrebleu(tmp_path: Path) -> None:
 def test_each_line_of_the_plan_names_what_exists() -> None:
     plan = read_plan(BENCHMARKS / "results.yaml")
     folder = ROOT / "conf" / "experiment"
+    for row in plan.summary:
+        section = plan.sections[row.section]
+        assert section.line(row.line).train == f"experiment={row.experiment} threads=1"
+        assert row.counting is None or section.line(row.counting).baseline is not None
     for section in plan.sections.values():
         named = [line.name for line in section.lines() if line.name]
         assert len(set(named)) == len(named), section.name
@@ -275,11 +285,73 @@ def test_each_record_belongs_to_a_line_of_the_plan(tmp_path: Path) -> None:
     assert set((BENCHMARKS / "measured").rglob("*.json")) <= expected
 
 
+def test_readme_has_the_verdicts_once_all_rows_are_measured() -> None:
+    lines = [
+        {"name": "best", "title": "best", "train": "experiment=best/stars", "seeds": [1, 2, 3]},
+        {"name": "tfidf", "title": "TF-IDF", "baseline": "--task stars"},
+    ]
+    compare = {"line": "best", "column": "test accuracy", "title": "the recipe is"}
+    row = {"section": "task", "column": "test accuracy", "experiment": "best/stars", "measure": "accuracy"}
+    plan = plan_of(content_of(lines, compare=compare) | {"summary": [row | {"claim": "49.9%", "counting": "tfidf"}]})
+    text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    answers = {"best": right(0.6, seed=1)}
+    found = {"best": [record_of(1, test=right(0.6, seed=1))]}
+    assert readme_of(text, plan, lambda _, line: found.get(line.name, [])) == text
+    found["tfidf"] = [record_of(None, test=answers["best"] & (np.arange(1000) % 4 > 0))]
+    readme = readme_of(text, plan, lambda _, line: found[line.name])
+    assert readme.startswith(f"before\n{BEGIN}\n\n| `experiment=` |")
+    assert readme.endswith(f"|\n\n{END}\nafter\n")
+    value = 100 * found["tfidf"][0]["evaluations"]["test"]["metrics"]["accuracy"]
+    expected = f"| `best/stars` | accuracy | 49.9% | {value:.1f}% | 60.0% (1) | better: {60 - value:+.1f} points ["
+    assert expected in readme
+
+
+def test_bits_per_character_are_the_loss_in_other_units() -> None:
+    bits = Column("bits", "validation", "bits_per_character")
+    tokens = [10, 20, 30] * 10
+    found = [
+        record_of(
+            1,
+            validation={
+                "metrics": {"loss": loss, "bits_per_character": loss / 2},
+                "units": {"key": "text", "tokens": tokens, "losses": [loss * each for each in tokens]},
+            },
+        )
+        for loss in (1.0, 3.0)
+    ]
+    assert comparisons.interval([found[1]], bits).value == pytest.approx(1.5)
+    verdict = comparisons.compare([found[0]], [found[1]], bits)
+    assert (verdict.word, verdict.unit, verdict.benefit.value) == ("better", "bits", pytest.approx(1.0))
+
+
+@pytest.mark.slow  # 20 s: it composes the settings of each line with a record
+def test_each_record_has_the_present_settings_of_its_line(tmp_path: Path) -> None:
+    """A record of other settings, such as those of an earlier recipe, must be removed and measured again."""
+    register_schemas()
+    plan = read_plan(BENCHMARKS / "results.yaml")
+    stale = []
+    for name, section in plan.sections.items():
+        for line in section.lines():
+            for run in runs.runs_of(plan, name, line, tmp_path):
+                record = records.read_record(run, BENCHMARKS / "measured")
+                if line.train is None or record is None:
+                    continue
+                with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+                    config = hydra.compose(CONFIG_NAME, overrides=run.typed)
+                if not is_of_run(record, config):
+                    stale.append(str(records.file_of(run, BENCHMARKS / "measured")))
+    assert stale == []
+
+
 @pytest.mark.slow  # 10 s: it draws all bootstraps; the tests above check each part of the page
 def test_the_page_is_that_of_the_records(tmp_path: Path) -> None:
-    with patch.object(sys, "argv", ["results.py", "--table-only", "--page", str(tmp_path / "page.md")]):
+    names = ("RESULTS.md", "README.md")
+    shutil.copy(ROOT / "README.md", tmp_path)
+    places = ["--page", str(tmp_path / "RESULTS.md"), "--readme", str(tmp_path / "README.md")]
+    with patch.object(sys, "argv", ["results.py", "--table-only", *places]):
         results.main()
-    assert (tmp_path / "page.md").read_text(encoding="utf-8") == (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    for name in names:
+        assert (tmp_path / name).read_text(encoding="utf-8") == (ROOT / name).read_text(encoding="utf-8"), name
 
 
 @pytest.fixture(params=["in this process", pytest.param("in processes", marks=pytest.mark.slow)])
@@ -319,9 +391,10 @@ def test_a_plan_is_measured_once_and_continued(
     columns = [["accuracy there", "other", "accuracy"]]
     content["sections"]["elsewhere"] = content_of(there, columns=columns)["sections"]["task"]
     OmegaConf.save(OmegaConf.create(content), tmp_path / "plan.yaml")
+    (tmp_path / "README.md").touch()
 
     def measure(*options: str) -> str:
-        places = {"plan": "plan.yaml", "folder": "runs", "page": "page.md", "measured": "measured"}
+        places = {"plan": "plan.yaml", "folder": "runs", "page": "page.md", "measured": "measured"} | README
         where = [part for name, place in places.items() for part in (f"--{name}", str(tmp_path / place))]
         with (
             captured() as (out, _),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,6 +18,7 @@ from firstlight.kinds.panels.inputs import Inputs
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.playground.page import page
 from firstlight.playground.server import panel_of
+from firstlight.runs.outcomes import read_outcomes
 from tests_support import Scripts
 
 TEXT = "It [MASK] after a week"
@@ -126,11 +128,18 @@ def test_the_panel_answers(loaded: Any) -> None:
 def test_counting_neighbors_is_its_baseline(scripts: Scripts, reviews_folder: Path) -> None:
     done = scripts.run("baseline", "--task", "masked_reviews", "--data.path", str(reviews_folder))
     assert done.returncode == 0, done.stderr
-    record = json.loads(next(scripts.folder.glob("logs/masked_reviews/baseline/*/metrics.json")).read_text())
+    (folder,) = scripts.folder.glob("logs/masked_reviews/baseline/*")
+    record = json.loads((folder / "metrics.json").read_text())
     assert record["chosen"] == {"neighbors": 2}
     losses = [record["tried"]["neighbors"][number]["val/loss"] for number in "012"]
     assert losses == sorted(losses, reverse=True)
     assert record["metrics"]["test/accuracy"] > 0.1
+    for stage, split in (("val", "validation"), ("test", "test")):
+        outcomes = read_outcomes(folder / "predictions" / f"{split}.npz")
+        assert outcomes is not None
+        mean = outcomes.losses.sum() / outcomes.tokens.sum()
+        assert mean == pytest.approx(record["metrics"][f"{stage}/loss"], rel=1e-3)
+        assert (np.diff(outcomes.rows) > 0).all(), "the rows of the split, in their order"
 
 
 @pytest.mark.slow  # 2 s; tests/lit/test_masked.py tests the same with a trainer

@@ -161,6 +161,12 @@ def test_an_installed_package_records_the_repository_of_the_current_folder(
     monkeypatch.setattr(record, "CHECKOUT", mine)
     assert git_state() == {"commit": commit, "modified": False}
     assert versions()["firstlight"] == firstlight.__version__
+    for name, is_code in (("README.md", False), ("benchmarks/measured/a.json", False), ("src/a.py", True)):
+        file = mine / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        subprocess.run([*git, "add", name], check=True)
+        assert git_state() == {"commit": commit, "modified": is_code}, name
 
 
 def test_the_networks_of_firstlight_need_no_target() -> None:

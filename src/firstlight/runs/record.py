@@ -96,10 +96,12 @@ def hash_of_source(path: Path) -> str:
 def git_state() -> dict[str, Any] | None:
     """Return the commit of the code and whether files differ from it; None outside a repository.
 
+    Pages (*.md) and the records of benchmarks/results.py, which are written between two runs, do not count.
     The repository is the checkout of firstlight, or where firstlight is installed, the one of the current folder.
     """
     root = CHECKOUT or Path.cwd()
     command = ["git", "-C", str(root), "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    command += ["--", ":/", ":(top,exclude)*.md", ":(top,exclude)benchmarks/measured"]
     try:
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
