@@ -11,6 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 import firstlight
 from firstlight.data import ReviewData
@@ -49,6 +50,15 @@ def test_the_teacher_never_scores_what_it_was_fitted_on(tmp_path: Path) -> None:
     # A model that has seen both twins gives 0.5 to both. One that has seen only the other twin gives less.
     assert own[has_twin].max() < 0.52
     assert (own[has_twin] < 0.45).mean() > 0.6
+
+
+def test_a_feature_counts_by_its_ratio_in_two_classes() -> None:
+    features = csr_matrix([[0.5, 0.0, 2.0], [0.25, 3.0, 0.0], [0.0, 4.0, 0.0], [1.0, 0.0, 0.0]])
+    scaling = tfidf_teacher.NaiveBayesScaling().fit(features, np.array([0, 1, 1, 0]))
+    ratios = np.log(np.array([2, 3, 1]) / 6) - np.log(np.array([3, 1, 2]) / 6)  # texts with each feature, plus one
+    assert np.allclose(scaling.transform(features).toarray(), features.toarray() * ratios)
+    scaling.fit(features, np.array([0, 1, 2, 0]))
+    assert np.allclose(scaling.transform(features).toarray(), features.toarray())
 
 
 def test_the_predictions_are_computed_once_and_belong_to_their_rows(

@@ -1,14 +1,21 @@
-"""The teacher `tfidf`: logistic regression on TF-IDF features, fitted on other rows than those that it predicts."""
+"""The teacher `tfidf`: logistic regression on TF-IDF features, fitted on other rows than those that it predicts.
+
+For two classes, each feature is multiplied by its log-count ratio of naive Bayes (NBSVM, Wang & Manning 2012). For five
+stars, one such model for each class has a larger loss than one regression of all classes without these ratios.
+"""
 
 import logging
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import Pipeline, make_pipeline
 from threadpoolctl import threadpool_limits
 
 from firstlight.data.options import Balance
@@ -18,9 +25,10 @@ from firstlight.text.normalize import words_and_marks
 
 log = logging.getLogger(__name__)
 
-VERSION = 1  # increase it when the predictions change, so that the cache is not reused
-REGULARIZATION = (1.0, 3.0, 10.0)  # scikit-learn's C, the inverse of the regularization strength
-LEAST_TEXTS = 2  # training texts that a word or a pair must occur in
+VERSION = 2  # increase it when the predictions change, so that the cache is not reused
+REGULARIZATION = (3.0, 10.0)  # scikit-learn's C, the inverse of the regularization strength
+LONGEST, LONGEST_OF_MANY = 3, 2  # words and marks of an n-gram, for two classes and for more
+LEAST_TEXTS = 2  # training texts that an n-gram must occur in
 MOST_STEPS = 1000
 
 
@@ -42,23 +50,25 @@ def probabilities(data: ReviewData, folds: int) -> NDArray[np.float64]:
             f"distillation.folds={folds}: the class {name} has only {counts.min()} training rows; use at most as many "
             "folds, or add rows"
         )
-    features = _features(data.source.texts(data.options.text_columns, rows.tolist()))
+    longest = LONGEST if len(present) == 2 else LONGEST_OF_MANY
+    features = _features(data.source.texts(data.options.text_columns, rows.tolist()), longest)
     parts = list(StratifiedKFold(folds, shuffle=True, random_state=data.options.split_seed).split(rows, targets))
     shares = np.zeros((len(rows), data.num_classes))
     with threadpool_limits(1):  # the products are sparse, and other threads of BLAS would only wait
-        regression = _regression(data, _strength(data, features, targets, *parts[0]))
-        shares[:, present] = cross_val_predict(regression, features, targets, cv=parts, method="predict_proba")
-    log.info("teacher=tfidf: %d features, C=%g", features.shape[1], regression.C)
+        strength = _strength(data, features, targets, *parts[0])
+        model = _new_model(data, strength)
+        shares[:, present] = cross_val_predict(model, features, targets, cv=parts, method="predict_proba")
+    log.info("teacher=tfidf: %d features, C=%g", features.shape[1], strength)
     return shares
 
 
-def _features(texts: list[str]) -> csr_matrix:
-    """Return the TF-IDF weights of the words, marks and pairs of each text, (texts, features)."""
+def _features(texts: list[str], longest: int) -> csr_matrix:
+    """Return the TF-IDF weights of the n-grams of words and marks of each text, (texts, features)."""
     vectorizer = TfidfVectorizer(
         tokenizer=words_and_marks,
         token_pattern=None,
         lowercase=False,
-        ngram_range=(1, 2),
+        ngram_range=(1, longest),
         sublinear_tf=True,
         min_df=LEAST_TEXTS,
     )
@@ -78,12 +88,30 @@ def _strength(
     """Return the C with the smallest log loss of one part of the rows. others: the rows on which to fit."""
 
     def loss(strength: float) -> float:
-        model = _regression(data, strength).fit(features[others], targets[others])
+        model = _new_model(data, strength).fit(features[others], targets[others])
         return float(log_loss(targets[part], model.predict_proba(features[part]), labels=model.classes_))
 
     return min(REGULARIZATION, key=loss)
 
 
-def _regression(data: ReviewData, strength: float) -> LogisticRegression:
-    is_balanced = data.options.balance is not Balance.none
-    return LogisticRegression(C=strength, max_iter=MOST_STEPS, class_weight="balanced" if is_balanced else None)
+def _new_model(data: ReviewData, strength: float) -> Pipeline:
+    weights = None if data.options.balance is Balance.none else "balanced"
+    regression = LogisticRegression(C=strength, max_iter=MOST_STEPS, class_weight=weights)
+    return make_pipeline(NaiveBayesScaling(), regression)
+
+
+class NaiveBayesScaling(TransformerMixin, BaseEstimator):
+    """Multiplication of each feature by the log ratio of its shares in two classes; none for more classes."""
+
+    def fit(self, features: csr_matrix, targets: NDArray[np.integer]) -> Self:
+        """Count the texts of each class with each feature. features: (texts, features); targets: (texts,)."""
+        occurs, labels = features > 0, np.unique(targets)
+        self.ratios_ = np.ones(features.shape[1])
+        if len(labels) == 2:
+            counts = [1 + np.asarray(occurs[targets == label].sum(axis=0)).ravel() for label in labels]
+            self.ratios_ = np.log(counts[1] / counts[1].sum()) - np.log(counts[0] / counts[0].sum())
+        return self
+
+    def transform(self, features: csr_matrix) -> Any:
+        """Return the multiplied features, (texts, features)."""
+        return features @ diags(self.ratios_)
