@@ -174,6 +174,20 @@ def test_a_baseline_is_named_by_its_values_and_every_other_group_has_a_verdict(t
     assert "8 of the compared runs have no predictions/validation.npz" in done.stderr
 
 
+def test_the_predictions_of_an_evaluation_replace_those_that_an_earlier_version_did_not_write(tmp_path: Path) -> None:
+    for model, predicted in (("tiny", [0] * 18), ("small", [0, 1, 2] * 6)):
+        for seed in (1, 2):
+            accuracy = (1.0 if model == "small" else 0.33) - 0.01 * seed
+            run = make_run(tmp_path / "logs", f"{model}-{seed}", model=model, seed=seed, metrics={METRIC: accuracy})
+            with_predictions(run, predicted)
+            if model == "tiny":
+                (run / "evaluate" / "validation").mkdir(parents=True)
+                (run / "predictions" / "validation.npz").rename(run / "evaluate" / "validation" / "predictions.npz")
+    done = report(tmp_path, "logs")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "by seeds only" not in (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
+
+
 def test_a_damaged_file_of_predictions_is_reported_and_the_seeds_decide(tmp_path: Path) -> None:
     fill(tmp_path / "logs")
     damaged = tmp_path / "logs" / "sweeps" / "grid" / "dropout-0_model-tiny_seed-1"

@@ -131,7 +131,7 @@ def say_problems(outcomes: SavedOutcomes) -> None:
     if outcomes.missing:
         note(
             f"{outcomes.missing} of the compared runs have no predictions/validation.npz, which runs of this version "
-            "write; they are compared by seeds only"
+            "write; they are compared by seeds only. For a classifier, `evaluate RUN --split validation` computes them"
         )
 
 

@@ -16,6 +16,7 @@ from firstlight.runs.folder import write_atomically
 
 FOLDER = "predictions"  # in a run's folder
 VALIDATION = f"{FOLDER}/validation.npz"
+EVALUATED = "evaluate/validation/predictions.npz"  # the same from `evaluate --split validation` of a classifier
 MOST_BYTES = 2**28  # of the arrays of a file
 DAMAGES = (  # what zipfile and NumPy raise for files that are not such archives
     *(OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, OverflowError, MemoryError, RuntimeError),

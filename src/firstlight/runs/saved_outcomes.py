@@ -23,16 +23,18 @@ class SavedOutcomes:
 
     def __call__(self, run: Run) -> "Outcomes | None":
         if run.folder not in self._known:
-            self._known[run.folder] = None if run.is_baseline else self._read(run)
+            self._known[run.folder] = self._read(run)
         return self._known[run.folder]
 
     def _read(self, run: Run) -> "Outcomes | None":
-        from firstlight.runs.outcomes import VALIDATION, UnreadableOutcomes, read_outcomes
+        from firstlight.runs.outcomes import EVALUATED, VALIDATION, UnreadableOutcomes, read_outcomes
 
         try:
             found = read_outcomes(self.folder / run.folder / VALIDATION)
+            if found is None:
+                found = read_outcomes(self.folder / run.folder / EVALUATED)
         except UnreadableOutcomes as error:
             self.damaged[run.folder] = str(error)
             return None
-        self.missing += found is None
+        self.missing += found is None and not run.is_baseline
         return found
