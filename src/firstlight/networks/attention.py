@@ -164,8 +164,8 @@ class MultiHeadAttention(nn.Module):
         projected = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))
         parts = projected.unflatten(-1, (self.group + 2, -1)).transpose(1, 2)  # the last two are the keys and values
         placed = self.apply_rotary(parts[:, :-1], start=cache.length)  # (batch, group + 1, new, shared_dim)
-        heads = split_heads(placed, self.num_key_value_heads)  # (batch, group + 1, key heads, new, head_dim)
-        query, key = heads[:, :-1].flatten(1, 2), heads[:, -1]
+        *queries, key = split_heads(placed, self.num_key_value_heads).unbind(1)  # (batch, key heads, new, head_dim)
+        query = queries[0] if self.group == 1 else torch.cat(queries, dim=1)  # (batch, heads, new, head_dim)
         return query, *cache.append(key, split_heads(parts[:, -1], self.num_key_value_heads))
 
     def _relative_scores(self, query: Tensor, key: Tensor) -> Tensor:

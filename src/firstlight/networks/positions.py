@@ -175,9 +175,12 @@ class RotaryPositions(nn.Module):
         shape.
         """
         end, width = start + projected.shape[-2], projected.shape[-1]
+        cos, sin = self.cos[start:end], self.sin[start:end]  # (length, num_heads * head_dim)
+        if width < cos.shape[1]:  # fewer heads
+            cos, sin = cos[:, :width], sin[:, :width]
         heads = projected.unflatten(-1, (-1, self.head_dim))  # (…, length, heads, head_dim)
         partners = heads.roll(self.head_dim // 2, -1).flatten(-2)  # the pairs are i and i + head_dim / 2
-        return torch.addcmul(projected * self.cos[start:end, :width], partners, self.sin[start:end, :width])
+        return torch.addcmul(projected * cos, partners, sin)
 
 
 class RelativePositions(nn.Module):
