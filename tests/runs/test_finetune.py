@@ -1,10 +1,12 @@
 """A generator of the reviews' words becomes a classifier of reviews."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
+import firstlight
 from tests_support import Scripts
 
 QUICK = ["model=tiny", "context_length=23", "trainer.max_steps=5", "trainer.val_check_interval=1.0"]
@@ -38,6 +40,25 @@ def test_a_classifier_takes_all_of_a_generator_but_its_head(
     for name, weight in states[1].items():
         if not name.startswith("network.head"):
             assert torch.equal(weight, states[0][name]), name
+
+
+def test_a_classifier_of_pairs_starts_from_a_generator_of_single_texts(
+    read_reviews: Path, reviews_folder: Path, scripts: Scripts
+) -> None:
+    texts = [json.loads(line)["text"] for line in (reviews_folder / "train.jsonl").read_text().splitlines()]
+    rows = [{"a": texts[i], "b": texts[i + 1], "label": "yes" if i % 3 else "no"} for i in range(0, 300, 2)]
+    (scripts.folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run = scripts.train(
+        *("experiment=finetune/causal", "task=reviews", "data.path=pairs.jsonl", "data.text_column=[a,b]"),
+        *(f"init_from={read_reviews}", "optimizer.lr=0", "test=false", "++callbacks.confusion_matrix=null", *QUICK),
+    )
+    before, after = (firstlight.load(each) for each in (read_reviews, run))
+    blocks = [each.network.blocks.state_dict() for each in (before, after)]
+    assert all(torch.equal(weight, blocks[1][name]) for name, weight in blocks[0].items())
+    for word in after.tokenizer.words[5:50]:
+        vectors = (each.network.embedding.weight[each.tokenizer.words.index(word)] for each in (before, after))
+        assert torch.equal(next(vectors), next(vectors))
+    assert after.predict((texts[0], texts[1])).label in ("yes", "no")
 
 
 def test_the_generator_of_reviews_writes_words_of_its_vocabulary(read_reviews: Path, scripts: Scripts) -> None:
