@@ -112,6 +112,23 @@ def test_one_seed_decides_nothing_even_if_the_two_runs_differ() -> None:
     assert board_of(runs).verdicts[1].why == "two seeds of each are required"  # type: ignore[union-attr]
 
 
+def test_a_lucky_seed_is_not_the_reference() -> None:
+    runs = [a_run(0.99, model="lucky"), *group(BETTER, model="small"), *group(WORSE)]
+    board = board_of(runs)
+    assert [each.keys["model"] for each in board.groups] == ["lucky", "small", "tiny"]
+    assert board.reference == 1
+    assert [verdict.word for verdict in board.verdicts if verdict] == ["undecided", "worse"]
+    assert board.finding.startswith("stars: small beats tiny by 2.7 ± ")
+
+
+def test_a_baseline_that_is_best_does_not_hide_what_was_swept() -> None:
+    keys = {"task": "stars", "model": "tfidf", "seed": 1}
+    counted = Run("b", "finished", keys=keys, is_baseline=True, optimized_metric=METRIC, metrics={METRIC: 0.95})
+    finding = board_of([*group(BETTER, model="small"), *group(WORSE), counted]).finding
+    assert finding.startswith("stars: small beats tiny by 2.7 ± ")
+    assert finding.endswith("; the best trained group is worse than the baseline tfidf by 10.0 ± 1.3 points.")
+
+
 def test_other_texts_or_other_metrics_cannot_be_paired() -> None:
     runs = [*group(BETTER, model="small"), *group(WORSE)]
     load = texts({"small": 0.85, "tiny": 0.82})
@@ -186,7 +203,7 @@ def test_a_baseline_has_one_result_for_every_seed() -> None:
     counted = Run("b", "finished", keys={"task": "stars", "model": "tfidf", "seed": 1}, is_baseline=True,
                   optimized_metric=METRIC, metrics={METRIC: 0.80})  # fmt: skip
     board = board_of([*group(BETTER), counted])
-    assert board.finding == "stars: the best group is better than the baseline tfidf by 5.0 ± 1.3 points."
+    assert board.finding == "stars: the best trained group is better than the baseline tfidf by 5.0 ± 1.3 points."
 
 
 def test_a_single_group_is_described_and_a_board_without_result_says_nothing() -> None:

@@ -41,7 +41,7 @@ class ReportOptions:
     """Open report.html in the browser."""
     baseline: list[str] | None = None
     """The group with which the others are compared, by its values, such as `model=tiny dropout=0.1` or `tiny`.
-    Default: the best group."""
+    Default: the best group with several seeds."""
     compare: tuple[str, str] | None = None
     """Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a run's
     folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder."""

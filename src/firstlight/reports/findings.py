@@ -18,12 +18,13 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
     """Return the board with its finding and with the verdicts on its groups.
 
     load: returns the saved predictions of a run, or None. reference: the place of the group with which the others are
-    compared; None: the best. most: the number of groups, from the best, that are compared; None: all.
+    compared; None: the best that has several seeds, since one seed may be lucky. most: the number of groups, from the
+    best, that are compared; None: all.
     """
     counted = [place for place, group in enumerate(board.groups) if group.counted]
     if not counted or board.metric is None:
         return board
-    place = counted[0] if reference is None else reference
+    place = _reference(board.groups) if reference is None else reference
     others = [each for each in counted[:most] if each != place]
     base = board.groups[place]
     found = verdicts([_against(board.groups[each], base, board.metric, load) for each in others], falls=board.falls)
@@ -51,28 +52,35 @@ class Effect:
 def finding(board: Board, load: Load) -> str:
     """Return the result of a board as a sentence; "" if no run is counted.
 
-    The best value of each key is that of the best group. It is compared with each other value over the runs that are
-    equal in all other keys and the seed. All comparisons are corrected together.
+    The best value of each key is that of the best trained group that has several seeds. It is compared with each other
+    value over the runs that are equal in all other keys and the seed. All comparisons are corrected together.
     """
     counted = [group for group in board.groups if group.counted]
     if not counted or board.metric is None:
         return ""
-    effects = [effect for key in board.swept if key in board.keys for effect in _effects(board, counted, key, load)]
-    against = [_against(counted[0], group, board.metric, load) for group in counted[1:] if _is_baseline(group)]
-    if _is_baseline(counted[0]):
-        effects = []
+    trained = [group for group in counted if not _is_baseline(group)]
+    baselines = [group for group in counted if _is_baseline(group)] if trained else []
+    best = trained[_reference(trained)] if trained else counted[0]
+    keys = [key for key in board.swept if key in board.keys]
+    effects = [effect for key in keys for effect in _effects(board, best, trained, key, load)]
+    against = [_against(best, group, board.metric, load) for group in baselines]
     found = verdicts([effect.comparison for effect in effects] + against, falls=board.falls)
     clauses = []
     for key in dict.fromkeys(effect.key for effect in effects):
         of_key = [(effect, verdict) for effect, verdict in zip(effects, found, strict=False) if effect.key == key]
         clauses.append(_clause(key, of_key, board.metric))
-    baselines = [group for group in counted[1:] if _is_baseline(group)]
     for group, verdict in zip(baselines, found[len(effects) :], strict=True):
         clauses.append(_against_baseline(group, verdict, board.metric))
     if not clauses:
-        return _alone(counted[0], board, is_only=len(counted) == 1)
+        return _alone(best, board, is_only=len(counted) == 1)
     more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
     return f"{board.name}: {'; '.join(clauses[:MOST_CLAUSES])}{more}."
+
+
+def _reference(groups: Sequence[Group]) -> int:
+    """Return the place of the first counted group with several seeds; that of the first counted one without any."""
+    counted = [place for place, group in enumerate(groups) if group.counted]
+    return next((place for place in counted if groups[place].seeds > 1 or _is_baseline(groups[place])), counted[0])
 
 
 def _is_baseline(group: Group) -> bool:
@@ -83,11 +91,11 @@ def _against(best: Group, other: Group, metric: str, load: Load) -> Comparison:
     return compare(by_seed(best.counted), by_seed(other.counted), metric, load)
 
 
-def _effects(board: Board, counted: Sequence[Group], key: str, load: Load) -> list[Effect]:
+def _effects(board: Board, best_group: Group, trained: Sequence[Group], key: str, load: Load) -> list[Effect]:
     """Return the comparisons of the best group's value of a key with the other values."""
-    runs = [run for group in counted for run in group.counted if not run.is_baseline]
-    best = counted[0].keys.get(key)
-    others = dict.fromkeys(shown(group.keys.get(key)) for group in counted if not _is_baseline(group))
+    runs = [run for group in trained for run in group.counted]
+    best = best_group.keys.get(key)
+    others = dict.fromkeys(shown(group.keys.get(key)) for group in trained)
     others.pop(shown(best), None)
     found = []
     for other in list(others)[:MOST_VALUES]:
@@ -181,8 +189,8 @@ def _against_baseline(group: Group, verdict: Verdict, metric: str) -> str:
     size = _size(verdict, metric)
     if verdict.word == "undecided":
         why = f", {verdict.why}" if verdict.why else ""
-        return f"the best group against the baseline {name} is undecided ({size}{why})"
-    return f"the best group is {verdict.word} than the baseline {name} by {size}"
+        return f"the best trained group against the baseline {name} is undecided ({size}{why})"
+    return f"the best trained group is {verdict.word} than the baseline {name} by {size}"
 
 
 def _alone(group: Group, board: Board, *, is_only: bool) -> str:

@@ -146,7 +146,7 @@ def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
         found = {key: note for key, note in run.apart.items() if key not in pooled}
         size, training = run.sizes.get("validation"), run.sizes.get("train")
         others = [key for key, value in usual_split.items() if key in run.split and run.split[key] != value]
-        if run not in same:
+        if run.fingerprint not in (usual_data, None):
             found["data"] = f"data {run.fingerprint}"
         elif others:
             found["split"] = ", ".join(f"{key}={shown(run.split[key])}" for key in others)

@@ -179,7 +179,7 @@ def _more_seeds(found: Comparison, tests: int) -> tuple[int | None, str]:
     if needed is None:
         return None, "no number of seeds would show a difference"
     more = max(1, needed - found.seeds)
-    return more, f"about {more} more seed{'' if more == 1 else 's'} would decide"
+    return more, f"about {more:,} more seed{'' if more == 1 else 's'} would decide"
 
 
 def difference_text(value: float, half_width: float | None, metric: str) -> str:
@@ -200,7 +200,7 @@ def short_verdict(verdict: Verdict, metric: str) -> str:
     """Return a verdict for a narrow column, such as `worse by 1.9 ± 0.6 points` or `undecided, +5 seeds`."""
     if verdict.word != "undecided":
         return f"{verdict.word} by {difference_text(verdict.value, verdict.half_width, metric)}"
-    return "undecided" + (f", +{verdict.more_seeds} seeds" if verdict.more_seeds else "")
+    return "undecided" + (f", +{verdict.more_seeds:,} seeds" if verdict.more_seeds else "")
 
 
 def verdict_text(verdict: Verdict, metric: str) -> str:
