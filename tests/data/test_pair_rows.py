@@ -7,6 +7,7 @@ import pytest
 
 from firstlight.data.options import Truncation
 from firstlight.data.pair_rows import NUM_MARKS, fitted, kept_places
+from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import DELIMITER_ID, EXTRACT_ID, START_ID, train_word_tokenizer
 
@@ -45,6 +46,11 @@ def test_the_places_are_those_of_the_tokens_that_are_kept() -> None:
     ids = PAIRS.encode_batch(["a b c a b c ||| d e"])
     assert kept_places(ids, 8, Truncation.tail).ids.tolist() == [0, 4, 5, 6, 7, 8, 9, 10]
     assert ids.ids[kept_places(ids, 8, Truncation.tail).ids].tolist() == PAIRS.encode("a b c ||| d e")
+
+
+def test_a_context_without_room_for_two_words_is_refused() -> None:
+    with pytest.raises(UserError, match="context_length=4 is too short for pairs of texts; use 5 or more"):
+        fitted(PAIRS.encode_batch(["a b ||| c"]), PAIRS, 4, Truncation.head)
 
 
 def test_what_fits_and_what_is_no_pair_is_unchanged() -> None:

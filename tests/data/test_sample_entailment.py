@@ -3,12 +3,15 @@
 import math
 import re
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firstlight.data import ReviewData
 from firstlight.data.samples import entailment
 from firstlight.data.samples.grammar import load
+from firstlight.errors import UserError
 
 PARTS = entailment.splits(seed=0)
 FACETS: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {
@@ -88,3 +91,16 @@ def test_the_same_seed_gives_the_same_pairs_and_another_seed_others(monkeypatch:
     first, again, others = (entailment.splits(seed) for seed in (3, 3, 4))
     assert first == again
     assert first != others
+
+
+def test_a_column_that_the_sample_does_not_have_is_one_line(tmp_path: Path) -> None:
+    columns = ["premise", "conclusion"]
+    data = ReviewData(
+        source="sample", sample="entailment", text_column=columns, labels="classes", cache_dir=str(tmp_path)
+    )
+    with pytest.raises(UserError) as error:
+        data.prepare_data()
+    assert str(error.value) == (
+        "sample train:1: the column 'conclusion' does not exist; the columns are premise, hypothesis, label; "
+        "set data.text_column to two of them, as in 'data.text_column=[premise,hypothesis]'"
+    )

@@ -234,6 +234,14 @@ def test_the_most_frequent_words_are_kept():
     assert TextWordTokenizer.train([text, text], None).words[256:] == ["Ġd", "Ġc", "Ġb"]  # the others are bytes
 
 
+def test_a_tokenizer_of_words_without_a_byte_is_refused():
+    content = json.loads(text_words.to_json())
+    vocabulary = content["backend"]["model"]["vocab"]
+    vocabulary["Ġsomething"] = vocabulary.pop("a")
+    with pytest.raises(UserError, match=r"the saved tokenizer is broken .*1 of the 256 bytes are no tokens"):
+        tokenizer_of_json(json.dumps(content))
+
+
 def test_a_very_long_word_is_encoded_in_pieces():
     text = "€" * 5000
     assert decode(text_words, encode(text_words, text)) == text

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data.options import Truncation
+from firstlight.data.options import SHORTEST_PAIR, Truncation
+from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import DELIMITER_ID, PAIR_MARKS, Tokenizer
 
@@ -28,7 +29,8 @@ def kept_places(ids: RaggedIds, context_length: int, truncation: Truncation) -> 
 
     ids: pairs, each as [START], the first text, [DELIMITER], the second text, [EXTRACT].
     """
-    assert context_length > NUM_MARKS, f"a context of {context_length}"
+    if context_length < SHORTEST_PAIR:
+        raise UserError(f"context_length={context_length} is too short for pairs of texts; use {SHORTEST_PAIR} or more")
     rows = np.repeat(np.arange(len(ids)), ids.lengths)
     is_delimiter = ids.ids == DELIMITER_ID
     assert (rows[is_delimiter] == np.arange(len(ids))).all(), "a row is not a pair"

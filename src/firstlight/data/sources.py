@@ -17,7 +17,7 @@ from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.files.rows import READERS, Row, dataset_files, look_alike, read_rows
+from firstlight.files.rows import READERS, Row, check_columns, dataset_files, look_alike, read_rows
 from firstlight.text.options import PAIR_SEPARATOR
 
 log = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ class Source:
             yield from read_rows(self.files[split], columns)
         else:
             for line, values in enumerate(self._sample_splits[split], start=1):
+                check_columns(columns, values, self.place(split, line))
                 yield Row(line, values)
 
     @cached_property

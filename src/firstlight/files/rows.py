@@ -114,7 +114,7 @@ def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
         raise UserError(f"{path}:1: the file {problem}; name a file with data")
 
 
-def _check_columns(wanted: Sequence[str], present: Collection[str], place: str) -> None:
+def check_columns(wanted: Sequence[str], present: Collection[str], place: str) -> None:
     """Raise MissingColumnError if a required column is missing."""
     for column in wanted:
         if column not in present:
@@ -172,7 +172,7 @@ def _decode(raw: bytes, place: str) -> str:
 
 
 def _read_text(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    _check_columns(columns, [TEXT_COLUMN], f"{path}:1")
+    check_columns(columns, [TEXT_COLUMN], f"{path}:1")
     for line, text in read_lines(path):
         yield Row(line, {TEXT_COLUMN: text.removesuffix("\n").removesuffix("\r")})
 
@@ -184,7 +184,7 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     for line, text in read_lines(path):
         if text.strip():
             values = _parse_object(text, f"{path}:{line}")
-            _check_columns(columns, values, f"{path}:{line}")
+            check_columns(columns, values, f"{path}:{line}")
             yield Row(line, {column: values[column] for column in columns or values})
 
 
@@ -229,7 +229,7 @@ def _check_header(header: list[str], columns: Sequence[str], place: str) -> None
         raise UserError(f"{place}: two columns are named {name!r}; rename one of them")
     if len(header) == 1 and ";" in header[0] and header[0] not in columns:
         raise UserError(f"{place}: the columns are separated by ';'; save the file with commas, or as .tsv with tabs")
-    _check_columns(columns, header, place)
+    check_columns(columns, header, place)
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -260,7 +260,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     try:
         with ParquetFile(path) as file:
             present = file.schema_arrow.names
-            _check_columns(columns, present, str(path))
+            check_columns(columns, present, str(path))
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(columns) or None):
                 for values in batch.to_pylist():
                     yield Row(next(number), {column: values[column] for column in columns or present})

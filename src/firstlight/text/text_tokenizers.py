@@ -247,6 +247,11 @@ class TextWordTokenizer(BytePairTokenizer):
 
     kind = TEXT_WORDS
 
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        if missing := BYTE_OF_SYMBOL.keys() - set(self.words):
+            raise ValueError(f"{len(missing)} of the {NUM_BYTES} bytes are no tokens")
+
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None, min_frequency: int = 1) -> Self:
         """Return a tokenizer of the 256 bytes and the most frequent words, at most `vocab_size` tokens in all.
