@@ -221,8 +221,8 @@ def versions(plan: Plan, records: Records) -> str:
         for line in section.lines()
         for record in records(section.name, line)
     ]
-    texts = sorted({", ".join(f"{name} {number}" for name, number in record["versions"].items()) for record in found})
-    return f" Versions: {'; '.join(texts)}." if texts else ""
+    named = dict.fromkeys(f"{name} {number}" for record in found for name, number in record["versions"].items())
+    return f" Versions: {', '.join(named)}." if named else ""
 
 
 def waiting_part(plan: Plan, waiting: Waiting) -> str:

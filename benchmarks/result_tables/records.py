@@ -9,6 +9,7 @@ sentences.
 import csv
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from firstlight.runs.outcomes import read_outcomes
 from result_tables.runs import MeasurementError, Record, Run
 
 BLOCKS = 100  # of a text, or of sentences, in a record
+LIST = re.compile(r"\[[^][{}]*\]")  # without lists or objects in it
 STAGES = {"validation": "val", "test": "test", "other": "other"}  # the names of splits in the metrics of a run
 TRANSLATIONS = {"translation": "bleu", "translation_beam4": "bleu_beam4"}  # columns of translations.csv
 
@@ -67,7 +69,8 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
     }
     file = file_of(run, measured)
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    write_atomically(file, LIST.sub(lambda found: " ".join(found[0].split()), text) + "\n")  # a list is one line
 
 
 def of_training(run: Run, found: Record, name: str) -> Record:
