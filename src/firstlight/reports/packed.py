@@ -45,12 +45,6 @@ def libraries() -> Packed:
     return pack([plotly(), bundle("dt_bundle.js"), bundle("dt_bundle.css")])
 
 
-@cache
-def plots() -> Packed:
-    """Return Plotly alone, for a page without tables that sort."""
-    return pack([plotly()])
-
-
 def plotly() -> str:
     """Return the JavaScript library for plots, which is part of the plotly package."""
     return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from string import Template
 from typing import Any
 
 from firstlight.reports.changed_predictions import A, B, Table
-from firstlight.reports.packed import plots
+from firstlight.reports.packed import Packed, libraries
 from firstlight.reports.page import as_script, finite
 from firstlight.reports.pair import Pair
 from firstlight.reports.rows import Run
@@ -20,8 +20,8 @@ SAMPLE_BADGE = f' <span class="badge">{SAMPLE_MARK}</span>'
 
 def pair_page(found: Pair) -> str:
     """Return the whole page. All texts of runs are escaped."""
-    packed = plots()
     curves = _curves(found)
+    packed = libraries() if curves else Packed("", ())
     return Template(_read("pair.html")).substitute(
         title=html.escape(f"{B} against {A}: {found.metric}"),
         runs="\n".join(
@@ -31,7 +31,7 @@ def pair_page(found: Pair) -> str:
         sentences="\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in found.sentences),
         tables="\n".join(_table(table) for table in found.tables),
         style=_read("page.css"),
-        libraries=packed.text if curves else "",
+        libraries=packed.text,
         sizes=",".join(map(str, packed.sizes)),
         data=as_script(curves),
         unpack=_read("unpack.js"),
