@@ -76,6 +76,7 @@ def test_the_words_of_both_texts_are_explained_and_the_marks_are_not(home: tuple
     assert [found.words[i] for i in marks] == ["[START]", "[DELIMITER]", "[EXTRACT]"]
     assert found.scores[marks].tolist() == [0, 0, 0]
     panel = ClassifierPanel(run)
+    panel.warm_up()
     assert all("|||" in example for example in panel.examples())
     assert "Type two texts with ||| between them." in panel.answer(Inputs({"text": "A dog runs."}))
     assert "[DELIMITER]" in panel.answer(Inputs({"text": "A dog runs. ||| Somebody runs."}))

@@ -38,6 +38,9 @@ class ClassifierPanel(Panel):
     def examples(self) -> tuple[str, ...]:
         return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
 
+    def warm_up(self) -> None:
+        self.answer(Inputs({"text": self.examples()[0]}))  # a pair if the run reads pairs
+
     def answer(self, asked: Inputs) -> str:
         """Return the classes, the attributions and the attention, as HTML.
 
