@@ -150,7 +150,13 @@ def losses_with_context(run: Path, text: str, context: int, stride: int) -> torc
 
 
 @pytest.mark.parametrize(
-    ("stride", "context"), [(1, CONTEXT), (5, CONTEXT), (CONTEXT, CONTEXT), (3, 7)], ids=["1", "5", "whole", "shorter"]
+    ("stride", "context"),
+    [
+        pytest.param(1, CONTEXT, id="1"),
+        pytest.param(3, 7, id="shorter"),
+        pytest.param(5, CONTEXT, id="5", marks=pytest.mark.slow),  # 0.3 s each; the two above test the same
+        pytest.param(CONTEXT, CONTEXT, id="whole", marks=pytest.mark.slow),
+    ],
 )
 def test_with_a_stride_each_character_is_predicted_once_from_what_its_window_has(
     stride: int, context: int, home: Home
