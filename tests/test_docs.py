@@ -35,6 +35,9 @@ class Resources(HTMLParser):
             self.addresses.append(address)
 
 
+of_the_site = pytest.mark.slow  # 5 s to build the site; `make docs` also ends at a broken link
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as `make docs` builds it. A warning, such as one of a link that leads nowhere, ends the build."""
@@ -51,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow  # 5 s: it builds the site, which `make docs` also checks
+@of_the_site
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 20
@@ -63,6 +66,7 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not re.search(r"""(url\(|@import)\s*["']?([a-z]+:)?//""", style.read_text(encoding="utf-8")), style
 
 
+@of_the_site
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_reference_has_every_public_name(package: str, site: Path) -> None:
     page = (site / "api" / f"{package}.html").read_text(encoding="utf-8")
@@ -70,17 +74,19 @@ def test_the_reference_has_every_public_name(package: str, site: Path) -> None:
     assert [name for name in names if f'id="firstlight.{package}.{name}"' not in page] == []
 
 
+@of_the_site
 def test_the_page_of_keys_has_every_key(site: Path) -> None:
     page = (site / "keys.html").read_text(encoding="utf-8")
     assert [key.name for key in keys() if f"<code>{key.name}</code>" not in page] == []
 
 
+@of_the_site
 def test_an_example_of_a_docstring_is_code(site: Path) -> None:
     page = (site / "api" / "networks.html").read_text(encoding="utf-8")
     assert page.count('<span class="gp">&gt;&gt;&gt; </span>') > 20
 
 
-@pytest.mark.slow  # a browser; the test above reads what the pages load
+@of_the_site
 def test_the_site_works_from_the_disk_with_its_search(site: Path) -> None:
     with a_browser() as browser:
         opened = open_file(browser, site / "index.html")
