@@ -134,9 +134,9 @@ def comparable(
         if isinstance(kept.get(group), dict):
             kept[group] = {key: value for key, value in kept[group].items() if key not in options}
     for group, defaults in added.items():
-        if isinstance(kept.get(group), dict):
+        if isinstance(kept.get(group), dict) and kept[group]:
             kept[group] = {key: v for key, v in kept[group].items() if key not in defaults or v != defaults[key]}
-            if not kept[group]:  # a group that was added
+            if not kept[group]:  # a group that was added as a whole
                 del kept[group]
     return kept
 
