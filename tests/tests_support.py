@@ -193,8 +193,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without variables that would make a test depend on this machine."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "FIRSTLIGHT_"))}
+    """Return the environment without variables that would make a test depend on this machine or on earlier tests.
+
+    Lightning's `seed_everything` sets PL_GLOBAL_SEED in the process of the tests.
+    """
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "FIRSTLIGHT_", "PL_"))}
     return kept | NO_NETWORK | {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 
