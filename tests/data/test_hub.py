@@ -461,7 +461,6 @@ def test_a_repository_that_is_no_data_set_is_refused_and_leaves_nothing(
     assert mirrored(tmp_path, f"own/{name}") == []
 
 
-@pytest.mark.slow  # 5 s, since the client repeats a broken download; a Hub in trouble is tested above
 @pytest.mark.parametrize(
     "where",
     [

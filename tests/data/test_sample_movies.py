@@ -26,7 +26,6 @@ def stars_of(all_reviews: dict[str, list[reviews.Review]]) -> dict[str, dict[str
     return {name: {str(row["text"]): int(row["label"]) for row in rows} for name, rows in all_reviews.items()}
 
 
-@pytest.mark.slow  # 1.9 s: it generates all sentences
 def test_every_split_has_the_size_that_it_says(parts):
     assert {name: len(rows) for name, rows in parts.items()} == movies.SPLITS
 

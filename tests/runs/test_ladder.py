@@ -20,7 +20,6 @@ def climbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
     return done, scripts.folder / "logs" / "sweeps" / "names_ladder"
 
 
-@pytest.mark.slow  # 2.3 s: a sweep; tests/figures/test_ladder.py draws it
 def test_the_rungs_are_trained_one_after_the_other_and_shown_beside_the_post(climbed: tuple[Done, Path]) -> None:
     done, folder = climbed
     assert done.returncode == 0, done.stderr
