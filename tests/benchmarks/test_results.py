@@ -373,6 +373,7 @@ def start(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow  # 2.9 s: trainings; the tests above check the records and the page
 def test_a_plan_is_measured_once_and_continued(
     start: Callable[..., Any], tmp_path: Path, reviews_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model:
     )
 
 
+@pytest.mark.slow  # 3 s; tests/data/test_labels.py reads such labels
 def test_a_run_of_two_sentiments_reads_stars_if_it_is_said(scripts: Scripts) -> None:
     small = (
         "data.source=sample",

@@ -199,6 +199,7 @@ def test_a_review_has_the_probabilities_that_the_run_predicts(panel, task: str) 
     assert (f"{mean:.1f} stars on average" in html) == (task == "stars")
 
 
+@pytest.mark.slow  # 17 s: the server imports Captum; test_insight.py tests the attributions
 def test_words_are_shaded_for_the_class_that_is_asked_about(panel) -> None:
     run = panel("stars").run
     for label in run.class_names:
@@ -796,6 +797,7 @@ def test_a_request_that_is_broken_off_leaves_no_traceback(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow  # 10 s: it waits for connections to be refused
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone limits the files of another process")
 def test_more_connections_than_a_process_may_have_files_neither_stop_it_nor_fill_its_log(
     scripts: Scripts, trained: Callable[[str], Path]
