@@ -4,42 +4,16 @@
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
 from firstlight.networks.config import GeneratorConfig
+from firstlight.networks.uncached import UncachedGenerator
 
 
-class FirstStep(nn.Module):
-    """Base class of these networks.
-
-    Args:
-        config: options of the network; most have no effect.
-        vocab_size: number of token ids.
-        width: size of the vector of a token.
-
-    Shape:
-        - token_ids: (batch, length) int
-        - output: (batch, length, vocab_size) logits
-    """
-
-    is_causal = False  # there is no cache; a generation reads the context again for each token
-
-    def __init__(self, config: GeneratorConfig, vocab_size: int, width: int) -> None:
-        super().__init__()
-        self.context_length, self.vocab_size = config.context_length, vocab_size
-        self.embedding = nn.Embedding(vocab_size, width)
-        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
-
-    def new_cache(self) -> Any:
-        """Raise ValueError, because these networks have no cache."""
-        raise ValueError(f"{type(self).__name__} has no cache; call it without one")
-
-
-class BigramTable(FirstStep):
+class BigramTable(UncachedGenerator):
     """A trainable table of the next token: the vector of a token is its row of logits.
 
     Example:
@@ -60,7 +34,7 @@ class BigramTable(FirstStep):
         return self.embedding(token_ids)
 
 
-class WeightedMeans(FirstStep):
+class WeightedMeans(UncachedGenerator):
     """Base class of networks with a weighted mean of the vectors of a token and of all tokens before it."""
 
     def __init__(self, config: GeneratorConfig, vocab_size: int) -> None:

@@ -1,13 +1,12 @@
 """A recurrent generator, with which post 4 (names, 2023) compares its transformer."""
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from firstlight.networks.config import GeneratorConfig
+from firstlight.networks.uncached import UncachedGenerator
 
 
-class LSTM(nn.Module):
+class LSTM(UncachedGenerator):
     """A generator with a long short-term memory (Hochreiter & Schmidhuber 1997) in place of attention.
 
     `model._target_=firstlight.networks.lstm.LSTM` chooses it, as in `experiment=post/names_lstm`. It has the arguments
@@ -32,13 +31,8 @@ class LSTM(nn.Module):
         torch.Size([2, 5, 27])
     """
 
-    is_causal = False  # there is no cache; a generation reads the context again for each token
-
     def __init__(self, config: GeneratorConfig, vocab_size: int) -> None:
-        super().__init__()
-        self.context_length, self.vocab_size = config.context_length, vocab_size
-        self.embedding = nn.Embedding(vocab_size, config.dim)
-        nn.init.normal_(self.embedding.weight, std=config.embedding_std)
+        super().__init__(config, vocab_size, config.dim)
         self.dropout = nn.Dropout(config.dropout)
         self.lstm = nn.LSTM(config.dim, config.dim, config.num_layers, batch_first=True)
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
@@ -47,7 +41,3 @@ class LSTM(nn.Module):
         """Return the logits, (batch, length, vocab_size). token_ids: (batch, length) int."""
         hidden, _ = self.lstm(self.dropout(self.embedding(token_ids)))
         return self.head(self.dropout(hidden))
-
-    def new_cache(self) -> Any:
-        """Raise ValueError, because this network has no cache."""
-        raise ValueError("LSTM has no cache; call it without one")

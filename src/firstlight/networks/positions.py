@@ -35,7 +35,24 @@ def sinusoid(positions: Tensor, dim: int, base: float = WAVE_LENGTH_BASE) -> Ten
     return waves.flatten(1)[:, :dim]
 
 
-class SinusoidalPositions(nn.Module):
+class FixedPositions(nn.Module):
+    """Base class of encodings that are computed once and added to the embeddings. They have no parameters.
+
+    table: (context_length, dim), or (context_length, 1) for the same number in each coordinate.
+    """
+
+    table: Tensor
+
+    def __init__(self, table: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self, hidden: Tensor, start: int = 0) -> Tensor:
+        """Return `hidden`, (batch, length, dim), plus the encoding of the positions start, start + 1, …."""
+        return hidden + self.table[start : start + hidden.shape[1]]
+
+
+class SinusoidalPositions(FixedPositions):
     """Sinusoidal position encoding, which is added to the embeddings; see `sinusoid`. It has no parameters.
 
     Args:
@@ -54,19 +71,12 @@ class SinusoidalPositions(nn.Module):
         torch.Size([2, 5, 8])
     """
 
-    table: Tensor
-
     def __init__(self, context_length: int, dim: int, first_position: int = 0, scale: float = 1.0) -> None:
-        super().__init__()
         positions = scale * torch.arange(first_position, first_position + context_length)
-        self.register_buffer("table", sinusoid(positions, dim), persistent=False)  # (context_length, dim)
-
-    def forward(self, hidden: Tensor, start: int = 0) -> Tensor:
-        """Return `hidden`, (batch, length, dim), plus the encoding of the positions start, start + 1, …."""
-        return hidden + self.table[start : start + hidden.shape[1]]
+        super().__init__(sinusoid(positions, dim))
 
 
-class FractionalPositions(nn.Module):
+class FractionalPositions(FixedPositions):
     """Position j divided by the context length n_max, which is added to each coordinate (post 1). No parameters.
 
     Post 1 names this encoding before it chooses the sinusoid. Its values do not exceed 1, but the difference of two
@@ -88,16 +98,9 @@ class FractionalPositions(nn.Module):
                  [0.5000, 0.5000]]])
     """
 
-    table: Tensor
-
     def __init__(self, context_length: int, first_position: int = 0) -> None:
-        super().__init__()
         positions = torch.arange(first_position, first_position + context_length)
-        self.register_buffer("table", positions[:, None] / context_length, persistent=False)  # (context_length, 1)
-
-    def forward(self, hidden: Tensor, start: int = 0) -> Tensor:
-        """Return `hidden`, (batch, length, dim), plus the fractions of the positions start, start + 1, …."""
-        return hidden + self.table[start : start + hidden.shape[1]]
+        super().__init__(positions[:, None] / context_length)
 
 
 class LearnedPositions(nn.Module):
