@@ -56,6 +56,7 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
 
     log_dir: folder of the runs, which contains the cache.
     """
+    from firstlight.data.labels import SENTIMENTS
     from firstlight.data.options import Labels, Preparation, SourceKind
     from firstlight.kinds.card_data import options_of_card
 
@@ -67,7 +68,7 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
         changed["text_column"] = changes.text_column.split(",")
     if changes.labels is not None:
         changed["labels"] = Labels[changes.labels]
-        is_of_sentiments = saved.get("class_names") == ["negative", "positive"] and changes.labels == "binary"
+        is_of_sentiments = saved.get("class_names") == list(SENTIMENTS) and changes.labels == "binary"
         if options.labels not in (Labels.binary, changed["labels"]) and not is_of_sentiments:
             raise UserError(f"data.labels={changes.labels}: the run predicts {options.labels.value}; leave it out")
         if is_of_sentiments:

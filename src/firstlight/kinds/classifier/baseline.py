@@ -10,18 +10,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from firstlight.data.encoding import encode
-from firstlight.data.labels import LEFT_OUT, LabelReading, targets_of
-from firstlight.data.options import Balance, Labels, ReviewOptions
+from firstlight.data.labels import LEFT_OUT, targets_of
+from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.reviews import ReviewData
 from firstlight.data.sources import find_source
 from firstlight.errors import UserError
 from firstlight.kinds.baseline import SPLITS, Fitted, OtherData, best_of, say_choice
 from firstlight.kinds.classifier.evaluation import (
     SMALLEST_SHARE,
-    labels_of_targets,
+    class_outcomes,
     labels_to_read,
     metrics_of,
-    outcomes_of,
+    read_labels,
     write_confusion_matrix,
 )
 from firstlight.kinds.data_changes import changed_options
@@ -75,7 +75,7 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
     def other(elsewhere: OtherData) -> dict[str, float]:
         texts, rows, targets = _read_other(data, elsewhere)
         found = _shares(models[chosen], vectorizer.transform(texts), data.num_classes)
-        write_outcomes(folder / FOLDER / "other.npz", outcomes_of(rows, targets, found))
+        write_outcomes(folder / FOLDER / "other.npz", class_outcomes(rows, targets, found))
         return _metrics_of(data, "other", targets, found)
 
     return Fitted(
@@ -107,10 +107,7 @@ def _read_other(data: ReviewData, elsewhere: OtherData) -> tuple[list[str], NDAr
     source = find_source(options, sample=options.sample.value, only_split=elsewhere.changes.only_split)
     label_names = labels_to_read(data.options.labels, data.encoded.label_names, options)
     encoded = encode(source, options, data.tokenizer, label_names)
-    kind = labels_of_targets(data.options.labels, data.class_names, options)
-    reading = LabelReading.of(encoded.meanings, kind, encoded.label_names, data.class_names)
-    if options.labels is Labels.binary and (doubt := reading.doubt(options.lowest_label)):
-        raise UserError(f"{source.where}: {doubt}")
+    kind, _ = read_labels(encoded, data.options.labels, data.class_names, source, options)
     rows = encoded.rows_of("test")
     targets = targets_of(encoded.labels[rows], kind, encoded.label_names)
     rows, targets = rows[targets != LEFT_OUT], targets[targets != LEFT_OUT]
@@ -160,4 +157,4 @@ def _save(data: ReviewData, stage: str, shares: NDArray[np.float64], folder: Pat
     path.parent.mkdir(exist_ok=True)
     targets = _targets(data, split)
     write_confusion_matrix(path, targets, shares.argmax(axis=1), data.class_names, split)
-    write_outcomes(folder / FOLDER / f"{split}.npz", outcomes_of(data.rows(split), targets, shares))
+    write_outcomes(folder / FOLDER / f"{split}.npz", class_outcomes(data.rows(split), targets, shares))

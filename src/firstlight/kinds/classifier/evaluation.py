@@ -14,6 +14,7 @@ from torch import Tensor
 
 from firstlight.callbacks.accuracy import classification_metrics
 from firstlight.callbacks.confusion_matrix import confusion_counts
+from firstlight.callbacks.outcomes import outcomes_of
 from firstlight.comparison.outcomes import Outcomes
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import EncodedTexts, encode
@@ -40,11 +41,11 @@ from firstlight.kinds.evaluation import (
     write_metrics,
 )
 from firstlight.lit.losses import classification_loss, probabilities
-from firstlight.runs.outcomes import key_of, write_outcomes
+from firstlight.runs.outcomes import write_outcomes
 
 log = logging.getLogger(__name__)
 
-OUTCOMES = "predictions.npz"  # the file of `outcomes_of` in the folder of an evaluation
+OUTCOMES = "predictions.npz"  # the file of `class_outcomes` in the folder of an evaluation
 SMALLEST_SHARE = 1e-12  # the probability of a class that a model excludes, in its loss
 
 
@@ -71,10 +72,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     source = find_source(data_options, sample=data_options.sample.value, only_split=options.data.only_split)
     refuse_other_data(classifier, source, options.data)
     encoded = encode_for(classifier, source, data_options)
-    kind = labels_of_targets(classifier.labels, classifier.class_names, data_options)
-    reading = LabelReading.of(encoded.meanings, kind, encoded.label_names, classifier.class_names)
-    if data_options.labels is Labels.binary and (doubt := reading.doubt(data_options.lowest_label)):
-        raise UserError(f"{source.where}: {doubt}")
+    kind, reading = read_labels(encoded, classifier.labels, classifier.class_names, source, data_options)
     split = chosen_split(source, options, has_test=bool(len(encoded.rows_of("test"))))
     judged = judge(classifier, encoded, split, kind)
     if sentence := reading.missing(judged.targets):
@@ -96,7 +94,8 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     texts = [dict(zip(names, row, strict=True)) for row in values]
     write_rows(folder / "predictions.csv", prediction_rows(classifier, encoded, judged, texts))
     used = judged.targets != LEFT_OUT
-    write_outcomes(folder / OUTCOMES, outcomes_of(judged.rows[used], judged.targets[used], judged.probabilities[used]))
+    outcomes = class_outcomes(judged.rows[used], judged.targets[used], judged.probabilities[used])
+    write_outcomes(folder / OUTCOMES, outcomes)
     draw_figures(folder, classifier, encoded, judged, split, kind)
     contents = "Figures, predictions and metrics"
     print_results(folder, classifier, source, split, judged.metrics, contents, [str(reading)])
@@ -115,10 +114,20 @@ def labels_to_read(predicted: Labels, label_names: list[str], options: ReviewOpt
     return list(SENTIMENTS) if is_of_sentiments else label_names
 
 
-def labels_of_targets(predicted: Labels, class_names: Sequence[str], options: ReviewOptions) -> Labels:
-    """Return how labels become targets: as in the training, or as sentiments if `data.labels=binary` is given."""
+def read_labels(
+    encoded: EncodedTexts, predicted: Labels, class_names: Sequence[str], source: Source, options: ReviewOptions
+) -> tuple[Labels, LabelReading]:
+    """Return how the labels of some data become targets, and what they mean. Raises UserError if that is in doubt.
+
+    They become targets as in the training, or sentiments if `data.labels=binary` is given. predicted, class_names:
+    those of the training.
+    """
     is_of_sentiments = tuple(class_names) == SENTIMENTS and options.labels is Labels.binary
-    return Labels.binary if is_of_sentiments else predicted
+    kind = Labels.binary if is_of_sentiments else predicted
+    reading = LabelReading.of(encoded.meanings, kind, encoded.label_names, class_names)
+    if options.labels is Labels.binary and (doubt := reading.doubt(options.lowest_label)):
+        raise UserError(f"{source.where}: {doubt}")
+    return kind, reading
 
 
 def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str, kind: Labels | None = None) -> Judged:
@@ -163,18 +172,20 @@ def prediction_rows(
     ]
 
 
-def outcomes_of(rows: NDArray[np.int64], targets: NDArray[np.int64], shares: NDArray[np.floating[Any]]) -> Outcomes:
+def class_outcomes(rows: NDArray[np.int64], targets: NDArray[np.int64], shares: NDArray[np.floating[Any]]) -> Outcomes:
     """Return the loss and the hit of each text, as a training saves them. rows, targets: (n,); shares: (n, classes)."""
-    predicted, ones = shares.argmax(axis=1), np.ones_like(targets)
+    predicted = shares.argmax(axis=1)
     losses = -np.log(shares[np.arange(len(targets)), targets].clip(min=SMALLEST_SHARE))
-    return Outcomes(
-        rows=rows,
-        losses=losses.astype(np.float32),
-        tokens=ones,
-        correct=(predicted == targets).astype(np.int64),
-        key=key_of(rows, ones, targets),
-        targets=targets,
-        predicted=predicted,
+    return outcomes_of(
+        {
+            "rows": rows,
+            "losses": losses.astype(np.float32),
+            "tokens": np.ones_like(targets),
+            "correct": (predicted == targets).astype(np.int64),
+            "checksums": targets,
+            "targets": targets,
+            "predicted": predicted,
+        }
     )
 
 
