@@ -62,8 +62,11 @@ def _simple(text: str) -> str:
     return text.lower().replace("'", "").replace("`", "") if text.isascii() else _NORMALIZER.normalize_str(text)
 
 
-def _readable(text: str) -> str:
-    """Return a text with unescaped HTML entities, even if escaped twice, and "?" for what UTF-8 cannot encode."""
-    if "&" in text:
-        text = html.unescape(html.unescape(text))
+def encodable(text: str) -> str:
+    """Return a text with "?" for what UTF-8 cannot encode, which are lone surrogates."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _readable(text: str) -> str:
+    """Return an encodable text with unescaped HTML entities, even if escaped twice."""
+    return encodable(html.unescape(html.unescape(text)) if "&" in text else text)

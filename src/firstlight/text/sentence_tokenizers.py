@@ -9,6 +9,7 @@ from typing import Any, Self
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from firstlight.text.normalize import encodable
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.text_tokenizers import BYTE_OF_SYMBOL
@@ -106,7 +107,7 @@ class SentenceTokenizer:
 
 def tidy(text: str) -> str:
     """Return a text in NFC with single spaces, no spaces at its ends, and "?" for what UTF-8 cannot encode."""
-    return unicodedata.normalize("NFC", " ".join(text.split())).encode("utf-8", "replace").decode()
+    return encodable(unicodedata.normalize("NFC", " ".join(text.split())))
 
 
 def _words(texts: Iterable[str], options: TokenizerOptions) -> models.Model:

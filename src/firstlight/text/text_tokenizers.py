@@ -11,6 +11,7 @@ from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
 from firstlight.errors import UserError
+from firstlight.text.normalize import encodable
 from firstlight.text.options import NUM_BYTES
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import CONTINUATION, PAD_ID, UNKNOWN_ID, Tokenizer
@@ -205,8 +206,8 @@ class BytePairTokenizer:
 
     def encode_batch(self, texts: Iterable[str]) -> RaggedIds:
         """Return the ids of many texts. A lone surrogate, which UTF-8 cannot encode, becomes "?"."""
-        whole = [text.encode("utf-8", "replace").decode() for text in texts]
-        return RaggedIds.from_rows(encoding.ids for encoding in self._backend.encode_batch_fast(whole))
+        encodings = self._backend.encode_batch_fast([encodable(text) for text in texts])
+        return RaggedIds.from_rows(encoding.ids for encoding in encodings)
 
     def stream(self) -> "Decoder":
         """Return a decoder that converts ids to text one at a time."""
@@ -271,7 +272,7 @@ class TextWordTokenizer(BytePairTokenizer):
         trainer = trainers.WordLevelTrainer(
             vocab_size=vocab_size or MOST_WORDS, min_frequency=min_frequency, show_progress=False
         )
-        counter.train_from_iterator((text.encode("utf-8", "replace").decode() for text in texts), trainer)
+        counter.train_from_iterator(map(encodable, texts), trainer)
         ids = counter.get_vocab()
         kept = [word for word in sorted(ids, key=ids.__getitem__) if word not in BYTE_OF_SYMBOL]
         tokens = [*sorted(BYTE_OF_SYMBOL), *kept][:vocab_size]
