@@ -6,9 +6,14 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from firstlight.errors import UserError
+from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.optimizers import build_optimizer
+from firstlight.lit.schedules import constant
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import ClassifierConfig, FeedForwardKind, NormKind, PoolingKind, Positions
+from firstlight.networks.masked import MaskedLanguageModel
+from firstlight.networks.masked_config import MaskedConfig
 
 MATRICES = {"linear.weight", "convolution.weight"}
 DECAYING = partial(AdamW, lr=0.1, weight_decay=0.5)
@@ -110,3 +115,72 @@ def test_a_classifiers_matrices_decay_and_its_vectors_do_not(pooling: PoolingKin
         assert sorted(decaying + rest) == sorted(name for name, _ in network.named_parameters())
         assert {name for name in rest if not name.endswith("bias") and "norm" not in name} == {"embedding.weight"}
         assert not [name for name in decaying if "norm" in name or name.endswith("bias") or "embedding" in name]
+
+
+def wide_masked_network() -> MaskedLanguageModel:
+    """A network of 4 times its base width, with hidden matrices inside and outside of its blocks."""
+    options = {"dim": 16, "num_heads": 2, "head_layer": True, "convolution": 3, "tie_embeddings": False}
+    return MaskedLanguageModel(MaskedConfig(**options, parametrization="mup", base_dim=4), 11)
+
+
+def rates_and_decays(network: nn.Module, optimizer: Optimizer) -> dict[str, tuple[float, float]]:
+    """Return the learning rate and the weight decay of each parameter."""
+    name_of = {parameter: name for name, parameter in network.named_parameters()}
+    groups = optimizer.param_groups
+    return {name_of[each]: (group["lr"], group["weight_decay"]) for group in groups for each in group["params"]}
+
+
+def test_mup_divides_the_rates_of_hidden_matrices_and_keeps_the_product_with_their_decay() -> None:
+    network = wide_masked_network()
+    found = rates_and_decays(network, build_optimizer(network, partial(AdamW, lr=0.1, weight_decay=0.5)))
+    hidden = {name for name, (rate, _) in found.items() if rate == 0.1 / 4}
+    assert hidden == {
+        "convolution.mixture.weight",
+        "head_layer.linear.weight",
+        *(f"blocks.0.self_attention.transformation.{part}.weight" for part in ("query", "key", "value", "output")),
+        *(f"blocks.0.feed_forward.transformation.{part}.weight" for part in ("expand", "contract")),
+    }
+    for name, pair in found.items():
+        assert pair == ((0.1 / 4, 0.5 * 4) if name in hidden else (0.1, 0.5) if name == "head.weight" else (0.1, 0.0))
+    assert found.keys() == dict(network.named_parameters()).keys()
+
+
+def test_mup_without_decay_has_two_groups_that_the_schedule_multiplies_alike() -> None:
+    network = wide_masked_network()
+    optimizer = build_optimizer(network, partial(Adam, lr=0.1))
+    scheduler = constant(optimizer, total_steps=10, warmup_steps=1)
+    assert scheduler.get_last_lr() == [0.05, 0.05 / 4]
+    again = build_optimizer(wide_masked_network(), partial(Adam, lr=0.1))
+    again.load_state_dict(optimizer.state_dict())
+    assert [group["lr"] for group in again.param_groups] == [0.05, 0.05 / 4]
+
+
+def test_mup_leaves_the_rate_of_muon_and_divides_that_of_other_hidden_matrices() -> None:
+    network = wide_masked_network()
+    found = rates_and_decays(network, build_optimizer(network, partial(MuonAdamW, lr=0.1, matrix_lr=0.3)))
+    assert {rate for name, (rate, _) in found.items() if "blocks" in name and name.endswith("query.weight")} == {0.3}
+    assert {name for name, (rate, _) in found.items() if rate == 0.1 / 4} == {
+        "convolution.mixture.weight",
+        "head_layer.linear.weight",
+    }
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (
+            partial(SGD, lr=0.1),
+            "model.parametrization=mup scales the learning rates of Adam, AdamW and Muon, but optimizer is SGD; set "
+            "optimizer=adamw, or model.parametrization=standard",
+        ),
+        (
+            partial(Adam, lr=0.1, weight_decay=0.5),
+            "model.parametrization=mup: Adam adds optimizer.weight_decay=0.5 to the gradient, which depends on the "
+            "width; set optimizer=adamw, or optimizer.weight_decay=0",
+        ),
+    ],
+)
+def test_mup_refuses_optimizers_whose_steps_depend_on_the_width_in_another_way(factory, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        build_optimizer(wide_masked_network(), factory)
+    assert str(error.value) == message

@@ -86,7 +86,10 @@ def generators(tmp_path: Path) -> dict[str, list[str]]:
     ]
     return {
         "text": ["task=text", f"data.path={text}", *common],
-        "names": ["task=names", f"data.path={names}", *common],
+        "names": [  # with two groups of learning rates
+            *("task=names", f"data.path={names}", *common),
+            *("model.parametrization=mup", "model.base_dim=8"),
+        ],
     }
 
 

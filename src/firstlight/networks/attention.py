@@ -29,6 +29,8 @@ class MultiHeadAttention(nn.Module):
         rotary: rotary positions, applied to queries and keys.
         relative: relative positions, added to the scores.
         scale_scores: whether the scores are divided by √head_dim.
+        base_head_dim: the head_dim at which the scores are divided by its root. They are divided by head_dim in
+            proportion otherwise (maximal update parametrization, Yang et al. 2022). None: `head_dim`.
         dropout: probability of dropout on the attention weights in training.
 
     Shape:
@@ -62,6 +64,7 @@ class MultiHeadAttention(nn.Module):
         rotary: RotaryPositions | None = None,
         relative: RelativePositions | None = None,
         scale_scores: bool = True,
+        base_head_dim: int | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -69,6 +72,8 @@ class MultiHeadAttention(nn.Module):
         self.num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
         self.group = num_heads // self.num_key_value_heads  # the number of heads that share one key and value
         self.scale = 1 / math.sqrt(head_dim) if scale_scores else 1.0
+        if base_head_dim is not None:
+            self.scale *= math.sqrt(base_head_dim / head_dim)
         self.dropout = dropout
         inner_dim, shared_dim = num_heads * head_dim, self.num_key_value_heads * head_dim
         self.query = nn.Linear(dim, inner_dim, bias=bias)
@@ -205,7 +210,9 @@ def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiH
             config.rotary_base,
         )
     if config.positions is Positions.relative and not cross:
-        relative = RelativePositions(config.context_length, config.resolved_head_dim)
+        relative = RelativePositions(
+            config.context_length, config.resolved_head_dim, config.resolved_base_head_dim**-0.5
+        )
     return MultiHeadAttention(
         config.dim,
         config.num_heads,
@@ -217,5 +224,6 @@ def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiH
         rotary=rotary,
         relative=relative,
         scale_scores=config.scale_scores,
+        base_head_dim=config.resolved_base_head_dim,
         dropout=config.attention_dropout,
     )

@@ -12,6 +12,7 @@ from firstlight.networks.features import FeatureHead
 from firstlight.networks.initialization import initialize
 from firstlight.networks.norms import build_norm, normalise
 from firstlight.networks.pair_orders import places_of_other_order
+from firstlight.networks.parametrization import build_output_multiplier
 from firstlight.networks.pooling import build_head
 from firstlight.networks.positions import build_positions
 from firstlight.networks.token_dropout import TokenDropout
@@ -81,6 +82,7 @@ class Classifier(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.output_multiplier = build_output_multiplier(config)
         self.head = build_head(config.pooling, config.dim, config.context_length, num_outputs)
         initialize(self, config)
         if num_features:
@@ -126,7 +128,8 @@ class Classifier(nn.Module):
         hidden = self.dropout(normalise(self.embedding_norm, self.positions(hidden), padding_mask))
         for block in self.blocks:
             hidden = block(hidden, mask, padding_mask=padding_mask)
-        logits = self.head(normalise(self.final_norm, hidden, padding_mask), padding_mask)  # (batch, outputs)
+        hidden = self.output_multiplier(normalise(self.final_norm, hidden, padding_mask))
+        logits = self.head(hidden, padding_mask)  # (batch, outputs)
         if self.both_orders:
             logits = logits.unflatten(0, (2, -1)).sum(
                 dim=0

@@ -50,6 +50,13 @@ class Initialization(Enum):
     depth_scaled = "depth_scaled"
 
 
+class Parametrization(Enum):
+    """What changes with the width of a network: standard, or the maximal update parametrization (Yang et al. 2022)."""
+
+    standard = "standard"
+    mup = "mup"
+
+
 class FeedForwardKind(Enum):
     """Kind of feed-forward layer: two linear layers with an activation between them, one linear layer, or none."""
 
@@ -128,6 +135,11 @@ class TransformerConfig:
         initialization: Initial weights of the linear layers: "default" (torch's uniform distribution), "normal" (as the
             embeddings, and biases of 0; BERT) or "depth_scaled" (the same, with smaller last layers of the sublayers;
             GPT-2).
+        parametrization: What changes with the width: "standard", or "mup" (maximal update parametrization, Yang et al.
+            2022), with which the best learning rate at `base_dim` is also the best at other widths.
+        base_dim: Width at which "mup" equals "standard", such as the width at which the learning rate was chosen;
+            "mup" requires it, and "standard" ignores it.
+        base_head_dim: Size of one head at `base_dim`; None: `head_dim`, and without that base_dim / num_heads.
         norm: Place of the norm: "post" (after the residual sum), "pre" (before the sublayer, more stable in deep
             networks) or "none".
         norm_kind: Type of the norm: "layer" (LayerNorm), "rms" (RMSNorm, Zhang & Sennrich 2019) or "over_words" (each
@@ -181,6 +193,9 @@ class TransformerConfig:
     causal: bool = False
     embedding_std: float = 1.0
     initialization: Initialization = Initialization.default
+    parametrization: Parametrization = Parametrization.standard
+    base_dim: int | None = None
+    base_head_dim: int | None = None
 
     norm: Norm = Norm.post
     norm_kind: NormKind = NormKind.layer
@@ -214,12 +229,13 @@ class TransformerConfig:
         self._check_positions()
         self._check_layers()
         self._check_heads()
+        self._check_parametrization()
 
     def _check_numbers(self) -> None:
         for name in ("dim", "num_heads", "num_layers"):
             _check_at_least(f"model.{name}", getattr(self, name), 1)
         _check_at_least("context_length", self.context_length, 1)
-        for name in ("head_dim", "num_key_value_heads", "feed_forward_dim"):
+        for name in ("head_dim", "num_key_value_heads", "feed_forward_dim", "base_dim", "base_head_dim"):
             if getattr(self, name) is not None:
                 _check_at_least(f"model.{name}", getattr(self, name), 1)
         _check_at_least("model.first_position", self.first_position, 0)
@@ -293,10 +309,54 @@ class TransformerConfig:
                 f"{self.num_heads} * {self.resolved_head_dim} = {inner_dim} and {self.dim}"
             )
 
+    def _check_parametrization(self) -> None:
+        if self.parametrization is Parametrization.standard:
+            return
+        if self.base_dim is None:
+            raise ValueError(
+                "model.parametrization=mup requires model.base_dim, the width at which the learning rate was chosen; "
+                "set it, such as model.base_dim=32"
+            )
+        if self._target_ is not None:
+            raise ValueError(
+                f"model.parametrization=mup does not apply to model._target_={self._target_}, whose layers it does not "
+                "know; set model.parametrization=standard"
+            )
+        if not self.scale_scores:
+            raise ValueError(
+                "model.parametrization=mup divides the scores of attention by head_dim; set model.scale_scores=true"
+            )
+        if self.base_head_dim is None and self.head_dim is None and self.base_dim % self.num_heads:
+            raise ValueError(
+                f"model.base_dim={self.base_dim} is not divisible by model.num_heads={self.num_heads}; set "
+                "model.base_head_dim, the size of one head at this width"
+            )
+
     @property
     def resolved_head_dim(self) -> int:
         """The size of the queries, keys and values of one head."""
         return self.dim // self.num_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def resolved_base_dim(self) -> int:
+        """The width at which the network equals that of the standard parametrization."""
+        return self.base_dim if self._is_mup and self.base_dim is not None else self.dim
+
+    @property
+    def resolved_base_head_dim(self) -> int:
+        """The size of one head at `resolved_base_dim`."""
+        if not self._is_mup or (self.base_head_dim is None and self.head_dim is not None):
+            return self.resolved_head_dim
+        return self.resolved_base_dim // self.num_heads if self.base_head_dim is None else self.base_head_dim
+
+    @property
+    def width_multiplier(self) -> float:
+        """The width in units of the base width, from which the maximal update parametrization is computed."""
+        return self.dim / self.resolved_base_dim
+
+    @property
+    def _is_mup(self) -> bool:
+        return self.parametrization is Parametrization.mup
 
     @property
     def resolved_num_key_value_heads(self) -> int:
@@ -406,6 +466,11 @@ class ClassifierConfig(TransformerConfig):
     def check_evidence(self) -> None:
         """Raise ValueError unless the network can read the features of `data.evidence=true`."""
         self._refuse_baseline("data.evidence=true", "data.evidence=false")
+
+    def _check_parametrization(self) -> None:
+        super()._check_parametrization()
+        if self.parametrization is Parametrization.mup:
+            self._refuse_baseline("model.parametrization=mup", "model.parametrization=standard")
 
     def _refuse_baseline(self, setting: str, remedy: str) -> None:
         if self.architecture is not Architecture.transformer:

@@ -27,7 +27,7 @@ def build_embedding(config: TransformerConfig, vocab_size: int, embedding_dim: i
     """Return the embedding that the config describes. embedding_dim: size of its vectors; None: `config.dim`."""
     size = config.dim if embedding_dim is None else embedding_dim
     if config.scale_embeddings:
-        embedding: nn.Embedding = ScaledEmbedding(vocab_size, size, math.sqrt(config.dim))
+        embedding: nn.Embedding = ScaledEmbedding(vocab_size, size, math.sqrt(config.resolved_base_dim))
     else:
         embedding = nn.Embedding(vocab_size, size)
     nn.init.normal_(embedding.weight, std=config.embedding_std)

@@ -10,6 +10,7 @@ from firstlight.networks.config import EncoderDecoderConfig
 from firstlight.networks.embedding import build_embedding
 from firstlight.networks.initialization import initialize
 from firstlight.networks.norms import build_norm, normalise
+from firstlight.networks.parametrization import build_output_multiplier
 from firstlight.networks.positions import build_positions
 
 
@@ -64,6 +65,7 @@ class EncoderDecoder(nn.Module):
             Block(config.of_decoder, cross_attention=True) for _ in range(config.resolved_num_decoder_layers)
         )
         self.decoder_norm = build_norm(config.of_decoder) if config.final_norm else nn.Identity()
+        self.output_multiplier = build_output_multiplier(config)
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
         initialize(self, config)
         if config.tie_embeddings:
@@ -152,7 +154,7 @@ class EncoderDecoder(nn.Module):
                 memory_mask=memory_mask,
                 memory_cache=None if cache is None else cache.memories[i],
             )
-        return self.head(self.decoder_norm(hidden))  # (batch, new, vocab_size)
+        return self.head(self.output_multiplier(self.decoder_norm(hidden)))  # (batch, new, vocab_size)
 
     def new_cache(self) -> KeyValueCache:
         """Return an empty `KeyValueCache` for a target of up to `context_length` tokens and for its source."""

@@ -9,6 +9,7 @@ from firstlight.networks.config import GeneratorConfig
 from firstlight.networks.embedding import build_embedding
 from firstlight.networks.initialization import initialize
 from firstlight.networks.norms import build_norm
+from firstlight.networks.parametrization import build_output_multiplier
 from firstlight.networks.positions import build_positions
 
 
@@ -50,6 +51,7 @@ class Generator(nn.Module):
             Block(config, convolution=config.causal_convolution) for _ in range(config.num_layers)
         )
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.output_multiplier = build_output_multiplier(config)
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
         initialize(self, config, config.num_loops)
         if config.tie_embeddings:
@@ -82,7 +84,7 @@ class Generator(nn.Module):
         hidden = self.dropout(self.embedding_norm(placed))
         for i, block in enumerate([*self.blocks] * self.num_loops):
             hidden = block(hidden, mask, is_causal=is_causal, cache=None if cache is None else cache.layers[i])
-        return self.head(self.final_norm(hidden))  # (batch, length, vocab_size)
+        return self.head(self.output_multiplier(self.final_norm(hidden)))  # (batch, length, vocab_size)
 
     def new_cache(self) -> KeyValueCache:
         """Return an empty `KeyValueCache` for up to `context_length` tokens.

@@ -7,6 +7,7 @@ from torch import nn
 
 from firstlight.networks.block import Sublayer
 from firstlight.networks.config import Initialization, TransformerConfig
+from firstlight.networks.parametrization import scale_initial_weights
 
 
 @torch.no_grad()
@@ -17,10 +18,17 @@ def initialize(network: nn.Module, config: TransformerConfig, num_loops: int = 1
     stack of blocks, so that the sum of all sublayers does not grow with the depth (GPT-2, Radford et al. 2019). With
     "default", the network is unchanged.
 
-    network: its stacks of blocks are `nn.ModuleList`s; num_loops: number of times that a stack is applied.
+    Last, the weights are scaled to the width, if `config.parametrization` is µP.
+
+    network: its stacks of blocks are `nn.ModuleList`s, and `head` is or contains its output layer; num_loops: number of
+    times that a stack is applied.
     """
-    if config.initialization is Initialization.default:
-        return
+    if config.initialization is not Initialization.default:
+        _draw(network, config, num_loops)
+    scale_initial_weights(network, network.head, config)  # type: ignore[arg-type]  # a Module
+
+
+def _draw(network: nn.Module, config: TransformerConfig, num_loops: int) -> None:
     for layer in network.modules():
         if isinstance(layer, nn.Linear):
             nn.init.normal_(layer.weight, std=config.embedding_std)

@@ -4,27 +4,15 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import ACTIVATIONS, Block
+from firstlight.networks.block import Block
 from firstlight.networks.convolution import ShortConvolution
 from firstlight.networks.embedding import ScaledEmbedding, build_embedding
+from firstlight.networks.head_layer import HeadLayer
 from firstlight.networks.initialization import initialize
 from firstlight.networks.masked_config import MaskedConfig
 from firstlight.networks.norms import build_norm
+from firstlight.networks.parametrization import build_output_multiplier
 from firstlight.networks.positions import build_positions
-
-
-class HeadLayer(nn.Module):
-    """The layer before the output layer of BERT: a linear layer, the activation function and a norm."""
-
-    def __init__(self, config: MaskedConfig) -> None:
-        super().__init__()
-        self.linear = nn.Linear(config.dim, config.dim)
-        self.activation = ACTIVATIONS[config.activation]
-        self.norm = build_norm(config)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Return the transformed vectors. The input and the output have the shape (…, dim)."""
-        return self.norm(self.activation(self.linear(hidden)))
 
 
 class MaskedLanguageModel(nn.Module):
@@ -72,6 +60,7 @@ class MaskedLanguageModel(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head_layer = HeadLayer(config) if config.head_layer else nn.Identity()
+        self.output_multiplier = build_output_multiplier(config)
         self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
         initialize(self, config)
         if config.tie_embeddings:
@@ -107,7 +96,7 @@ class MaskedLanguageModel(nn.Module):
             hidden = block(hidden, mask=mask)
         if places is not None:
             hidden = hidden.flatten(0, 1)[places]  # (places, dim)
-        return self.head(self.head_layer(self.final_norm(hidden)))
+        return self.head(self.output_multiplier(self.head_layer(self.final_norm(hidden))))
 
     def _embed(self, token_ids: Tensor) -> Tensor:
         """Return the embeddings of (batch, length) ids: (batch, length, dim)."""

@@ -195,6 +195,7 @@ class RelativePositions(nn.Module):
     Args:
         context_length: number of positions; there are 2 · context_length - 1 distances.
         head_dim: size of one head.
+        std: standard deviation of the initial vectors; None: 1/√head_dim.
 
     Shape:
         - query: (batch, heads, queries, head_dim)
@@ -208,14 +209,14 @@ class RelativePositions(nn.Module):
         torch.Size([2, 4, 5, 5])
     """
 
-    def __init__(self, context_length: int, head_dim: int) -> None:
+    def __init__(self, context_length: int, head_dim: int, std: float | None = None) -> None:
         super().__init__()
         self.context_length = context_length
         self.table = nn.Embedding(2 * context_length - 1, head_dim)  # from -(context_length - 1) to context_length - 1
-        nn.init.normal_(self.table.weight, std=head_dim**-0.5)
+        nn.init.normal_(self.table.weight, std=head_dim**-0.5 if std is None else std)
 
     def forward(self, query: Tensor, num_keys: int, start: int = 0) -> Tensor:
-        """Return the terms that are added to the scores before these are divided by √head_dim.
+        """Return the terms that are added to the scores before these are scaled.
 
         query: (batch, heads, queries, head_dim), whose first token is at position `start`; num_keys: the keys are
         at the positions 0, 1, …, num_keys - 1. Returns (batch, heads, queries, keys).

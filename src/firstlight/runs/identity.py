@@ -54,6 +54,9 @@ ADDED: dict[str, dict[str, Any]] = {
         "norm_eps": None,
         "attention_output_dropout": True,
         "head_layer": False,
+        "parametrization": "standard",
+        "base_dim": None,
+        "base_head_dim": None,
     },
 }
 ADDED_AT_TOP: dict[str, Any] = {"teacher": None}
