@@ -12,7 +12,15 @@ from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 from torch.utils.data import DataLoader
 
 from firstlight.errors import UserError
-from firstlight.lit.schedules import constant, cosine, inverse_sqrt, linear, one_cycle, total_steps
+from firstlight.lit.schedules import (
+    constant,
+    cosine,
+    inverse_sqrt,
+    linear,
+    one_cycle,
+    total_steps,
+    warmup_stable_decay,
+)
 
 RATE = 0.7
 BATCHES = 13
@@ -35,17 +43,17 @@ def rates(schedule: Callable[[Optimizer, int], LRScheduler], steps: int, more: i
     return used
 
 
-@pytest.mark.parametrize("schedule", [constant, cosine, linear])
+@pytest.mark.parametrize("schedule", [constant, cosine, linear, warmup_stable_decay])
 def test_the_warm_up_rises_in_equal_steps_to_the_whole_rate(schedule) -> None:
     assert rates(partial(schedule, warmup_steps=4), 29)[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
-@pytest.mark.parametrize("schedule", [constant, cosine, linear])
+@pytest.mark.parametrize("schedule", [constant, cosine, linear, warmup_stable_decay])
 def test_without_a_warm_up_the_first_step_has_the_whole_rate(schedule) -> None:
     assert rates(schedule, 29)[0] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("schedule", [constant, cosine, linear])
+@pytest.mark.parametrize("schedule", [constant, cosine, linear, warmup_stable_decay])
 def test_a_warm_up_longer_than_the_run_reaches_the_whole_rate_at_its_last_step(schedule) -> None:
     assert rates(partial(schedule, warmup_steps=100), 5) == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
@@ -61,7 +69,7 @@ def test_the_middle_of_the_decay_has_the_mean_of_both_ends(schedule, final: floa
 
 
 @pytest.mark.parametrize("final", [0.0, 0.1])
-@pytest.mark.parametrize("schedule", [cosine, linear])
+@pytest.mark.parametrize("schedule", [cosine, linear, warmup_stable_decay])
 def test_the_decay_would_reach_its_end_one_step_after_the_last(schedule, final: float) -> None:
     used = rates(partial(schedule, warmup_steps=6, final_fraction=final), 46, more=3)
     assert used[45] > final
@@ -78,7 +86,7 @@ def test_cosine_at_a_third_of_the_way_has_three_quarters() -> None:
     assert rates(cosine, 30)[20] == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle])
+@pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle, warmup_stable_decay])
 def test_every_group_of_parameters_keeps_its_own_rate(schedule) -> None:
     optimizer = optimizer_of(0.3, 0.003)
     scheduler = schedule(optimizer, 17)
@@ -89,9 +97,30 @@ def test_every_group_of_parameters_keeps_its_own_rate(schedule) -> None:
         scheduler.step()
 
 
-@pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle])
+@pytest.mark.parametrize("schedule", [constant, cosine, inverse_sqrt, linear, one_cycle, warmup_stable_decay])
 def test_a_run_of_one_step_has_a_rate(schedule) -> None:
     assert 0 < rates(schedule, 1)[0] <= 1
+
+
+# --- warmup_stable_decay ---
+
+
+@pytest.mark.parametrize("final", [0.0, 0.2])
+def test_warmup_stable_decay_keeps_the_rate_and_falls_evenly_in_its_last_part(final: float) -> None:
+    used = rates(partial(warmup_stable_decay, warmup_steps=3, decay_fraction=0.25, final_fraction=final), 43)
+    assert used[3:34] == pytest.approx([1.0] * 31)
+    assert used[34:] == pytest.approx([1 - (1 - final) * step / 10 for step in range(1, 10)])
+
+
+def test_before_the_decay_the_rate_does_not_depend_on_the_length_of_the_run() -> None:
+    schedule = partial(warmup_stable_decay, warmup_steps=5)
+    assert rates(schedule, 200)[:80] == rates(schedule, 100)[:80]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.5])
+def test_a_share_of_the_decay_outside_its_range_is_refused(fraction: float) -> None:
+    with pytest.raises(ValueError, match=r"decay_fraction=.* must be above 0 and at most 1"):
+        rates(partial(warmup_stable_decay, decay_fraction=fraction), 7)
 
 
 # --- inverse_sqrt ---

@@ -21,7 +21,7 @@ DEFAULT_TASK = "sentiment"
 GROUPS = {  # those that a user chooses from; the other folders of conf/ are used by its files only
     "task": "What the network learns, and from which data",
     "model": "Size of the network, or a baseline",
-    "experiment": "Complete setting: best (results), finetune, post (blog posts)",
+    "experiment": "Complete setting: best, finetune, post (blog posts), scaling",
     "data": "Type of the data; the task chooses it",
     "tokenizer": "Unit of the tokens",
     "vectors": "Initial word vectors",
@@ -33,6 +33,7 @@ GROUPS = {  # those that a user chooses from; the other folders of conf/ are use
     "debug": "Short or instrumented run, to find mistakes",
     "hparams_search": "Search in place of a grid",
     "ladder": "Step of experiment=post/names_ladder",
+    "scale": "Size of experiment=scaling/names or scaling/shakespeare",
     "module": "LightningModule; the task chooses it",
 }
 INTERNAL = ("hydra", "local", "paths", "schema", "size", "sweep", "wandb_sweep")

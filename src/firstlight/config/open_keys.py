@@ -45,6 +45,8 @@ class Schedule:
     """Learning rate at the end of the training, as a fraction of optimizer.lr."""
     warmup_fraction: float
     """Share of the training in which the learning rate rises, for one_cycle."""
+    decay_fraction: float
+    """Share of the steps after the warm-up in which the learning rate decays, above 0, for warmup_stable_decay."""
     initial_fraction: float
     """Learning rate at the start of the training, as a fraction of optimizer.lr, for one_cycle."""
     cycle_momentum: bool

@@ -11,6 +11,7 @@ from .schedules import cosine as cosine
 from .schedules import inverse_sqrt as inverse_sqrt
 from .schedules import linear as linear
 from .schedules import one_cycle as one_cycle
+from .schedules import warmup_stable_decay as warmup_stable_decay
 from .training import Training as Training
 from .training_loss import TrainingLoss as TrainingLoss
 from .translation import Translation as Translation

@@ -117,6 +117,49 @@ def linear(
     return _scheduler(optimizer, total_steps, warmup_steps, lambda progress: 1 - (1 - final_fraction) * progress)
 
 
+def warmup_stable_decay(
+    optimizer: Optimizer,
+    total_steps: int,
+    *,
+    warmup_steps: int = 0,
+    decay_fraction: float = 0.2,
+    final_fraction: float = 0.0,
+) -> LRScheduler:
+    """Return a schedule with a linear warm-up, a constant rate and a linear decay at the end (Hägele et al. 2024).
+
+    It reaches about the loss of a cosine, and the validations before the decay do not depend on the length of the run.
+
+    Args:
+        optimizer: The optimizer whose learning rates are multiplied.
+        total_steps: The number of steps of the complete training.
+        warmup_steps: The number of steps in which the rate rises linearly from 0.
+        decay_fraction: The share of the steps after the warm-up in which the rate decays, above 0 and at most 1.
+        final_fraction: The final rate as a fraction of the optimizer's rate.
+
+    Returns:
+        A scheduler that is stepped after every optimizer step.
+
+    Raises:
+        ValueError: If `decay_fraction` is not above 0 and at most 1.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.lit import warmup_stable_decay
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        >>> scheduler = warmup_stable_decay(optimizer, total_steps=4, decay_fraction=0.5)
+        >>> [round(rate, 3) for rate in scheduler.get_last_lr()]
+        [1.0]
+    """
+    if not 0 < decay_fraction <= 1:
+        raise ValueError(f"decay_fraction={decay_fraction} must be above 0 and at most 1")
+
+    def decay(progress: float) -> float:
+        left = min(1.0, (1 - progress) / decay_fraction)
+        return final_fraction + (1 - final_fraction) * left
+
+    return _scheduler(optimizer, total_steps, warmup_steps, decay)
+
+
 def inverse_sqrt(optimizer: Optimizer, total_steps: int, *, warmup_steps: int = 4000) -> LRScheduler:  # noqa: ARG001
     """Return a schedule with a linear warm-up, then a decay by 1/√step (Vaswani et al. 2017).
 

@@ -41,6 +41,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "data": None,
         "teacher": None,
         "parameters": None,
+        "embedding_parameters": None,
         "steps": None,
         "seconds": {
             "start_up": None,
