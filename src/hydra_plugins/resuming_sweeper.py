@@ -8,22 +8,24 @@ from hydra.core.plugins import Plugins
 from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 
 @dataclass
 class ResumingSweeperConfig:
     """Options of a grid, or of a search if n_trials is set.
 
-    params: swept values besides those of the command line, as `key: a,b,c`; n_trials: of a search, in all; sampler:
-    Optuna's, by `_target_`.
+    params: swept values besides those of the command line, as `key: a,b,c`; n_trials: of a search, in all; sampler,
+    pruner: Optuna's, by `_target_`, or by the groups hydra/sweeper/sampler and hydra/sweeper/pruner.
     """
 
+    defaults: list[Any] = field(default_factory=lambda: ["_self_", {"sampler": None}, {"pruner": None}])
     _target_: str = "hydra_plugins.resuming_sweeper.ResumingSweeper"
     _recursive_: bool = False
     params: dict[str, str] = field(default_factory=dict)
     n_trials: int | None = None
-    sampler: dict[str, Any] = field(default_factory=dict)
+    sampler: Any = field(default_factory=lambda: {"_target_": None})
+    pruner: Any = field(default_factory=lambda: {"_target_": None})
 
 
 ConfigStore.instance().store(group="hydra/sweeper", name="resuming", node=ResumingSweeperConfig, provider="firstlight")
@@ -32,10 +34,9 @@ ConfigStore.instance().store(group="hydra/sweeper", name="resuming", node=Resumi
 class ResumingSweeper(Sweeper):
     """Sweeper that skips finished jobs. The folder of a job is named by what differs, or by the number of its trial."""
 
-    def __init__(
-        self, params: dict[str, str] | None = None, n_trials: int | None = None, sampler: DictConfig | None = None
-    ) -> None:
-        self.params, self.n_trials, self.sampler = dict(params or {}), n_trials, OmegaConf.create(sampler or {})
+    def __init__(self, params: dict[str, str] | None = None, n_trials: int | None = None, **_: Any) -> None:
+        """Keep what a grid requires; sweeps/search.py reads the other options from the configuration."""
+        self.params, self.n_trials = dict(params or {}), n_trials
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         self.context, self.task_function, self.master = hydra_context, task_function, config
@@ -49,7 +50,7 @@ class ResumingSweeper(Sweeper):
             return sweep(composer, self.launcher_of)
         from firstlight.sweeps.search import search
 
-        return search(composer, self.launcher_of, self.n_trials, self.sampler)
+        return search(composer, self.launcher_of, self.n_trials)
 
     def launcher_of(self, config: DictConfig) -> Launcher:
         """Return the launcher that the configuration names."""

@@ -18,8 +18,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from firstlight.errors import UserError
-from firstlight.sweeps import search
-from firstlight.sweeps.search import distribution
+from firstlight.runs.named import find_run
+from firstlight.sweeps import search, study
+from firstlight.sweeps.space import distribution
 from tests_support import Done, Scripts, records, screens, wait_until
 
 SPACE = [
@@ -191,14 +192,14 @@ def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_train
 def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     optuna.create_study(storage=f"sqlite:///{path}").ask()
-    with search.readable(path):
+    with study.readable(path):
         pass
     whole = path.read_bytes()
     damages = (b"no database", whole[: len(whole) // 2], whole[:100] + bytes(3000) + whole[3100:])
     for damaged in damages:
         path.write_bytes(damaged)
         message = r"study.db cannot be read \(.*\); move the folder of the search"
-        with pytest.raises(UserError, match=message), search.readable(path):
+        with pytest.raises(UserError, match=message), study.readable(path):
             optuna.load_study(storage=f"sqlite:///{path}", study_name=None)
 
 
@@ -349,3 +350,30 @@ def test_a_study_from_another_person_adds_nothing_to_the_command_line(values: di
     found: Any = SimpleNamespace(study=study, space=SimpleNamespace(distributions=ours), path=Path("study.db"))
     with pytest.raises(UserError, match="not a value of this search") if is_refused else contextlib.nullcontext():
         assert search.Study.values(found, 0) == values
+
+
+def test_a_search_with_a_pruner_stops_trials_that_fall_behind(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=2"]
+    quick += ["trainer.max_steps=4", "trainer.val_check_interval=2", "trainer.check_val_every_n_epoch=null"]
+    quick += ["hydra/sweeper/sampler=random", "hydra.sweeper.sampler.seed=2"]  # the rates 1e-3 and 1
+    quick += ["optimized_metric=val/loss", "dropout=0", "optimizer.lr=1e-3,1.0", "hydra/sweeper/pruner=median"]
+    quick += ["hydra.sweeper.pruner.n_startup_trials=1", "hydra.sweeper.pruner.n_warmup_steps=0"]
+    done = scripts.run("train", *quick)
+    assert done.returncode == 0, done.stderr
+    found = records(folder_of(scripts))
+    trials = optuna.load_study(storage=f"sqlite:///{folder_of(scripts)}/study.db", study_name=None).trials
+    assert [trial.state.name.lower().replace("complete", "finished") for trial in trials] == [
+        record["status"] for record in found.values()
+    ]
+    first = trials[0].intermediate_values
+    assert [record["status"] for record in found.values()] == ["finished", "pruned"], first
+    assert found["trial-0001"]["reason"] == "pruned at step 2 by MedianPruner"
+    assert found["trial-0001"]["steps"] == 2
+    assert found["trial-0001"]["metrics"]["val/loss"] == trials[1].value == trials[1].intermediate_values[0] > first[0]
+    assert "2 jobs: 1 finished, 1 pruned, 0 failed, 0 to go" in said(done)
+    again = scripts.run("train", *quick)
+    assert again.returncode == 0, again.stderr
+    assert records(folder_of(scripts)) == found, "a pruned trial does not run again"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(scripts.folder)
+        assert find_run("best:val/loss", Path("logs")).path.name != "trial-0001"

@@ -16,7 +16,7 @@ from firstlight.commands.report_pair import compare_runs
 from firstlight.errors import UserError
 from firstlight.reports import text
 from firstlight.reports.findings import MOST_GROUPS, judged
-from firstlight.reports.rows import Run, shown
+from firstlight.reports.rows import PRUNED, Run, brief, shown
 from firstlight.reports.table import Board, Group, boards, most_runs_first, not_counted, short_name
 from firstlight.runs.folder import SAMPLE_NOTE, lower_is_better, write_atomically
 from firstlight.runs.gather import found_runs
@@ -81,8 +81,12 @@ def report(options: ReportOptions) -> Path:
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
     say_problems(load)
-    for run, why in not_counted(found, runs):
-        say(f"not counted: {options.folder / run.folder} ({run.status}): {why}", to=sys.stderr)
+    left = list(not_counted(found, runs))
+    for run, why in left:
+        if run.status != PRUNED:
+            say(f"not counted: {options.folder / run.folder} ({run.status}): {why}", to=sys.stderr)
+    if pruned := sum(run.status == PRUNED for run, _ in left):
+        say(f"not counted: {pruned} pruned trials, which the pruner of a search has stopped", to=sys.stderr)
     in_order = most_runs_first(found)
     title, notes = heading(options, runs, in_order)
     from firstlight.reports.page import page
@@ -163,14 +167,14 @@ def is_named(group: Group, wanted: Sequence[str]) -> bool:
     """
     if " ".join(wanted) == short_name(group.keys):
         return True
-    values = {key: shown(value) for key, value in group.keys.items()}
+    values = {key: (shown(value), brief(value)) for key, value in group.keys.items()}
     for word in wanted:
         key, is_pair, value = word.partition("=")
         if is_pair:
             typed = shown(plain_value(value))
-            if not any(each == typed for name, each in values.items() if key in (name, name.rpartition(".")[2])):
+            if not any(typed in each for name, each in values.items() if key in (name, name.rpartition(".")[2])):
                 return False
-        elif shown(plain_value(word)) not in values.values():
+        elif not any(shown(plain_value(word)) in each for each in values.values()):
             return False
     return True
 

@@ -32,8 +32,9 @@ class RunsOptions:
     """The folder of the runs, such as logs, or the folder of one sweep."""
     task: str | None = None
     """Only runs of this task, such as names."""
-    status: Literal["finished", "running", "interrupted", "failed", "incomplete", "unreadable"] | None = None
-    """Only runs with this status. incomplete: killed, or a file is damaged; unreadable: metrics.json is damaged."""
+    status: Literal["finished", "running", "interrupted", "pruned", "failed", "incomplete", "unreadable"] | None = None
+    """Only runs with this status. pruned: stopped by the pruner of a search; incomplete: killed, or a file is damaged;
+    unreadable: metrics.json is damaged."""
     all: bool = False
     """List all runs instead of the newest 20."""
 

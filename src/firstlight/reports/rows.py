@@ -8,7 +8,8 @@ Value = str | int | float | bool | None
 KEYS = ("task", "model", "experiment", "dropout", "context_length", "seed")  # keys of every record
 SEED = "seed"
 SAMPLE = "sample"
-COUNTED = "finished"
+COUNTED, PRUNED = "finished", "pruned"
+LONGEST_NUMBER = 8  # characters
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,12 @@ class Run:
             tokens = self.fit_seconds * self.tokens_per_second
             return 6.0 * self.parameters * tokens, "6 × parameters × fit seconds × tokens per second"
         return None
+
+
+def brief(value: Value) -> str:
+    """Return a value as `shown` does, but a number of many digits, such as one that a search has drawn, with four."""
+    text = shown(value)
+    return f"{value:.4g}" if isinstance(value, float) and len(text) > LONGEST_NUMBER else text
 
 
 def shown(value: Value) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, stdev
 
-from firstlight.reports.rows import KEYS, SEED, Run, Value, shown
+from firstlight.reports.rows import KEYS, SEED, Run, Value, brief, shown
 from firstlight.reports.verdicts import Verdict
 
 Direction = Callable[[str], bool]  # returns whether lower values of a metric are better
@@ -324,7 +324,7 @@ def short_name(keys: dict[str, Value]) -> str:
     for key, value in keys.items():
         if value is not None:
             is_word = key in ("model", "experiment")
-            parts.append(shown(value) if is_word else f"{key.rpartition('.')[2]} {shown(value)}")
+            parts.append(shown(value) if is_word else f"{key.rpartition('.')[2]} {brief(value)}")
     return " · ".join(parts) or "all runs"
 
 

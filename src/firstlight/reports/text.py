@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.reports.rows import Run, shown
+from firstlight.reports.rows import PRUNED, Run, brief
 from firstlight.reports.run_rows import columns, run_rows
 from firstlight.reports.table import Board, Group, Spread, accuracy_half_width, not_counted, short_name, split_size
 from firstlight.reports.verdicts import short_verdict, verdict_text
@@ -67,11 +67,11 @@ def row_of(group: Group, board: Board) -> list[Cell]:
     data = data_of([*group.counted, *group.others])
     return [
         Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
-        Cell(metric, spread_text(spread), spread and spread.mean),
+        Cell(metric, "pruned" if is_pruned(group) else spread_text(spread), spread and spread.mean),
         *([Cell("± of the split", "–" if split is None else f"{split:.2g}", split)] if has_split else []),
         *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
         Cell("best", "–" if value is None else number(value), value),
-        *(Cell(key, shown(group.keys[key]), group.keys[key]) for key in board.keys),
+        *(Cell(key, brief(group.keys[key]), group.keys[key]) for key in board.keys),
         *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if has_badges(board) else []),
         Cell("data", data, data),
         Cell("seeds", str(group.seeds), group.seeds),
@@ -81,6 +81,11 @@ def row_of(group: Group, board: Board) -> list[Cell]:
         Cell("fit time", duration(group.seconds), group.seconds),
         Cell("best run", best.folder if best else "–", best.folder if best else ""),
     ]
+
+
+def is_pruned(group: Group) -> bool:
+    """Return whether a group has no runs but trials that the pruner of a search has stopped."""
+    return not group.counted and all(run.status == PRUNED for run in group.others)
 
 
 def mean_of(group: Group, metric: str) -> float | None:

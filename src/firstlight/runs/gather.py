@@ -109,6 +109,8 @@ def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tup
             return (INCOMPLETE, "; ".join(damages)) if damages else (COUNTED, "")
         case "failed":
             return "failed", " ".join(str(record.get("reason") or "it failed and gives no reason").split())
+        case "pruned":
+            return "pruned", " ".join(str(record.get("reason") or "a pruner stopped it").split())
         case "interrupted":
             return "interrupted", f"it was interrupted after {record.get('steps') or 0} steps"
         case "running" if is_trained_now(folder):

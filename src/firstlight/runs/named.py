@@ -129,7 +129,7 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     known, tasks = set[str](), set[str]()
     for run, (metrics, task_of_run) in _readable(name, runs, lambda run: (metrics_in(run), str(task_of(run)))):
         tasks.add(task_of_run)
-        if task and task_of_run != task:
+        if (task and task_of_run != task) or run.read().get("status") == "pruned":
             continue
         known.update(metrics)
         value = metrics.get(metric)

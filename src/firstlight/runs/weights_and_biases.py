@@ -72,7 +72,7 @@ def keep_best(config: DictConfig, record: dict[str, Any]) -> None:
 
 
 def finish(record: dict[str, Any]) -> None:
-    """Close the W&B run of this process, if it has one, with exit code 0 if the training finished, else with 1."""
+    """Close the W&B run of this process, if it has one: with exit code 0 if it finished or was pruned, else with 1."""
     if "wandb" not in sys.modules:
         return
     import wandb
@@ -83,7 +83,7 @@ def finish(record: dict[str, Any]) -> None:
     wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
     is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent
     run_id = wandb.run.id
-    wandb.finish(exit_code=0 if record["status"] == "finished" else 1)
+    wandb.finish(exit_code=0 if record["status"] in ("finished", "pruned") else 1)
     if is_offline:
         is_whole = len(parts(folder, run_id)) > 1 and not is_uploaded(folder, run_id)
         note = "; it has all numbers of the run, so upload none of its earlier folders" if is_whole else ""

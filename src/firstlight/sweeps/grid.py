@@ -36,7 +36,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
         return []
     while not composer.claim(jobs[0].folder.path.parent):
         jobs = checked(composer.grid(), sources)
-    remaining = [job for job in jobs if job.status != "finished"]
+    remaining = [job for job in jobs if not job.has_ended]
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
     with runner.alone(), Progress(runner.folder, jobs, len(jobs), runner.errors, quiet=config.quiet) as progress:
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
@@ -90,7 +90,7 @@ class Runner:
             results = self.launcher.launch([resumed(job) for job in batch], initial_job_idx=first_number)
         except Exception as error:  # noqa: BLE001  (the launcher lost a job: a worker was killed, or a limit was reached)
             for job in batch:
-                if job.status != "finished":
+                if not job.has_ended:
                     self.note_failure(job, error)
             return
         for job, result in zip(batch, results, strict=True):

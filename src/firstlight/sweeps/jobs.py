@@ -31,6 +31,7 @@ SAYS_WHERE = (  # the options of data that choose its source
     *("_target_", "source", "path", "name", "hub", "url", "sample", "preparation"),
     *("source_column", "target_column"),
 )
+ENDED = ("finished", "pruned")  # the statuses of a job that does not run again
 MAY_NOT_CHANGE = ("train", "test", "optimized_metric", "callbacks")  # for a finished run, besides its identity
 
 
@@ -54,6 +55,10 @@ class Job:
     @property
     def status(self) -> str:
         return status_of(self.record())
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
 
     def description(self) -> dict[str, Any]:
         """Return the description of the job for metrics.json."""
@@ -197,7 +202,7 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
             trained = read_config(job.folder.config_file)
             difference = identity.first_difference(job.config, trained) or difference
         raise UserError(f"{where} has a run with {difference}; choose another sweep.name, or move the folder")
-    if record.get("status") == "finished":
+    if record.get("status") in ENDED:
         refuse_other_choices(job)
     trained_on = (record.get("data") or {}).get("fingerprint", fingerprint)
     if trained_on != fingerprint:
@@ -229,7 +234,7 @@ def refuse_other_choices(job: Job) -> None:
     for key in (*had, *wanted):
         if wanted.get(key) != had.get(key):
             raise UserError(
-                f"{job.folder.path} is a finished run with {key}={had.get(key)}, which is {wanted.get(key)} now; "
+                f"{job.folder.path} is a {job.status} run with {key}={had.get(key)}, which is {wanted.get(key)} now; "
                 "choose another sweep.name, or move the folder"
             )
 
@@ -271,5 +276,5 @@ class Sources:
 
 
 def status_of(record: dict[str, Any]) -> str:
-    """Return finished, failed, interrupted or running; waiting for a job without a record."""
+    """Return finished, pruned, failed, interrupted or running; waiting for a job without a record."""
     return str(record.get("status", "waiting"))

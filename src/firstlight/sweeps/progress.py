@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,7 @@ from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
 from firstlight.runs.folder import lower_is_better, read_history
 from firstlight.runs.identity import plain
-from firstlight.sweeps.jobs import Job, status_of
+from firstlight.sweeps.jobs import ENDED, Job, status_of
 from firstlight.sweeps.launchers import OUTPUT
 from firstlight.sweeps.screen import LAUNCHERS, live_table, silenced
 from firstlight.terminal_text import say
@@ -32,8 +32,8 @@ from firstlight.terminal_text import say
 log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN = 1.0  # between two reads of the folders
-ORDER = ("running", "failed", "interrupted", "finished", "waiting")
-STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green"}
+ORDER = ("running", "failed", "interrupted", "finished", "pruned", "waiting")
+STYLES = {"running": "bold", "failed": "red", "interrupted": "yellow", "finished": "green", "pruned": "dim"}
 BORDERS = 4  # lines of a table besides its rows
 BETWEEN_COLUMNS = 16  # characters of the five columns' borders and margins
 NARROWEST_NAME, LAST_FINISHED = 12, 3
@@ -59,10 +59,10 @@ class Progress:
         """
         self.folder, self.jobs, self.total, self.errors, self.quiet = folder, jobs, total, errors, quiet
         self._records: dict[Path, dict[str, Any]] = {}
-        self._finished: dict[Path, None] = {}  # in the order in which they have ended
+        self._ended: dict[Path, None] = {}  # finished and pruned, in this order
         records = list(self.records())
-        self._ended_before = len(self._finished) + len(errors)
-        self._before = {job.folder.path: record for job, record in records if status_of(record) != "finished"}
+        self._ended_before = len(self._ended) + len(errors)
+        self._before = {job.folder.path: record for job, record in records if status_of(record) not in ENDED}
         self._started_at = time.perf_counter()
         self._said = ""
         self._live: Live | None = None
@@ -74,7 +74,7 @@ class Progress:
         self._stack.enter_context(silenced(LAUNCHERS))
         if self.quiet:
             return self
-        done = f" ({len(self._finished)} finished)" if self._finished else ""
+        done = f" ({', '.join(ended_text(self._counts(self.records())))})" if self._ended else ""
         say(f"{self.total} jobs{done} in {self.folder}", flush=True)
         if sys.stdout.isatty():
             self._live = self._stack.enter_context(
@@ -96,8 +96,12 @@ class Progress:
             self._live.transient = False  # the table stays on the screen
         self._stack.close()
         if self._is_interrupted:
-            finished = sum(status_of(record) == "finished" for _, record in self.records())
-            say(f"Interrupted: {finished} of {self.total} jobs are finished. The same command continues the sweep.")
+            counts = self._counts(self.records())
+            pruned = f", {counts['pruned']} were pruned" if counts["pruned"] else ""
+            say(
+                f"Interrupted: {counts['finished']} of {self.total} jobs are finished{pruned}. "
+                "The same command continues the sweep."
+            )
             raise error if isinstance(error, Interrupted) else Interrupted(signal.SIGINT)
 
     def say(self) -> None:
@@ -115,14 +119,18 @@ class Progress:
             self.say()
 
     def records(self) -> Iterator[tuple[Job, dict[str, Any]]]:
-        """Yield every job with its record. The record of a finished job is read once."""
+        """Yield every job with its record. The record of a job that has ended is read once."""
         for job in list(self.jobs):
             path = job.folder.path
-            if path not in self._finished:
+            if path not in self._ended:
                 self._records[path] = job.record()
-                if status_of(self._records[path]) == "finished":
-                    self._finished[path] = None
+                if status_of(self._records[path]) in ENDED:
+                    self._ended[path] = None
             yield job, self._records[path]
+
+    @staticmethod
+    def _counts(records: Iterable[Record]) -> Counter[str]:
+        return Counter(status_of(record) for _, record in records)
 
     def status(self, job: Job, record: dict[str, Any]) -> str:
         """Return the status of a job. It was killed if its record says running and is older than this sweep."""
@@ -148,10 +156,11 @@ class Progress:
         records = list(self.records()) if records is None else records
         done = [(job, record) for job, record in records if status_of(record) == "finished"]
         failed = len({*self.errors, *(job.folder.path for job, record in records if self._has_failed(job, record))})
-        left = max(0, self.total - len(done) - failed)
-        parts = [f"{self.total} jobs: {len(done)} finished", f"{failed} failed", f"{left} to go"]
+        counts = self._counts(records)
+        left = max(0, self.total - sum(counts[status] for status in ENDED) - failed)
+        parts = [f"{self.total} jobs: {', '.join(ended_text(counts))}", f"{failed} failed", f"{left} to go"]
         parts += best_of(done) if with_best else []
-        ended = len(done) + failed - self._ended_before
+        ended = self.total - left - self._ended_before
         if with_time and left and ended > 0 and not self._is_interrupted:
             seconds = (time.perf_counter() - self._started_at) / ended * left
             parts.append(f"about {shown_seconds(seconds)} left")
@@ -162,12 +171,12 @@ class Progress:
         return [(self.status(job, record), job, record) for job, record in self.records()]
 
     def chosen(self, rows: Sequence[Row], room: int) -> list[Row]:
-        """Return as many rows as there is room for: jobs that run or failed, the last that finished, then others."""
-        ended = {path: -number for number, path in enumerate(self._finished)}
+        """Return as many rows as there is room for: jobs that run or failed, the last that ended, then others."""
+        ended = {path: -number for number, path in enumerate(self._ended)}
         rows = sorted(rows, key=lambda row: (_place(row[0]), ended.get(row[1].folder.path, 0)))
         first = [row for row in rows if _place(row[0]) < _place("finished")]
         others = rows[len(first) :]
-        first = first[: room - min(LAST_FINISHED, room // 2, len(self._finished))]
+        first = first[: room - min(LAST_FINISHED, room // 2, len(self._ended))]
         return [*first, *others[: room - len(first)]]
 
     def __rich_console__(self, console: Any, options: ConsoleOptions) -> RenderResult:
@@ -212,6 +221,11 @@ def upload_command(folder: Path) -> str | None:
 
 def _place(status: str) -> int:
     return ORDER.index(status) if status in ORDER else len(ORDER)
+
+
+def ended_text(counts: Counter[str]) -> list[str]:
+    """Return how many jobs are finished, and how many were pruned if there are any."""
+    return [f"{counts[status]} {status}" for status in ENDED if counts[status] or status == "finished"]
 
 
 def rest_of(rows: Sequence[Row], shown: Sequence[Row]) -> str:
@@ -288,7 +302,7 @@ def is_minimized(config: DictConfig) -> bool:
 
 def now_of(job: Job, record: dict[str, Any]) -> tuple[int | None, float | None, float | None]:
     """Return the current step, the latest metric and the seconds of a job. Each is None while it is unknown."""
-    if status_of(record) == "finished":
+    if status_of(record) in ENDED:
         return record.get("steps"), metric_of(job, record), (record.get("seconds") or {}).get("fit")
     history = read_history(job.folder.history_file)
     metric = job.config.optimized_metric

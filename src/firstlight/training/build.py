@@ -4,10 +4,12 @@ import logging
 import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from hydra.utils import instantiate
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.accelerators import CUDAAccelerator
@@ -18,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from firstlight.callbacks.final_validation import FinalValidation
+from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.data.options import SourceKind
@@ -33,6 +36,7 @@ from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger
 from firstlight.runs.identity import plain
+from firstlight.runs.study import STUDY_FILE, is_chosen, number_of_trial
 from firstlight.training.teacher import refuse_other_teacher, set_teacher
 from firstlight.training.word_vectors import set_vectors
 
@@ -128,7 +132,20 @@ def build_callbacks(config: DictConfig) -> list[Callback]:
     for needed in map(get, kind_of_config(config).metric_callbacks):
         if not any(isinstance(callback, needed) for callback in chosen):
             chosen.insert(0, needed())
+    if (pruning := pruning_of_trial(config)) is not None:
+        chosen.append(pruning)
     return [ReseedEveryStep(config.seed), TrainingLoss(), FinalValidation(), *chosen, StopAtStepEnd()]
+
+
+def pruning_of_trial(config: DictConfig) -> PruneTrial | None:
+    """Return the callback that stops a trial of a search with a pruner; None for every other run."""
+    if not HydraConfig.initialized() or HydraConfig.get().mode is not RunMode.MULTIRUN:
+        return None
+    hydra = HydraConfig.get()
+    if hydra.sweeper.get("n_trials") is None or not is_chosen(hydra.sweeper.get("pruner")):
+        return None
+    study = Path(hydra.sweep.dir) / STUDY_FILE
+    return PruneTrial(study, number_of_trial(hydra.sweep.subdir), hydra.sweeper.pruner, config.optimized_metric)
 
 
 def build_loggers(config: DictConfig, data: TableData, task: str) -> list[Logger]:

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.outcomes import WriteOutcomes
+from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
@@ -27,7 +28,7 @@ from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.networks.size import num_embedding_parameters, num_parameters
 from firstlight.runs import weights_and_biases
-from firstlight.runs.folder import RunFolder, write_atomically
+from firstlight.runs.folder import RunFolder, read_history, write_atomically
 from firstlight.runs.identity import refuse_other_config
 from firstlight.runs.outcomes import FOLDER
 from firstlight.runs.record import finish, record_of_start
@@ -80,7 +81,7 @@ def train(config: DictConfig, started_at: float) -> float | None:
             if is_new and not is_prepared and isinstance(error, UserError):
                 folder.remove()  # a mistake leaves no folder
             raise
-        finish(folder, record, "finished")
+        finish(folder, record, "pruned" if record["reason"] else "finished", reason=record["reason"])
         terminal.report(config, folder, record)
         return metric
 
@@ -142,6 +143,10 @@ def _train(
             record["seconds"]["fit_processor"] = round(throughput.processor_seconds, 2)
     if config.train and not record["steps"]:
         raise RunError("no step was trained; raise trainer.max_time or trainer.limit_train_batches")
+    if (pruning := pruning_of(parts.trainer)) is not None and pruning.pruned_at is not None:
+        record["metrics"] |= last_validation(folder, pruning.metric)
+        record["reason"] = pruning.reason
+        return record["metrics"].get(config.optimized_metric)
     with outcomes_written(parts.trainer, folder):
         evaluate_best(config, parts, record)
     if is_rank_zero():
@@ -186,6 +191,18 @@ def outcomes_written(trainer: Trainer, folder: RunFolder) -> Iterator[None]:
         yield
     finally:
         callbacks.remove(writing)
+
+
+def pruning_of(trainer: Trainer) -> PruneTrial | None:
+    """Return the callback that prunes a trial of a search; None for any other run."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    return next((callback for callback in callbacks if isinstance(callback, PruneTrial)), None)
+
+
+def last_validation(folder: RunFolder, metric: str) -> dict[str, float]:
+    """Return the metrics of the last validation in a run's history."""
+    lines = [line for line in read_history(folder.history_file) if metric in line]
+    return {name: value for name, value in lines[-1].items() if name.startswith("val/")} if lines else {}
 
 
 def is_rank_zero() -> bool:

@@ -129,6 +129,8 @@ def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> Non
     if console.quiet:
         say(as_typed(folder.path))
         return
+    if record["status"] == "pruned":
+        console.print(f"This trial was {record['reason']}; resume= trains it to its end.")
     console.print(f"{record['task']}, {record['model']}, {record['parameters']:,} parameters; {measured(record)}:")
     console.print(metrics_table(record["metrics"]), soft_wrap=False)
     if record["data"]["source"] == "sample":

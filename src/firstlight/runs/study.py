@@ -1,0 +1,84 @@
+"""The study of a search: Optuna's database in the folder of the sweep, its sampler and its pruner.
+
+Imports Optuna only when it is used.
+"""
+
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+
+from firstlight.errors import UserError, reason
+
+STUDY_FILE = "study.db"
+STUDY_NAME = "search"
+SECONDS_FOR_OTHERS = 60  # that a job waits while another one writes to the database
+BASES = {"sampler": "BaseSampler", "pruner": "BasePruner"}
+
+
+def trial_folder(number: int) -> str:
+    """Return the name of a trial's folder."""
+    return f"trial-{number:04d}"
+
+
+def number_of_trial(folder: str) -> int:
+    """Return the number of the trial that has a folder of this name."""
+    return int(folder.rpartition("-")[2])
+
+
+def storage_of(path: Path) -> Any:
+    """Return Optuna's storage in a file. Several processes can use it at the same time."""
+    from optuna.storages import RDBStorage
+
+    return RDBStorage(f"sqlite:///{path.absolute()}", engine_kwargs={"connect_args": {"timeout": SECONDS_FOR_OTHERS}})
+
+
+def is_chosen(node: Any) -> bool:
+    """Return whether a node of the configuration names a sampler or a pruner."""
+    return isinstance(node, str) or bool(node and node.get("_target_") is not None)
+
+
+def made(part: str, node: Any, **changes: Any) -> Any:
+    """Return the sampler or the pruner that a node of the configuration describes; None for a node that names none.
+
+    part: `sampler` or `pruner`; changes: arguments that replace those of the node.
+
+    Raises UserError for a class that does not exist, or that is not a sampler or pruner, and for wrong arguments.
+    """
+    key = f"hydra.sweeper.{part}"
+    if isinstance(node, str):
+        raise UserError(f"{key}={node}: the {part} is a group; write {key.replace('.', '/')}={node}")
+    if not is_chosen(node):
+        return None
+    module = import_module(f"optuna.{part}s")
+    target = str(node["_target_"])
+    if guess := _no_such_class(module, target):
+        raise UserError(f"{key}._target_={target}: Optuna has no such {part}; {guess}")
+    try:
+        found = instantiate(node, **changes, _convert_="all")
+    except (InstantiationException, TypeError, ValueError) as error:
+        raise UserError(f"{key}: {target}: {reason(error)}; correct its arguments") from error
+    if not isinstance(found, getattr(module, BASES[part])):
+        raise UserError(f"{key}._target_={target} is not a {part} of Optuna; {_listed(module)}")
+    return found
+
+
+def seed_of(node: Any) -> int | None:
+    """Return the seed that the node of a sampler gives; None if it gives none."""
+    return None if isinstance(node, str) or node.get("seed") is None else int(node["seed"])
+
+
+def _no_such_class(module: Any, target: str) -> str | None:
+    """Return what to write instead of a class that a module of Optuna does not have; None if the class may exist."""
+    where, _, name = target.rpartition(".")
+    if where != module.__name__ or hasattr(module, name):
+        return None
+    near = get_close_matches(name, module.__all__, n=1)
+    return f"did you mean {where}.{near[0]}?" if near else _listed(module)
+
+
+def _listed(module: Any) -> str:
+    return f"{module.__name__} has {', '.join(sorted(name for name in module.__all__ if name[0].isupper()))}"

@@ -1,0 +1,183 @@
+"""The study of a search: Optuna's record of all trials and their results, in the folder of the search."""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from firstlight.errors import UserError
+from firstlight.runs.folder import write_atomically
+from firstlight.runs.study import STUDY_FILE, STUDY_NAME, made, seed_of, storage_of
+from firstlight.sweeps.jobs import Job
+from firstlight.sweeps.progress import is_minimized, metric_of
+from firstlight.sweeps.space import Space
+
+log = logging.getLogger(__name__)
+
+BEST_FILE = "best.json"
+
+SamplerFactory = Callable[[int], Any]
+
+
+def samplers_and_pruners(sweeper: DictConfig) -> tuple[SamplerFactory, Any]:
+    """Return a function that makes a sampler, and the pruner; None in place of what the configuration does not name.
+
+    The function adds its argument to the seed. sweeper: the node `hydra.sweeper`. Raises UserError for a sampler or
+    pruner that cannot be made.
+    """
+    seed = seed_of(sweeper.sampler)
+
+    def make_sampler(added: int) -> Any:
+        return made("sampler", sweeper.sampler, **({} if seed is None else {"seed": seed + added}))
+
+    make_sampler(0)
+    return make_sampler, made("pruner", sweeper.pruner)
+
+
+class Study:
+    """Optuna's study, a database in the folder of the search. It stores all trials and their results."""
+
+    def __init__(self, space: Space, make_sampler: SamplerFactory, pruner: Any) -> None:
+        """Open or create the study. Raises UserError if an existing one is damaged or belongs to another search.
+
+        make_sampler: returns a sampler for a number that is added to its seed; pruner: Optuna's, or None.
+        """
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.space, self.make_sampler, self.path = space, make_sampler, space.folder / STUDY_FILE
+        direction = "minimize" if is_minimized(space.lowest.config) else "maximize"
+        with readable(self.path):
+            self.study = optuna.create_study(
+                storage=storage_of(self.path),
+                study_name=STUDY_NAME,
+                direction=direction,
+                pruner=pruner or optuna.pruners.NopPruner(),
+                load_if_exists=True,
+            )
+            known = self.study.user_attrs.get("search")
+            had = self.study.direction.name.lower()
+            self.study.get_trials(deepcopy=False)  # reads the trials that have ended, once
+        if known is None:
+            self.study.set_user_attr("search", space.description())
+        elif known != space.description():
+            raise UserError(f"{self.path} is a search of {json.dumps(known)}; choose another sweep.name")
+        if had != direction:
+            raise UserError(
+                f"{self.path} is a search that {had}s {space.metric}, and this command would {direction} it; "
+                f"set optimized_mode={had[:3]}, or choose another sweep.name"
+            )
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of all trials so far."""
+        return [trial.number for trial in self.study.get_trials(deepcopy=False)]
+
+    def trials(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Return the number and the values of every trial so far."""
+        return ((number, self.values(number)) for number in self.numbers())
+
+    def failed(self) -> list[int]:
+        """Return the numbers of the failed trials."""
+        from optuna.trial import TrialState
+
+        return [trial.number for trial in self.study.get_trials(deepcopy=False, states=(TrialState.FAIL,))]
+
+    def values(self, number: int) -> dict[str, Any]:
+        """Return the values of a trial. Raises UserError for a value outside the space of this command line.
+
+        The values become overrides, and another person may have written the file.
+        """
+        values = dict(self.study.get_trials(deepcopy=False)[number].params)
+        space = self.space.distributions
+        for key, value in values.items():
+            if not (key in space and is_in(space[key], value)):
+                raise UserError(f"{self.path}: trial {number} has {key}={value}, not a value of this search; move it")
+        return values
+
+    def batches(self, n_trials: int, at_a_time: int) -> Iterator[list[int]]:
+        """Yield the numbers of the trials to run next: interrupted ones, then new ones until there are n_trials."""
+        from optuna.trial import TrialState
+
+        interrupted = [trial.number for trial in self.study.get_trials(states=(TrialState.RUNNING,))]
+        while interrupted:
+            yield interrupted[:at_a_time]
+            interrupted = interrupted[at_a_time:]
+        while (left := n_trials - len(self.study.get_trials(deepcopy=False))) > 0:
+            yield [self.ask() for _ in range(min(left, at_a_time))]
+
+    def ask(self) -> int:
+        """Let the sampler choose a trial. Return its number.
+
+        The seed depends on the number of the trial, so a continued search chooses what an uninterrupted one chooses.
+        """
+        sampler = self.make_sampler(len(self.numbers()))
+        if sampler is not None:
+            self.study.sampler = sampler
+        return self.study.ask(self.space.distributions).number
+
+    def tell(self, number: int, job: Job | None) -> None:
+        """Store the result of a trial. job: None if it could not run."""
+        from optuna.trial import TrialState
+
+        if job and job.status == "pruned":  # its value is that of its last validation, which it has stored itself
+            self.study.tell(number, state=TrialState.PRUNED)
+            return
+        value = metric_of(job, job.record()) if job and job.status == "finished" else None
+        self.study.tell(number, value, state=TrialState.FAIL if value is None else None)
+
+    def best_value(self) -> float | None:
+        """Return the best value of the finished trials; None if none has finished."""
+        from optuna.trial import TrialState
+
+        if not self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            return None
+        return float(self.study.best_value)
+
+    def write_best(self, jobs: dict[int, Job]) -> None:
+        """Write the best trial as JSON, and to the log."""
+        if self.best_value() is None:
+            return
+        best = self.study.best_trial
+        folder, name = jobs[best.number].folder.path, jobs[best.number].name
+        content = {"metric": self.space.metric, "value": best.value, "values": best.params, "run": str(folder)}
+        write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
+        log.info("The best trial: %s %.4f with %s", self.space.metric, best.value, name)
+        log.info("  in %s", folder)
+
+
+def is_in(space: Any, value: Any) -> bool:
+    """Return whether a distribution of Optuna contains a value."""
+    try:
+        return bool(space._contains(space.to_internal_repr(value)))
+    except ValueError:
+        return False
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise UserError where SQLite or Optuna cannot read the file of a study."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        if path.exists():
+            check_database(path)
+        yield
+    except (SQLAlchemyError, sqlite3.Error, ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = getattr(error, "orig", None) or error
+        raise UserError(
+            f"{path} cannot be read ({type(reason).__name__}: {reason}); "
+            f"move the folder of the search, or choose another sweep.name"
+        ) from error
+
+
+def check_database(path: Path) -> None:
+    """Raise sqlite3.DatabaseError if a file is not a complete database. Wait for a process that writes to it."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        found = [row[0] for row in database.execute("PRAGMA integrity_check(1)")]
+    if found != ["ok"]:
+        raise sqlite3.DatabaseError(" ".join(str(found[0]).split()))
