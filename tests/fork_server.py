@@ -305,11 +305,13 @@ def main() -> None:
         importlib.import_module(name)
     if "joblib" in sys.modules:
         fork_workers()
-    composing = contextlib.nullcontext()
+    quicker = contextlib.ExitStack()
     if "hydra" in sys.modules:
         from composed_once import ComposedOnce
+        from yaml_in_c import written_in_c
 
-        composing = ComposedOnce(Path(folder) if folder else None).active()
+        quicker.enter_context(ComposedOnce(Path(folder) if folder else None).active())
+        quicker.enter_context(written_in_c())
     server.set_by_libraries = {key: value for key, value in os.environ.items() if key not in given}
     refuse_threads()
     gc.collect()
@@ -318,7 +320,7 @@ def main() -> None:
     if command is None:
         ending.code = 0
     else:
-        with ending.noticing(), composing:
+        with ending.noticing(), quicker:
             execute(command, library_path)
 
 

@@ -30,6 +30,11 @@ SCENE I. A street.
 
 *** END OF THE PROJECT GUTENBERG EBOOK 0 ***
 """
+SHORT = [
+    *("model=tiny", "context_length=61", "trainer.max_epochs=2", "trainer.limit_train_batches=3"),
+    *("trainer.log_every_n_steps=2", "trainer.limit_val_batches=2", "trainer.limit_test_batches=2"),
+    "trainer.accelerator=cpu",
+]
 OWN_LOGGER = '''
 """A user's logger, which writes a line for each call."""
 
@@ -99,13 +104,35 @@ def logged(made_once: Callable[[str, Callable[[Path], None]], Path], data_folder
     return run_of
 
 
+@pytest.fixture(scope="session")
+def played(
+    made_once: Callable[[str, Callable[[Path], None]], Path],
+    data_folder: Path,
+    logged: Callable[[str], Run],
+    trained: Callable[[str], Path],
+) -> Callable[[str], Path]:
+    """Return a function for the folder of a task's run, which is loaded into a playground."""
+
+    def train_on_plays(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("FIRSTLIGHT_DATA", str(data_folder))
+            Scripts(folder).train("task=shakespeare", *SHORT, "test=false")
+
+    def folder_of(task: str) -> Path:
+        if task == "sentiment":
+            return trained(task)
+        if task == "shakespeare":  # the sweep of `logged` would train two more tasks
+            return Scripts(made_once("played-shakespeare", train_on_plays)).newest_run()
+        return logged(task).folder
+
+    return folder_of
+
+
 def log_a_sweep(folder: Path, data_folder: Path, tasks: Sequence[str]) -> None:
     (folder / "my_logger.py").write_text(OWN_LOGGER, encoding="utf-8")
     overrides = [
-        *(f"task={','.join(tasks)}", "model=tiny", "context_length=61", "logger=many", "test=true"),
+        *(f"task={','.join(tasks)}", *SHORT, "logger=many", "test=true"),
         *("+logger.own._target_=my_logger.Lines", "+logger.own.folder=${paths.output_dir}"),
-        *("trainer.max_epochs=2", "trainer.limit_train_batches=3", "trainer.log_every_n_steps=2"),
-        *("trainer.limit_val_batches=2", "trainer.limit_test_batches=2", "trainer.accelerator=cpu"),
     ]
     own = no_key(folder) | {"FIRSTLIGHT_DATA": str(data_folder), "PYTHONPATH": str(folder)}
     done = Scripts(folder).run_alone("train", "-m", *overrides, environ=own)

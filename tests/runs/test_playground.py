@@ -52,13 +52,13 @@ OF_WORDS = pytest.param("review_text", marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
-def panel(logged: Callable[[str], Any], trained: Callable[[str], Path]) -> Callable[[str], Any]:
+def panel(played: Callable[[str], Path]) -> Callable[[str], Any]:
     """Return a function that returns the panel of a task's run."""
     panels: dict[str, Any] = {}
 
     def of(task: str) -> Any:
         if task not in panels:
-            panels[task] = panel_of(load(trained(task) if task == "sentiment" else logged(task).folder))
+            panels[task] = panel_of(load(played(task)))
         return panels[task]
 
     return of

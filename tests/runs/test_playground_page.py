@@ -43,7 +43,7 @@ class Started:
 
 
 @pytest.fixture
-def start(logged: Callable[[str], Any], tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Started]]:
+def start(played: Callable[[str], Path], tmp_path: Path, monkeypatch) -> Iterator[Callable[..., Started]]:
     """Yield a function that starts a playground of some tasks."""
     (tmp_path / "sitecustomize.py").write_text(NOTES_ADDRESSES, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -51,7 +51,7 @@ def start(logged: Callable[[str], Any], tmp_path: Path, monkeypatch) -> Iterator
     processes = []
 
     def started(*tasks: str) -> Started:
-        folders = [str(logged(task).folder) for task in tasks]
+        folders = [str(played(task)) for task in tasks]
         processes.append(Scripts(tmp_path).start("playground", *folders, "--port", "0"))
         return Started(processes[-1], tmp_path / "noted.txt")
 
