@@ -371,6 +371,7 @@ def test_a_run_that_ended_by_max_steps_says_so(scripts: Scripts, begun: Path) ->
     assert done.stdout.endswith("; to train it further, raise trainer.max_steps\n")
 
 
+@pytest.mark.slow  # 1.2 s, two trainings; test_named.py tests which run a name means
 def test_latest_resumes_the_newest_run_also_of_a_task(scripts: Scripts, training: list[str]) -> None:
     quick = ["data.max_train_rows=40", "trainer.val_check_interval=1.0", "logger=none"]
     run = scripts.train(*training, *quick, "trainer.max_epochs=1")

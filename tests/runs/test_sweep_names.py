@@ -152,6 +152,7 @@ def test_one_command_that_is_started_twice_at_once_has_one_folder(tmp_path: Path
     assert second.claim(folder_of(second))
 
 
+@pytest.mark.slow  # 0.9 s, two sweeps; the tests above check which folder is found
 def test_an_unnamed_sweep_of_an_earlier_version_is_continued(scripts: Scripts, tiny_training: Sequence[str]) -> None:
     grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_steps=1", "logger=none"]
     assert scripts.run("train", *grid).returncode == 0

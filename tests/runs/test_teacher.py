@@ -167,6 +167,7 @@ def test_a_network_teaches_tokens_of_its_own_vocabulary(trained: Callable[[str],
         token_teacher.lesson({"run": [run]}, other, DistillationOptions())
 
 
+@pytest.mark.slow  # 1.5 s, three trainings; the other tests check that a teacher has the same predictions again
 def test_a_resumed_run_with_a_teacher_ends_like_a_whole_one(scripts: Scripts, tiny_training: list[str]) -> None:
     training = ["task=stars", *tiny_training, *TFIDF, "schedule=constant", "test=false"]
     whole = scripts.train(*training, "trainer.max_steps=5")
