@@ -3,7 +3,7 @@
 import json
 import logging
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,12 +46,13 @@ class Saved:
     """Writes the weights of a generator as a run that has been trained."""
 
     folder: Path
+    more: dict[str, Any] = field(default_factory=dict)  # of the card
 
     def __call__(self, module: Generation, tokenizer: CharacterTokenizer) -> dict[str, Tensor]:
         (self.folder / "checkpoints").mkdir(parents=True)
         (self.folder / "metrics.json").write_text("{}")
         state = {name: weight.clone() for name, weight in module.state_dict().items()}
-        card = {"format": 1, "network": "generator", "tokenizer": tokenizer.to_json()}
+        card = {"format": 1, "network": "generator", "tokenizer": tokenizer.to_json()} | self.more
         torch.save({"state_dict": state, "firstlight": card}, self.folder / "checkpoints" / "last.ckpt")
         return state
 
@@ -70,6 +71,20 @@ def initialized(saved: Saved, module: Generation, tokenizer: CharacterTokenizer)
 
 def characters(letters: str, unknown_symbol: str | None = "\ufffd") -> CharacterTokenizer:
     return CharacterTokenizer(letters, unknown_symbol)
+
+
+def test_weights_of_another_maximal_update_parametrization_are_refused(saved: Saved) -> None:
+    vocabulary, mup = characters("abc"), {"parametrization": "mup", "base_dim": 6}
+    saved.more = {"config": {"model": {"dim": 12, **mup}}}
+    saved(generation(vocabulary, 0, **mup), vocabulary)
+    with pytest.raises(UserError) as error:
+        initialized(saved, generation(vocabulary, 1), vocabulary)
+    assert str(error.value) == (
+        f"init_from={saved.folder}: its network has 2 times its base width, but the new network 1 times, so the "
+        "same weights would give other logits; set model.dim, model.parametrization and model.base_dim as there"
+    )
+    before, after = initialized(saved, generation(vocabulary, 1, **mup), vocabulary)
+    assert not torch.equal(before[HEAD], after[HEAD])
 
 
 @pytest.mark.parametrize("tied", [False, True])

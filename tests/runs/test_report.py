@@ -2,10 +2,12 @@
 
 import csv
 import json
+import math
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -465,6 +467,7 @@ def test_sections_without_content_are_left_out(opened: Opened) -> None:
 
     def shown() -> set[str]:
         plots = ("means", "curves-steps", "parallel", "parameters", "heat", "confusion", "texts", "overview", "left")
+        assert not page.locator("section:has(#numbers)").is_visible()  # no key has three numbers
         return {plot for plot in plots if page.locator(f"section:has(#{plot})").is_visible()}
 
     page.locator("#tabs button", has_text="names").click()
@@ -586,6 +589,28 @@ def test_the_heat_map_has_the_means_of_any_two_keys(stars: Any) -> None:
         assert [None if value is None else pytest.approx(value) for value in row] == means
     redrawn(stars, lambda: stars.locator("#heat-y").select_option("model"))
     assert "Choose two different keys" in stars.locator("#heat").inner_text()
+
+
+def test_the_metric_is_drawn_against_a_learning_rate_with_a_line_for_each_width(browser: Any, tmp_path: Path) -> None:
+    for dim, kind, rate, seed in product((32, 128), ("standard", "mup"), (0.001, 0.01, 0.1), (1, 2)):
+        best = 0.01 if kind == "mup" or dim == 32 else 0.001
+        loss = 2.2 - dim / 1000 + abs(math.log10(rate / best)) + 0.01 * seed
+        keys = (f"model.dim={dim}", f"model.parametrization={kind}", f"optimizer.lr={rate}")
+        name = "_".join((*keys, str(seed)))
+        make_run(tmp_path, name, *keys, seed=seed, optimized_metric="val/loss", metrics={"val/loss": loss})
+    assert report(tmp_path, ".").returncode == 0
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    chosen = [found.page.locator(f"#number-{place}").input_value() for place in ("x", "lines", "panels")]
+    assert chosen == ["optimizer.lr", "model.dim", "model.parametrization"]
+    lines = {(trace["xaxis"], trace["name"]): trace for trace in traces(found.page, "numbers")}
+    assert lines.keys() == {(axis, f"dim {dim}") for axis in ("x", "x2") for dim in (32, 128)}  # mup, then standard
+    assert lines["x2", "dim 128"]["y"] == [pytest.approx(2.087 + each) for each in (0, 1, 2)]
+    best = {line: trace["x"][trace["marker"]["size"].index(12)] for line, trace in lines.items()}
+    assert best == {("x", "dim 32"): 0.01, ("x", "dim 128"): 0.01, ("x2", "dim 32"): 0.01, ("x2", "dim 128"): 0.001}
+    assert found.page.evaluate("document.getElementById('numbers').layout.xaxis2.type") == "log"
+    assert found.errors == []
+    found.page.close()
 
 
 def test_the_parallel_coordinates_have_the_swept_keys_and_the_metric(stars: Any) -> None:

@@ -1,4 +1,5 @@
 from .accuracy import Accuracy as Accuracy
+from .activation_sizes import ActivationSizes as ActivationSizes
 from .checkpoint import BestAndLast as BestAndLast
 from .confusion_matrix import ConfusionMatrix as ConfusionMatrix
 from .final_validation import FinalValidation as FinalValidation

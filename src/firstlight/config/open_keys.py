@@ -126,6 +126,9 @@ class Callbacks:
     class Accuracy:
         """Measures accuracy and macro F1, and for ordered classes the mean absolute error."""
 
+    class ActivationSizes:
+        """Measures the mean absolute output of the embedding, the blocks and the output layer at each logged step."""
+
     class BitsPerCharacter:
         """Measures the loss in bits for each character of the text."""
 

@@ -29,3 +29,5 @@ from .stars import plot_predicted_per_star as plot_predicted_per_star
 from .stars import plot_probability_per_star as plot_probability_per_star
 from .style import save as save
 from .table import plot_table as plot_table
+from .widths import plot_activation_sizes as plot_activation_sizes
+from .widths import plot_loss_by_rate as plot_loss_by_rate

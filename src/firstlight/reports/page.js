@@ -19,6 +19,10 @@ const MOST_IN_LEGEND = 24;
 const MOST_TICKS = 12; // values of a key that have one tick each
 const ALL = "all";
 const GROUP = "group";
+const NONE = "none";
+const MOST_PANELS = 4; // values of a key with one panel each
+const FEWEST_NUMBERS = 3; // values of a key that is an axis
+const VISIBLE = 3; // the plot shows so many times the largest difference between the best points of two lines
 
 const byId = (id) => document.getElementById(id);
 const escaped = (text) => String(text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
@@ -217,6 +221,7 @@ function redraw() {
   drawCurves(runs, colours);
   drawParallel(counted(runs));
   drawCosts(counted(runs), colours);
+  drawNumbers(counted(all));
   drawHeat(counted(all));
   drawConfusion();
   drawTexts();
@@ -455,6 +460,97 @@ function drawCosts(runs, colours) {
   drawCost("compute", runs, colours, `${metric} against compute`, xTitle, (run) => run.compute, (run) => `, compute ${run.computeFrom}`);
 }
 
+const numbersOf = (key) => unique(counted(board.runs).map((run) => run.keys[key]));
+
+function isAxis(key) {
+  const values = numbersOf(key).filter((value) => value !== "–"); // a baseline has no value
+  return values.length >= FEWEST_NUMBERS && values.every(isNumber);
+}
+
+function meansOf(runs, key, metric) {
+  // Returns the points of a line: each value of the key with the mean, lowest and highest value of the metric.
+  return inOrder(unique(runs.map((run) => run.keys[key]))).map((text) => {
+    const values = runs.filter((run) => run.keys[key] === text).map((run) => run.metrics[metric]);
+    return { x: Number(text), y: values.reduce((sum, value) => sum + value, 0) / values.length, low: Math.min(...values), high: Math.max(...values), count: values.length };
+  });
+}
+
+const bestOf = (points, metric) => points.reduce((best, point) => (falls(metric) === point.y < best.y ? point : best));
+
+function visibleRange(lines, metric) {
+  // Returns the range of the metric in which the best points of the lines differ; null if that is all.
+  const bests = lines.map(({ points }) => bestOf(points, metric).y);
+  const spread = Math.max(...bests) - Math.min(...bests);
+  const all = lines.flatMap(({ points }) => points.map((point) => point.y));
+  const [low, high] = falls(metric) ? [Math.min(...bests) - 0.1 * spread, Math.min(...bests) + VISIBLE * spread] : [Math.max(...bests) - VISIBLE * spread, Math.max(...bests) + 0.1 * spread];
+  return spread && (Math.min(...all) < low || Math.max(...all) > high) ? [low, high] : null;
+}
+
+function drawNumbers(runs) {
+  const [key, lineKey, panelKey, metric] = [byId("number-x").value, byId("number-lines").value, byId("number-panels").value, byId("metric").value];
+  if (!key) return;
+  const shown = runs.filter((run) => run.metrics[metric] != null && isNumber(run.keys[key]));
+  if (!shown.length) {
+    plot("numbers", [], {}, `No filtered run has a value of ${metric || "any metric"}.`);
+    return;
+  }
+  const valuesOf = (each) => (each === NONE ? [NONE] : inOrder(unique(shown.map((run) => run.keys[each]))));
+  const has = (run, each, value) => each === NONE || run.keys[each] === value;
+  const [panels, names] = [valuesOf(panelKey), valuesOf(lineKey)];
+  const lines = panels.flatMap((panel, place) =>
+    names.flatMap((name, index) => {
+      const own = shown.filter((run) => has(run, panelKey, panel) && has(run, lineKey, name));
+      return own.length ? [{ points: meansOf(own, key, metric), name, index, place }] : [];
+    }),
+  );
+  const named = new Set();
+  const traces = lines.map(({ points, name, index, place }) => {
+    const isFirst = !named.has(name);
+    named.add(name);
+    const colour = visible(PALETTE[index % PALETTE.length]);
+    const best = bestOf(points, metric);
+    return {
+      mode: "lines+markers",
+      x: points.map((point) => point.x),
+      y: points.map((point) => point.y),
+      error_y: { type: "data", symmetric: false, array: points.map((point) => point.high - point.y), arrayminus: points.map((point) => point.y - point.low), thickness: 1.2, width: 0 },
+      xaxis: place ? `x${place + 1}` : "x",
+      name: plain(short(lineKey === NONE ? metric : `${lastPart(lineKey)} ${name}`)),
+      legendgroup: name,
+      showlegend: isFirst && lineKey !== NONE,
+      line: { color: colour, dash: DASHES[Math.floor(index / PALETTE.length) % DASHES.length], width: 1.8 },
+      marker: { size: points.map((point) => (point === best ? 12 : 6)), color: colour },
+      text: points.map((point) => `${some(point.count, "run")}`),
+      hovertemplate: "%{y:.5g} at %{x:.4g}, %{text}<extra>%{fullData.name}</extra>",
+    };
+  });
+  const numbers = inOrder(unique(shown.map((run) => run.keys[key]))).map(Number);
+  const scale = numbers[0] > 0 && numbers.at(-1) / numbers[0] >= 8 ? logAxis(numbers) : {};
+  const ticks = numbers.length <= MOST_TICKS ? { tickvals: numbers, ticktext: numbers.map((value) => number(value)), tickangle: isNarrow() ? 90 : 0 } : {};
+  const range = visibleRange(lines, metric);
+  const more = { ...withLegend([...named]), yaxis: range ? { range } : {} };
+  const drawn = layout(`${metric} against ${key}`, "", plain(better(metric)), more);
+  const gap = 0.06 / panels.length;
+  drawn.annotations = panelKey === NONE ? [] : panels.map((panel, place) => ({ text: plain(`${lastPart(panelKey)} ${panel}`), x: (place + 0.5) / panels.length, y: 1, xref: "paper", yref: "paper", xanchor: "center", yanchor: "bottom", showarrow: false }));
+  panels.forEach((_, place) => {
+    const domain = [place ? place / panels.length + gap : 0, (place + 1) / panels.length - (place < panels.length - 1 ? gap : 0)];
+    drawn[place ? `xaxis${place + 1}` : "xaxis"] = { ...drawn.xaxis, ...scale, ...ticks, title: { text: plain(key) }, domain };
+  });
+  plot("numbers", traces, drawn, "");
+}
+
+function chooseNumbers(keys) {
+  // Fills the choices of the plot against a swept number: a learning rate if there is one, a line for the next number.
+  const axes = board.swept.filter(isAxis);
+  showSection("numbers", axes.length > 0);
+  fillSelect("number-x", axes, axes.find((key) => /(^|\.)(lr|.*_lr|rate)$/.test(key)));
+  const others = board.swept.filter((key) => key !== byId("number-x").value);
+  const line = others.find(isAxis) ?? others[0] ?? NONE;
+  const panel = others.find((key) => key !== line && numbersOf(key).length <= MOST_PANELS) ?? NONE;
+  fillSelect("number-lines", [...keys, NONE], line);
+  fillSelect("number-panels", [...keys.filter((key) => numbersOf(key).length <= MOST_PANELS), NONE], panel);
+}
+
 function drawHeat(runs) {
   const [across, down, metric] = [byId("heat-x").value, byId("heat-y").value, byId("metric").value];
   const shown = runs.filter((run) => run.metrics[metric] != null);
@@ -594,6 +690,7 @@ function openBoard(index) {
   fillSelect("heat-x", keys, keys[0]);
   fillSelect("heat-y", keys, keys[1]);
   if (byId("heat-x").value === byId("heat-y").value && keys.length > 1) byId("heat-y").value = keys.find((key) => key !== byId("heat-x").value);
+  chooseNumbers(keys);
   showGroups();
   showRuns();
   redraw();

@@ -6,12 +6,14 @@ from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
-from torch import Tensor
+from torch import Tensor, nn
 
 from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.lit.cards import open_weights, refuse_non_finite
 from firstlight.lit.checkpoint import CARD
+from firstlight.networks.config import Parametrization
+from firstlight.networks.parametrization import width_multiplier
 from firstlight.networks.positions import stretch
 from firstlight.runs.named import find_run
 from firstlight.text.saved_tokenizers import tokenizer_of_json
@@ -30,12 +32,14 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
 
     Learned positions are interpolated for a longer context. The log names the weights that were not copied.
 
-    Raises UserError if no weight was copied.
+    Raises UserError if no weight was copied, or if the other network has another maximal update parametrization, with
+    which the same weights would give other logits.
     """
     folder = find_run(run, log_dir)
     path = folder.best_checkpoint if folder.best_checkpoint.is_file() else folder.last_checkpoint
     checkpoint = open_weights(path)
     card = checkpoint[CARD]
+    _refuse_other_parametrization(run, card, module.network)  # type: ignore[arg-type]  # a Module
     other = tokenizer_of_json(card["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
     own = module.state_dict()
@@ -71,6 +75,23 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     module.load_state_dict({**own, **taken})
     copied = f"init_from {path}: {len(taken)} weights copied"
     log.info("%s; not copied: %s", copied, ", ".join(left) or "none", extra={"on_terminal": copied})
+
+
+def _refuse_other_parametrization(run: str, card: dict[str, Any], network: nn.Module) -> None:
+    ratio, own = _width_multiplier_of(card.get("config")), width_multiplier(network)
+    if ratio != own:
+        raise UserError(
+            f"init_from={run}: its network has {ratio:g} times its base width, but the new network {own:g} times, so "
+            "the same weights would give other logits; set model.dim, model.parametrization and model.base_dim as there"
+        )
+
+
+def _width_multiplier_of(config: Any) -> float:
+    """Return the width of a network in units of its base width, from the config in a card, which may be damaged."""
+    match config:
+        case {"model": {"parametrization": Parametrization.mup.value, "dim": int(dim), "base_dim": int(base)}} if base:
+            return dim / base
+    return 1.0
 
 
 def is_one_embedding(network: Any) -> bool:

@@ -1,0 +1,142 @@
+"""Figures of networks of several widths: the loss for each learning rate, and the size of the activations."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from firstlight.figures import style
+
+SHADES = LinearSegmentedColormap.from_list("from small to large", ["#9CC9E8", style.BLUE, "#002B45"])
+SHOWN = 3.0  # the y axis ends at so many times the largest difference between two widths above the lowest loss
+
+CROWDED = 5  # widths, of which every other one has a label
+
+Losses = Mapping[int, Mapping[float, Sequence[float]]]  # width -> learning rate -> losses of the seeds
+Sizes = Mapping[str, Mapping[int, Mapping[int, float]]]  # layer -> step -> width -> size
+
+
+def plot_loss_by_rate(panels: Mapping[str, Losses], *, title: str = "Loss against learning rate") -> Figure:
+    """Draw the final loss against the learning rate, with one line for each width and one panel for each setting.
+
+    A line shows the mean over the seeds, and thin vertical lines show the seeds' range. A large point marks the best
+    rate of a width. The y axis omits very high losses.
+
+    Args:
+        panels: heading of a panel -> width -> learning rate -> the losses of the seeds, in nats per token.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if a panel has no losses.
+
+    Example:
+        >>> from firstlight.figures import plot_loss_by_rate
+        >>> standard = {32: {0.01: [2.2], 0.03: [2.1]}, 64: {0.01: [2.0], 0.03: [2.3]}}
+        >>> figure = plot_loss_by_rate({"standard": standard, "µP": standard})
+        >>> [axes.get_title() for axes in figure.axes]
+        ['standard', 'µP']
+    """
+    lines = {name: {width: _means(of_width) for width, of_width in panel.items()} for name, panel in panels.items()}
+    lowest = [min(line.values()) for panel in lines.values() for line in panel.values() if line]
+    if not lowest or not all(any(panel.values()) for panel in lines.values()):
+        raise ValueError("there are no losses to draw; pass at least one for each panel")
+    figure = style.new_figure(height=4.8)
+    style.heading(figure, title)
+    grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    widths = sorted({width for panel in panels.values() for width in panel})
+    colors = dict(zip(widths, _shades(len(widths)), strict=True))
+    handles: dict[int, Any] = {}
+    for axes, (name, panel) in zip(grid, lines.items(), strict=True):
+        style.label_axes(axes, "learning rate", "loss (nats)" if axes is grid[0] else "", name)
+        axes.set_xscale("log")
+        for width in sorted(panel):
+            rates = sorted(panel[width])
+            means = [panel[width][rate] for rate in rates]
+            seeds = [panels[name][width][rate] for rate in rates]
+            axes.vlines(rates, [min(each) for each in seeds], [max(each) for each in seeds], color=colors[width])
+            (handles[width],) = axes.plot(rates, means, color=colors[width], marker="o", markersize=4, linewidth=1.6)
+            best = int(np.argmin(means))
+            axes.plot(rates[best], means[best], color=colors[width], marker="o", markersize=10)
+        axes.xaxis.set_major_locator(FixedLocator(sorted({rate for line in panel.values() for rate in line})))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
+        axes.grid(color=style.PALE, linewidth=style.THIN)
+    spread = max(lowest) - min(lowest) or 0.1 * abs(min(lowest)) or 1.0
+    grid[0].set_ylim(min(lowest) - 0.1 * spread, min(lowest) + SHOWN * spread)
+    _legend(figure, [handles[width] for width in widths], [f"dim {width}" for width in widths])
+    return figure
+
+
+def plot_activation_sizes(panels: Mapping[str, Sizes], *, title: str = "Activations against width") -> Figure:
+    """Draw the mean absolute activations of layers against the width of the network: a coordinate check.
+
+    There is one row for each setting, one column for each layer and one line for each step. If the sizes do not depend
+    on the width, the lines are level (Yang et al. 2022).
+
+    Args:
+        panels: name of a row -> name of a layer -> step -> width -> the mean absolute value. All rows must have the
+            same layers.
+        title: heading of the figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: if there are no rows, or a row has other layers.
+
+    Example:
+        >>> from firstlight.figures import plot_activation_sizes
+        >>> sizes = {"logits": {0: {32: 0.5, 64: 0.4}, 5: {32: 0.9, 64: 1.7}}}
+        >>> figure = plot_activation_sizes({"standard": sizes, "µP": sizes})
+        >>> len(figure.axes)
+        2
+    """
+    layers = list(next(iter(panels.values()), ()))
+    if not layers or any(list(panel) != layers for panel in panels.values()):
+        raise ValueError("each row must have the same layers, and at least one")
+    figure = style.new_figure(height=0.9 + 2.4 * len(panels))
+    style.heading(figure, title)
+    grid = figure.subplots(len(panels), len(layers), sharex=True, sharey=True, squeeze=False)
+    steps = sorted({step for panel in panels.values() for of_layer in panel.values() for step in of_layer})
+    colors = dict(zip(steps, _shades(len(steps)), strict=True))
+    handles: dict[int, Any] = {}
+    last = len(panels) - 1
+    for row, (name, panel) in enumerate(panels.items()):
+        for column, layer in enumerate(layers):
+            axes = grid[row, column]
+            style.label_axes(axes, "dim" if row == last else "", name if column == 0 else "", layer if row == 0 else "")
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+            for step, of_step in panel[layer].items():
+                widths = sorted(of_step)
+                sizes = [of_step[width] for width in widths]
+                (handles[step],) = axes.plot(widths, sizes, color=colors[step], marker="o", markersize=3, linewidth=1.4)
+            every = sorted({width for of_step in panel[layer].values() for width in of_step})
+            axes.xaxis.set_major_locator(FixedLocator(every[:: 1 if len(every) < CROWDED else 2]))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda width, _: f"{width:.0f}"))
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:g}"))
+            axes.grid(color=style.PALE, linewidth=style.THIN)
+    _legend(figure, [handles[step] for step in steps], [f"step {step}" for step in steps])
+    return figure
+
+
+def _means(of_width: Mapping[float, Sequence[float]]) -> dict[float, float]:
+    return {rate: float(np.mean(losses)) for rate, losses in of_width.items() if len(losses)}
+
+
+def _shades(count: int) -> list[Any]:
+    return [SHADES(place) for place in np.linspace(0, 1, max(count, 2))[:count]]
+
+
+def _legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(len(labels), 8), frameon=False, fontsize=style.TICK_SIZE
+    )

@@ -1,0 +1,49 @@
+"""Tests of the figures of networks of several widths: their content, not their style."""
+
+import pytest
+
+from firstlight.figures.widths import plot_activation_sizes, plot_loss_by_rate
+
+STANDARD = {32: {0.001: [2.6], 0.01: [2.2, 2.24], 0.1: [3.1]}, 128: {0.001: [2.1], 0.01: [2.4], 0.1: [9.0]}}
+MUP = {32: {0.001: [2.6], 0.01: [2.2, 2.24], 0.1: [3.1]}, 128: {0.001: [2.5], 0.01: [2.0], 0.1: [3.0]}}
+
+
+def test_every_width_has_a_line_of_means_and_its_best_rate_a_large_point() -> None:
+    figure = plot_loss_by_rate({"standard": STANDARD, "µP": MUP})
+    standard, mup = figure.axes
+    assert (standard.get_title(), mup.get_title(), standard.get_xscale()) == ("standard", "µP", "log")
+    lines = [[list(map(float, line.get_xdata())) for line in axes.lines] for axes in (standard, mup)]
+    rates = [0.001, 0.01, 0.1]
+    assert lines == [[rates, [0.01], rates, [0.001]], [rates, [0.01], rates, [0.01]]]
+    assert standard.lines[0].get_ydata() == pytest.approx([2.6, 2.22, 3.1])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["dim 32", "dim 128"]
+
+
+def test_very_high_losses_are_outside_and_the_best_of_every_width_is_inside() -> None:
+    figure = plot_loss_by_rate({"standard": STANDARD, "µP": MUP})
+    low, high = figure.axes[0].get_ylim()
+    assert low < 2.0 < 2.22 < high < 9.0
+
+
+def test_one_width_with_one_loss_is_drawn() -> None:
+    figure = plot_loss_by_rate({"standard": {32: {0.01: [2.2]}}})
+    figure.draw_without_rendering()
+    assert figure.axes[0].lines[0].get_ydata() == pytest.approx([2.2])
+
+
+@pytest.mark.parametrize("panels", [{}, {"standard": {}}, {"standard": STANDARD, "µP": {}}])
+def test_a_panel_without_losses_is_refused(panels) -> None:
+    with pytest.raises(ValueError, match="no losses to draw"):
+        plot_loss_by_rate(panels)
+
+
+def test_the_sizes_of_a_layer_are_drawn_against_the_width_with_a_line_for_each_step() -> None:
+    sizes = {"embedding": {0: {64: 0.1, 32: 0.2}, 5: {32: 0.3, 64: 0.4}}, "head": {0: {32: 1.0, 64: 2.0}}}
+    figure = plot_activation_sizes({"standard": sizes, "µP": sizes})
+    figure.draw_without_rendering()
+    assert [axes.get_title() for axes in figure.axes] == ["embedding", "head", "", ""]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["standard", "", "µP", ""]
+    assert [list(line.get_ydata()) for line in figure.axes[2].lines] == [[0.2, 0.1], [0.3, 0.4]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["step 0", "step 5"]
+    with pytest.raises(ValueError, match="the same layers"):
+        plot_activation_sizes({"standard": sizes, "µP": {"head": {0: {32: 1.0}}}})
