@@ -15,11 +15,15 @@ from typing import Any
 import optuna
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+from firstlight.config.metric_names import check_objectives
 from firstlight.errors import UserError
 from firstlight.runs.named import find_run
+from firstlight.runs.objectives import objectives_of
 from firstlight.sweeps import search, study
+from firstlight.sweeps.jobs import refuse_search_options
 from firstlight.sweeps.space import distribution
 from tests_support import Done, Scripts, records, screens, wait_until
 
@@ -377,3 +381,69 @@ def test_a_search_with_a_pruner_stops_trials_that_fall_behind(scripts: Scripts, 
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(scripts.folder)
         assert find_run("best:val/loss", Path("logs")).path.name != "trial-0001"
+
+
+@pytest.mark.slow  # 2.5 s; test_fronts.py tests the front of a report, and tests below the command line
+def test_several_objectives_have_a_pareto_front(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = [*tiny_training, "logger=none", "hparams_search=optuna", "sweep.name=mine", "hydra.sweeper.n_trials=2"]
+    quick += ["trainer.max_steps=2", "model.num_layers=1,2", "optimizer.lr=0.01", "dropout=0"]
+    quick += ["hydra/sweeper/sampler=random", "hydra.sweeper.sampler.seed=2"]  # one layer, then two
+    several = ["hydra.sweeper.objectives=[parameters,val/loss]", "hydra.sweeper.direction=[maximize,minimize]"]
+    done = scripts.run("train", *quick, *several)
+    assert done.returncode == 0, done.stderr
+    found = records(folder_of(scripts))
+    values = {name: (each["parameters"], each["metrics"]["val/loss"]) for name, each in found.items()}
+    assert values["trial-0001"][0] > values["trial-0000"][0]
+    is_beaten = values["trial-0001"][1] <= values["trial-0000"][1]
+    front = ["trial-0001"] if is_beaten else ["trial-0001", "trial-0000"]
+    best = json.loads((folder_of(scripts) / "best.json").read_text())
+    assert best["objectives"] == found["trial-0000"]["objectives"] == {"parameters": "maximize", "val/loss": "minimize"}
+    assert [Path(trial["run"]).name for trial in best["front"]] == front
+    assert [tuple(trial["objectives"].values()) for trial in best["front"]] == [values[name] for name in front]
+    assert f"The Pareto front of parameters and val/loss: {len(front)} of 2 trials" in said(done)
+
+    done = scripts.run("report", "logs/sweeps/mine")
+    assert f"{len(front)} of 2 trial{'s are' if len(front) > 1 else ' is'} on the Pareto front of" in done.stdout
+    page = (folder_of(scripts) / "report.md").read_text()
+    _, _, below = page.partition("### Pareto front of parameters and val/loss")
+    assert re.findall(r"trial-\d+", below) == front
+
+    again = scripts.run("train", *quick, several[0], "hydra.sweeper.n_trials=3")
+    assert is_one_line(again)
+    assert "study.db is a search that maximizes parameters, and this command would minimize it; set " in again.stderr
+    assert "set hydra.sweeper.direction=[maximize,minimize], or choose another sweep.name" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["objectives=[val/loss]"], "name several different objectives; for one metric, set optimized_metric=val/loss"),
+        (["objectives=[val/loss,size]"], "objectives: size is not known of a run; there are parameters, "),
+        (["objectives=[val/loss,flops]", "direction=[minimize]"], "names 1 directions for 2 objectives; name one for"),
+        (["objectives=[val/loss,flops]", "direction=[min,min]"], "direction: min must be minimize or maximize"),
+        (["direction=minimize"], "requires hydra.sweeper.objectives; for one metric, set optimized_mode=min"),
+    ],
+)
+def test_objectives_that_cannot_be_searched_are_one_line(typed: list[str], message: str) -> None:
+    node = OmegaConf.create(dict.fromkeys(("objectives", "direction")))
+    node.merge_with_dotlist(typed)
+    config = SimpleNamespace(callbacks={}, module={"_target_": "mine.Module"})
+    with pytest.raises(UserError, match=re.escape(message)):
+        check_objectives(config, objectives_of(node))
+
+
+@pytest.mark.parametrize("given", [{"pruner": "median"}, {"objectives": ["val/loss", "parameters"]}])
+def test_options_of_a_search_require_one(given: dict[str, Any]) -> None:
+    sweeper = {"n_trials": None, "sampler": {"_target_": None}, "pruner": {"_target_": None}} | given
+    config = OmegaConf.create({"hydra": {"sweeper": sweeper}})
+    with pytest.raises(UserError, match=rf"hydra.sweeper.{next(iter(given))} requires a search; add hparams_search"):
+        refuse_search_options(config)
+    config.hydra.sweeper.n_trials = 2
+    refuse_search_options(config)
+
+
+def test_a_pruner_and_several_objectives_exclude_each_other(scripts: Scripts, tiny_training: list[str]) -> None:
+    both = ["hydra/sweeper/pruner=hyperband", "hydra.sweeper.objectives=[val/loss,parameters]"]
+    done = scripts.run("train", *tiny_training, "hparams_search=optuna", *both)
+    assert is_one_line(done)
+    assert "hydra/sweeper/pruner=HyperbandPruner: Optuna prunes searches with one objective" in done.stderr

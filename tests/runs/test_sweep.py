@@ -22,7 +22,7 @@ from firstlight.data import sources
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import jobs, progress
 from firstlight.sweeps.jobs import Job, folder_name
-from firstlight.sweeps.progress import Progress
+from firstlight.sweeps.progress import Progress, best_means
 from run_folders import make_run
 from tests_support import ROOT, Done, Scripts, contents, environment, records, screens, wait_until
 
@@ -444,6 +444,19 @@ def test_a_table_of_few_lines_keeps_room_for_what_finished_last(tmp_path: Path) 
     assert [[cell.strip() for cell in row] for row in rows] == [
         *(["0", "failed"], ["1", "failed"], ["28", "finished"], ["29", "finished"]),
     ]
+
+
+def test_the_best_setting_is_that_of_the_best_mean_over_seeds(tmp_path: Path) -> None:
+    config = OmegaConf.create({"optimized_metric": "val/loss", "optimized_mode": "auto"})
+    values = {"a": (2.0, 2.4), "b": (1.0, 3.6), "c": (0.5,)}  # the best job, and one seed, are no mean
+    done = [
+        (Job((), (setting, f"seed={seed}"), RunFolder(tmp_path), config), {"task": "t", "metrics": {"val/loss": value}})
+        for setting, each in values.items()
+        for seed, value in enumerate(each)
+    ]
+    assert best_means(done) == ["best mean val/loss 2.2000 ± 2.5 over 2 seeds (a)"]
+    assert best_means(done[:2]) == [], "there is nothing to choose from"
+    assert best_means([]) == []
 
 
 class Clock:

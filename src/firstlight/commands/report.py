@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -16,6 +16,7 @@ from firstlight.commands.report_pair import compare_runs
 from firstlight.errors import UserError
 from firstlight.reports import text
 from firstlight.reports.findings import MOST_GROUPS, judged
+from firstlight.reports.fronts import Front
 from firstlight.reports.rows import PRUNED, Run, brief, shown
 from firstlight.reports.table import Board, Group, boards, most_runs_first, not_counted, short_name
 from firstlight.runs.folder import SAMPLE_NOTE, lower_is_better, write_atomically
@@ -23,6 +24,9 @@ from firstlight.runs.gather import found_runs
 from firstlight.runs.saved_outcomes import SavedOutcomes
 from firstlight.runs.settings import plain_value
 from firstlight.terminal_text import note, say
+
+if TYPE_CHECKING:
+    from firstlight.console import Console
 
 GROUPS_ON_TERMINAL = 20
 MOST_NAMES = 8  # of groups in a message
@@ -230,9 +234,24 @@ def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
         console.print(table)
         if len(board.groups) > GROUPS_ON_TERMINAL:
             console.print(f"… and {len(board.groups) - GROUPS_ON_TERMINAL} more groups in the files")
+        if board.front is not None:
+            show_front(console, board, board.front)
     if any(run.is_sample for run in runs):
         console.print(SAMPLE_NOTE, style="bold")
     console.print(f"The report is {folder / 'report.html'}", soft_wrap=True)
+
+
+def show_front(console: "Console", board: Board, front: Front) -> None:
+    """Print the trials on the Pareto front of a search with several objectives."""
+    from rich.table import Table
+
+    headers, rows = text.front_rows(board, front)
+    table = Table(title=f"Pareto front of {front.names}", title_justify="left")
+    for header in headers:
+        table.add_column(header, overflow="fold", justify="right" if header in front.objectives else "left")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 if __name__ == "__main__":

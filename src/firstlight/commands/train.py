@@ -28,6 +28,7 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.sweeps import launchers
+from firstlight.sweeps.jobs import refuse_search_options
 from firstlight.terminal_text import say
 from firstlight.training.resume import refuse_folder, rewrite_command_line
 
@@ -100,6 +101,7 @@ class CheckBeforeRun(Callback):
         HydraConfig.instance().set_config(config)  # the folder's name uses Hydra's choices
         try:
             check(config)
+            refuse_search_options(config)
             refuse_folder(config, Path(config.hydra.run.dir))
             if config.dry_run:
                 with answered():

@@ -33,6 +33,7 @@ NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
 AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
 MOST_LISTED = 12  # choices in a message that has a guess
 EXISTS = re.compile(r"Could not append to config\. An item is already at \S+\s+Either remove \+ prefix: '([^']+)'")
+SEVERAL = "write hydra.sweeper.objectives"
 NO_LIST = "is not a ListConfig"
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 
@@ -142,6 +143,9 @@ def _wrong_value(error: OmegaConfBaseException) -> str:
     key, value = str(error.full_key), "null" if error.value is None else error.value
     if NO_LIST in str(error):
         return f"{key}={value}: the value must be a list; write {key}=[{value}]"
+    if isinstance(error.value, list) and key == "optimized_metric":
+        typed = ",".join(map(str, error.value))
+        return f"{key}=[{typed}]: it is one metric; for several objectives of a search, {SEVERAL}=[{typed}]"
     if isinstance(error.value, list | dict):
         typed = next((each.partition("=")[2] for each in sys.argv[1:] if key_of(each) == key), str(value))
         return f"{key}={typed}: the value must not be a list; to give a text, write {quoted_option(key, typed)}"

@@ -1,7 +1,10 @@
 """The metrics that a configuration measures in validation. Imports nothing heavy."""
 
+from collections.abc import Collection
+
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight.comparison.pareto import MEASURES
 from firstlight.errors import UserError
 from firstlight.kinds.registry import KINDS
 
@@ -24,6 +27,16 @@ def known_metrics(config: DictConfig) -> list[str] | None:
     optional = {name for target in targets for name in MEASURED_BY.get(target, ())}
     names = {*kind.metrics(config), *optional}
     return sorted(f"val/{name}" for name in names)
+
+
+def check_objectives(config: DictConfig, objectives: Collection[str]) -> None:
+    """Raise UserError for an objective of a search that no run has."""
+    known = known_metrics(config)
+    for name in objectives:
+        if name in MEASURES or name in (known or ()) or (known is None and name.startswith("val/")):
+            continue
+        there_are = ", ".join([*MEASURES, *(known or ["any metric of validation, such as val/loss"])])
+        raise UserError(f"hydra.sweeper.objectives: {name} is not known of a run; there are {there_are}")
 
 
 def check_metric(config: DictConfig) -> None:

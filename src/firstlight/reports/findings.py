@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from firstlight.reports.fronts import front_sentence
 from firstlight.reports.rows import SEED, Run, Value, shown
 from firstlight.reports.table import Board, Group, short_name
-from firstlight.reports.text import spread_text
+from firstlight.reports.text import amount, spread_text
 from firstlight.reports.verdicts import Comparison, Load, Verdict, by_seed, compare, difference_text, verdicts
 
 MOST_VALUES = 12  # of a key that are compared with the best one
@@ -58,6 +59,10 @@ def finding(board: Board, load: Load) -> str:
     counted = [group for group in board.groups if group.counted]
     if not counted or board.metric is None:
         return ""
+    if board.front is not None:
+        ends = (board.front.best[0], board.front.best[-1])
+        first, last = (" and ".join(map(amount, board.front.values(run))) for run in ends)
+        return f"{board.name}: {front_sentence(board.front)}" + (f", from {first} to {last}." if first != last else ".")
     trained = [group for group in counted if not _is_baseline(group)]
     baselines = [group for group in counted if _is_baseline(group)] if trained else []
     best = trained[_reference(trained)] if trained else counted[0]
@@ -68,7 +73,9 @@ def finding(board: Board, load: Load) -> str:
     clauses = []
     for key in dict.fromkeys(effect.key for effect in effects):
         of_key = [(effect, verdict) for effect, verdict in zip(effects, found, strict=False) if effect.key == key]
-        clauses.append(_clause(key, of_key, board.metric))
+        is_of_numbers = isinstance(best.keys.get(key), int | float) and len(of_key) > 1
+        mean = spread_text(best.spreads.get(board.metric)) if len(keys) == 1 and is_of_numbers else ""
+        clauses.append(_clause(key, of_key, board.metric, mean))
     for group, verdict in zip(baselines, found[len(effects) :], strict=True):
         clauses.append(_against_baseline(group, verdict, board.metric))
     if not clauses:
@@ -125,20 +132,28 @@ def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) ->
     return [], []
 
 
-def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str) -> str:
-    """Return what the comparisons of a key say, such as `small beats tiny by 1.9 ± 0.6 points`."""
+def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str, mean: str) -> str:
+    """Return what the comparisons of a key say, such as `small beats tiny by 1.9 ± 0.6 points`.
+
+    mean: of the best value with its interval, where it is a number among several and no other key varies; "" elsewhere.
+    """
     won = [(effect, verdict) for effect, verdict in of_key if verdict.word == "better"]
     lost = [(effect, verdict) for effect, verdict in of_key if verdict.word == "worse"]
     open_ = [(effect, verdict) for effect, verdict in of_key if verdict.word == "undecided"]
-    parts = [f"{_named(key, of_key[0][0].best)} beats {_beaten(key, won, metric)}"] if won else []
+    best = _named(key, of_key[0][0].best) + (f" ({metric} {mean})" if mean else "")
+    parts = [f"{best} beats {_beaten(key, won, metric)}"] if won else []
     parts += [
         f"{_named(key, effect.other)} beats {_named(key, effect.best)} by {_size(verdict, metric)}"
         for effect, verdict in lost
     ]
     if open_:
         more = f"; {len(open_) - MOST_NAMED} more" if len(open_) > MOST_NAMED else ""
-        named = "; ".join(_undecided(effect, verdict, metric) for effect, verdict in open_[:MOST_NAMED])
-        parts.append(f"{_last(key)} is undecided ({named}{more})")
+        named = "; ".join(
+            _undecided(effect, verdict, metric, is_short=bool(won)) for effect, verdict in open_[:MOST_NAMED]
+        )
+        values = _listed([shown(effect.other) for effect, _ in open_])
+        alone = f"{best} is the best, but {_last(key)} is undecided" if mean else f"{_last(key)} is undecided"
+        parts.append(f"{f'it is undecided against {values}' if won else alone} ({named}{more})")
     return "; ".join(parts)
 
 
@@ -151,12 +166,18 @@ def _beaten(key: str, won: Sequence[tuple[Effect, Verdict]], metric: str) -> str
         )
     names = [shown(effect.other) for effect, _ in won]
     smallest = min((verdict for _, verdict in won), key=lambda verdict: abs(verdict.value))
-    return f"{', '.join(names[:-1])} and {names[-1]} by {_size(smallest, metric)} or more"
+    return f"{_listed(names)} by {_size(smallest, metric)} or more"
 
 
-def _undecided(effect: Effect, verdict: Verdict, metric: str) -> str:
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _undecided(effect: Effect, verdict: Verdict, metric: str, *, is_short: bool) -> str:
+    """Return a difference that is undecided, and why. is_short: the best value is named before it."""
     why = f", {verdict.why}" if verdict.why else ""
-    return f"{shown(effect.best)} against {shown(effect.other)}: {_size(verdict, metric)}{why}"
+    values = shown(effect.other) if is_short else f"{shown(effect.best)} against {shown(effect.other)}"
+    return f"{values}: {_size(verdict, metric)}{why}"
 
 
 def _size(verdict: Verdict, metric: str) -> str:

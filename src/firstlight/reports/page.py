@@ -8,10 +8,11 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from firstlight.reports.fronts import Front
 from firstlight.reports.packed import libraries
 from firstlight.reports.rows import Curve, Run, shown
 from firstlight.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
-from firstlight.reports.text import SAMPLE_MARK, data_of, direction, headers, row_of
+from firstlight.reports.text import SAMPLE_MARK, data_of, direction, front_rows, headers, row_of
 
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
 FEWEST_POINTS = 20  # points of a curve, for any number of curves
@@ -69,8 +70,26 @@ def _board(board: Board, most: int) -> dict[str, Any]:
         "swept": board.swept,
         "metrics": board.metrics,
         "headers": headers(board),
+        "front": None if board.front is None else _front(board, board.front),
         "groups": [_group(group, board) for group in board.groups],
         "runs": [_run(run, board, place, group_of[id(run)], most) for place, run in enumerate(in_order, start=1)],
+    }
+
+
+def _front(board: Board, front: Front) -> dict[str, Any]:
+    """Return the trials of a search with several objectives. on: those on the Pareto front."""
+    header, rows = front_rows(board, front)
+    on, others = (
+        [{"label": label_of(run, board), "values": [*map(finite, front.values(run))]} for run in runs]
+        for runs in (front.best, front.others)
+    )
+    return {
+        "objectives": [{"name": name, "direction": direction} for name, direction in front.objectives.items()],
+        "size": front.size,
+        "header": header,
+        "rows": rows,
+        "on": on,
+        "others": others,
     }
 
 

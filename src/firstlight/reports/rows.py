@@ -36,6 +36,7 @@ class Run:
     why: the reason why it is not counted; "" if it is counted. fingerprint: the hash of its data. sizes: the rows or
     tokens of each split. is_of_classes: whether each row has one class. split: the settings that decide which texts are
     validated. apart: the reasons why it cannot be ranked among runs without them, by the key that causes each.
+    objectives: those of its search if there are several, with `minimize` or `maximize`.
     """
 
     folder: str
@@ -50,6 +51,7 @@ class Run:
     split: dict[str, Value] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
     optimized_metric: str | None = None
+    objectives: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: int | None = None
     steps: int | None = None

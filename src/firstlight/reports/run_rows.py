@@ -10,7 +10,7 @@ FIRST_COLUMNS = ("rank", *KEYS)
 MIDDLE_COLUMNS = (
     *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
     *("group_half_width", "split_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict"),
-    *("verdict_p", "best_of_group", "apart"),
+    *("verdict_p", "best_of_group", "on_pareto_front", "apart"),
 )
 LAST_COLUMNS = (
     *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
@@ -45,11 +45,20 @@ def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, 
                 "apart": board.note,
             }
             for run in group.counted:
-                yield of_group | _row(run, board.metric, "") | {"best_of_group": run is group.best}
+                of_run = {"best_of_group": run is group.best} | _of_front(board, run)
+                yield of_group | _row(run, board.metric, "") | of_run
     for board in found:
         for group in board.groups:
             yield from (_row(run, board.metric, reason(run, board.metric)) for run in group.others)
     yield from (_row(run, None, run.why) for run in runs if run.task is None)
+
+
+def _of_front(board: Board, run: Run) -> dict[str, Any]:
+    """Return whether a trial is on the Pareto front of its search; {} for other runs."""
+    front = board.front
+    if front is None or run not in (*front.best, *front.others):
+        return {}
+    return {"on_pareto_front": run in front.best}
 
 
 def _of_verdict(board: Board, group: Group) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, stdev
 
+from firstlight.reports.fronts import Front, front_of
 from firstlight.reports.rows import KEYS, SEED, Run, Value, brief, shown
 from firstlight.reports.verdicts import Verdict
 
@@ -65,7 +66,8 @@ class Board:
     order: the ranking metric, other validation metrics, test metrics.
 
     finding: the result in a sentence. reference: the place of the group with which the others are compared. verdicts:
-    one for each group; None for the reference and for groups that are not compared.
+    one for each group; None for the reference and for groups that are not compared. front: the Pareto front of a search
+    with several objectives.
     """
 
     task: str
@@ -80,6 +82,7 @@ class Board:
     finding: str = ""
     reference: int | None = None
     verdicts: tuple[Verdict | None, ...] = ()
+    front: Front | None = None
 
     @property
     def name(self) -> str:
@@ -229,7 +232,10 @@ def _board(
     ranked = tuple(replace(group, rank=place if group.counted else None) for place, group in enumerate(groups, start=1))
     known = {name for group in ranked for run in group.counted for name in run.metrics}
     metrics = sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name))
-    return Board(task, is_sample, note, metric, is_falling, tuple(keys), tuple(swept), ranked, tuple(metrics))
+    front = front_of(runs)
+    return Board(
+        task, is_sample, note, metric, is_falling, tuple(keys), tuple(swept), ranked, tuple(metrics), front=front
+    )
 
 
 def _group(

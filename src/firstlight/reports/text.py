@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from firstlight.reports.fronts import Front
 from firstlight.reports.rows import PRUNED, Run, brief
 from firstlight.reports.run_rows import columns, run_rows
 from firstlight.reports.table import Board, Group, Spread, accuracy_half_width, not_counted, short_name, split_size
@@ -24,10 +25,23 @@ def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Seq
         header = headers(board)
         lines += [_line(header), _line(["---"] * len(header))]
         lines += [_line(cells(group, board)) for group in board.groups]
+        if board.front is not None:
+            header, rows = front_rows(board, board.front)
+            lines += ["", f"### {_escaped(f'Pareto front of {board.front.names}')}", ""]
+            lines += [_line(header), _line(["---"] * len(header)), *map(_line, rows)]
     if left := list(not_counted(found, runs)):
         lines += ["", "## Not counted", "", _line(["run", "task", "data", "status", "why"]), _line(["---"] * 5)]
         lines += [_line([run.folder, run.task or "unknown", data_of([run]), run.status, why]) for run, why in left]
     return "\n".join(lines) + "\n"
+
+
+def front_rows(board: Board, front: Front) -> tuple[list[str], list[list[str]]]:
+    """Return the headers and the rows of the table of a Pareto front: a row for each trial on it."""
+    rows = [
+        [short_name({key: run.keys.get(key) for key in board.swept}), *map(amount, front.values(run)), run.folder]
+        for run in front.best
+    ]
+    return ["trial", *front.objectives, "run"], rows
 
 
 def direction(board: Board) -> str:
@@ -143,6 +157,11 @@ def spread_text(spread: Spread | None) -> str:
 def number(value: float) -> str:
     """Return a number as text, with four significant digits."""
     return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+def amount(value: float) -> str:
+    """Return an integer with all digits, and another number as `number` does."""
+    return f"{value:,}" if isinstance(value, int) else number(value)
 
 
 def duration(seconds: float | None) -> str:

@@ -16,6 +16,7 @@ from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run
 from firstlight.runs.folder import MOMENT, RunFolder
+from firstlight.runs.objectives import MAXIMIZE, MINIMIZE
 from firstlight.runs.settings import key_and_value, plain_value, with_settings
 
 log = logging.getLogger(__name__)
@@ -166,6 +167,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         sizes=sizes_of(data),
         is_of_classes=isinstance(data.get("classes"), list),
         optimized_metric=_part(record, "optimized_metric", str),
+        objectives=objectives_in(record),
         metrics=metrics_of(record),
         parameters=_part(record, "parameters", int),
         steps=_part(record, "steps", int),
@@ -174,6 +176,15 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         tokens_per_second=_part(record, "tokens_per_second", int, float),
         fit_seconds=_part(seconds, "fit", int, float),
     )
+
+
+def objectives_in(record: dict[str, Any]) -> dict[str, str]:
+    """Return the objectives of a record's search, if it has several. Raises Damaged for a direction that is not one."""
+    objectives: dict[str, Any] = _part(record, "objectives", dict) or {}
+    for name, direction in objectives.items():
+        if direction not in (MINIMIZE, MAXIMIZE):
+            raise Damaged(f"metrics.json: the direction of {name[:40]} is {str(direction)[:40]!r}")
+    return objectives
 
 
 def _part(record: dict[str, Any], key: str, *kinds: type) -> Any:

@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from firstlight.invocation import CHECKOUT
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.identity import run_key
+from firstlight.runs.objectives import objectives_of
 from firstlight.runs.targets import own_sources
 from firstlight.version import PACKAGE, __version__
 
@@ -26,6 +28,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
     """Return the content of metrics.json of a running run. A resumed run keeps the seconds of its earlier parts."""
     hydra = HydraConfig.get()
     before = folder.read() if folder.is_run() and config.resume else {}
+    objectives = objectives_of(hydra.sweeper) if hydra.mode is RunMode.MULTIRUN else {}
     return {
         "task": hydra.runtime.choices["task"],
         "model": hydra.runtime.choices["model"],
@@ -38,6 +41,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "status": "running",
         "reason": None,
         "optimized_metric": config.optimized_metric,
+        **({"objectives": objectives} if objectives else {}),
         "data": None,
         "teacher": None,
         "parameters": None,

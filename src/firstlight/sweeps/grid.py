@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.errors import RunError, UserError
 from firstlight.runs.folder import locked, refuse_links
 from firstlight.spelling import quoted
-from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep
+from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options
 from firstlight.sweeps.launchers import OUTPUT, check_gpus, is_one_by_one
 from firstlight.sweeps.progress import Progress, metric_of, show_plan
 
@@ -30,6 +30,7 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
     RunError at the end if one has failed.
     """
     config, sources = composer.config, Sources()
+    refuse_search_options(config)
     jobs = checked(composer.grid(), sources)
     if config.dry_run:
         show_plan(jobs)

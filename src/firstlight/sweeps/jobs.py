@@ -23,6 +23,7 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.overrides import key_of
+from firstlight.runs.study import is_chosen
 from firstlight.spelling import quoted
 from firstlight.sweeps import names
 
@@ -185,6 +186,15 @@ def refuse_processes(config: DictConfig) -> None:
         f"trainer.strategy=ddp_spawn (or ddp_fork), or hydra/launcher=submitit_slurm with "
         f"hydra.launcher.tasks_per_node=<GPUs of a machine>"
     )
+
+
+def refuse_search_options(config: DictConfig) -> None:
+    """Raise UserError for an option that only a search has, in a single run or a grid."""
+    sweeper = config.hydra.sweeper
+    wrong = [part for part in ("sampler", "pruner") if is_chosen(sweeper.get(part))]
+    wrong += [key for key in ("objectives", "direction") if sweeper.get(key)]
+    if wrong and sweeper.get("n_trials") is None:
+        raise UserError(f"hydra.sweeper.{wrong[0]} requires a search; add hparams_search=optuna")
 
 
 def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:

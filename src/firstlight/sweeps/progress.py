@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import fmean
 from types import TracebackType
 from typing import Any
 
@@ -200,7 +201,8 @@ class Progress:
         console = Console()
         rows = self.rows()
         console.print(table_of(rows, metric_name(self.jobs), console.width))
-        lines = best_of([row[1:] for row in rows if row[0] == "finished"]) if with_best else []
+        done = [row[1:] for row in rows if row[0] == "finished"]
+        lines = [*best_of(done), *best_means(done)] if with_best else best_means(done)
         if self._live is not None:  # elsewhere the last line of the log has it
             lines.insert(0, self.summary([row[1:] for row in rows], with_best=False))
         for line in lines:
@@ -292,6 +294,30 @@ def best_of(done: Sequence[tuple[Job, dict[str, Any]]]) -> list[str]:
         value, job = choose(pairs, key=lambda pair: pair[0])
         best.append(f"best {metric} {value:.4f} ({job.name})")
     return best
+
+
+def best_means(done: Sequence[tuple[Job, dict[str, Any]]]) -> list[str]:
+    """Return a line on the setting of each task with the best mean over seeds, if several have several seeds."""
+    from firstlight.comparison.intervals import mean_interval  # imports SciPy, which the start does not require
+
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for job, record in done:
+        value = metric_of(job, record)
+        setting = " ".join(each for each in job.varied if not each.startswith("seed="))
+        if value is not None and setting != job.name:
+            of_task = found.setdefault((record["task"], job.config.optimized_metric), {})
+            of_task.setdefault(setting, []).append(value)
+    falls = {job.config.optimized_metric: is_minimized(job.config) for job, _ in done}
+    lines = []
+    for (_, metric), values in found.items():
+        repeated = {setting: each for setting, each in values.items() if len(each) > 1}
+        if len(repeated) < 2:
+            continue
+        best = (min if falls[metric] else max)(repeated, key=lambda setting: fmean(repeated[setting]))
+        mean = mean_interval(repeated[best])
+        interval = f"{mean.value:.4f} ± {mean.half_width:.2g}"
+        lines.append(f"best mean {metric} {interval} over {len(repeated[best])} seeds ({best})")
+    return lines
 
 
 def is_minimized(config: DictConfig) -> bool:

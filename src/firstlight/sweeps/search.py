@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
+from firstlight.runs.objectives import KEY as OBJECTIVES
 from firstlight.runs.study import trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
@@ -32,6 +33,11 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> float 
         raise UserError(f"hydra.sweeper.n_trials={n_trials} must be at least 1")
     config, space = composer.config, Space(composer)
     make_sampler, pruner = samplers_and_pruners(config.hydra.sweeper)
+    if pruner is not None and space.objectives:
+        raise UserError(
+            f"hydra/sweeper/pruner={type(pruner).__name__}: Optuna prunes searches with one objective, and "
+            f"{OBJECTIVES}=[{','.join(space.objectives)}] names several; leave one of them out"
+        )
     sources = Sources()
     checked([space.lowest], sources)
     if config.dry_run:
@@ -65,6 +71,8 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> float 
                 study.tell(number, jobs.get(number))
             progress.say()
     study.write_best(jobs)
+    if not config.quiet:
+        study.show_front(jobs)
     progress.show_results(with_best=False)
     runner.complain(n_trials, "failed trials are not tried again; raise hydra.sweeper.n_trials to try more values")
     return study.best_value()

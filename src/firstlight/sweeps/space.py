@@ -5,9 +5,12 @@ from typing import Any
 
 from hydra.core.override_parser.types import IntervalSweep, Override, RangeSweep
 
+from firstlight.config.metric_names import check_objectives
 from firstlight.errors import UserError
+from firstlight.runs.objectives import MAXIMIZE, MINIMIZE, objectives_of, value_in
 from firstlight.runs.study import trial_folder
 from firstlight.sweeps.jobs import Composer, Job, choices
+from firstlight.sweeps.progress import is_minimized
 from firstlight.terminal_text import say
 
 
@@ -28,6 +31,8 @@ class Space:
         self.lowest = self.job("lowest", dict(zip(self.distributions, lowest, strict=True)))  # it never runs
         self.folder = self.lowest.folder.path.parent
         self.metric = str(self.lowest.config.optimized_metric)
+        self.objectives = objectives_of(composer.config.hydra.sweeper)
+        check_objectives(self.lowest.config, self.objectives)
 
     def trial(self, number: int, values: dict[str, Any]) -> Job:
         """Return the job of a trial. Raises UserError if it cannot run."""
@@ -46,11 +51,24 @@ class Space:
         from optuna.distributions import distribution_to_json
 
         space = {key: json.loads(distribution_to_json(each)) for key, each in self.distributions.items()}
-        return {"metric": self.metric, "space": space}
+        return ({"objectives": [*self.objectives]} if self.objectives else {"metric": self.metric}) | {"space": space}
+
+    def directions(self) -> list[str]:
+        """Return `minimize` or `maximize` for each objective."""
+        if self.objectives:
+            return [*self.objectives.values()]
+        return [MINIMIZE if is_minimized(self.lowest.config) else MAXIMIZE]
+
+    def results(self, job: Job) -> list[float] | None:
+        """Return the value of each objective of a finished job; None if one of them is unknown."""
+        record = job.record()
+        found = [value_in(record, name) for name in self.objectives or (self.metric,)]
+        return None if None in found else [value for value in found if value is not None]
 
     def show(self, n_trials: int) -> None:
         """Print what dry_run=true shows of a search."""
-        say(f"{n_trials} trials in {self.folder}, for the best {self.metric}; dry_run=true runs none")
+        wanted = " and ".join(self.objectives) or self.metric
+        say(f"{n_trials} trials in {self.folder}, for the best {wanted}; dry_run=true runs none")
         for key, each in self.distributions.items():
             say(f"  {key}: {each}")
 

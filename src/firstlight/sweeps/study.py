@@ -3,18 +3,20 @@
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
+from rich.table import Table
 
+from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.runs.folder import write_atomically
+from firstlight.runs.objectives import DIRECTION, MINIMIZE
 from firstlight.runs.study import STUDY_FILE, STUDY_NAME, made, seed_of, storage_of
 from firstlight.sweeps.jobs import Job
-from firstlight.sweeps.progress import is_minimized, metric_of
 from firstlight.sweeps.space import Space
 
 log = logging.getLogger(__name__)
@@ -51,27 +53,29 @@ class Study:
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space, self.make_sampler, self.path = space, make_sampler, space.folder / STUDY_FILE
-        direction = "minimize" if is_minimized(space.lowest.config) else "maximize"
+        directions = space.directions()
         with readable(self.path):
             self.study = optuna.create_study(
                 storage=storage_of(self.path),
                 study_name=STUDY_NAME,
-                direction=direction,
+                directions=directions,
                 pruner=pruner or optuna.pruners.NopPruner(),
                 load_if_exists=True,
             )
             known = self.study.user_attrs.get("search")
-            had = self.study.direction.name.lower()
+            had = [each.name.lower() for each in self.study.directions]
             self.study.get_trials(deepcopy=False)  # reads the trials that have ended, once
         if known is None:
             self.study.set_user_attr("search", space.description())
         elif known != space.description():
             raise UserError(f"{self.path} is a search of {json.dumps(known)}; choose another sweep.name")
-        if had != direction:
-            raise UserError(
-                f"{self.path} is a search that {had}s {space.metric}, and this command would {direction} it; "
-                f"set optimized_mode={had[:3]}, or choose another sweep.name"
-            )
+        for name, then, now in zip(space.objectives or (space.metric,), had, directions, strict=False):
+            if then != now:
+                remedy = f"{DIRECTION}=[{','.join(had)}]" if space.objectives else f"optimized_mode={then[:3]}"
+                raise UserError(
+                    f"{self.path} is a search that {then}s {name}, and this command would {now} it; set {remedy}, or "
+                    "choose another sweep.name"
+                )
 
     def numbers(self) -> list[int]:
         """Return the numbers of all trials so far."""
@@ -127,19 +131,22 @@ class Study:
         if job and job.status == "pruned":  # its value is that of its last validation, which it has stored itself
             self.study.tell(number, state=TrialState.PRUNED)
             return
-        value = metric_of(job, job.record()) if job and job.status == "finished" else None
-        self.study.tell(number, value, state=TrialState.FAIL if value is None else None)
+        values = self.space.results(job) if job and job.status == "finished" else None
+        self.study.tell(number, values, state=TrialState.FAIL if values is None else None)
 
     def best_value(self) -> float | None:
-        """Return the best value of the finished trials; None if none has finished."""
+        """Return the best value of the finished trials; None without one, and for several objectives."""
         from optuna.trial import TrialState
 
-        if not self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        if self.space.objectives or not self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             return None
         return float(self.study.best_value)
 
     def write_best(self, jobs: dict[int, Job]) -> None:
-        """Write the best trial as JSON, and to the log."""
+        """Write the best trial, or those on the Pareto front of several objectives, as JSON and to the log."""
+        if self.space.objectives:
+            self._write_front(jobs)
+            return
         if self.best_value() is None:
             return
         best = self.study.best_trial
@@ -148,6 +155,44 @@ class Study:
         write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
         log.info("The best trial: %s %.4f with %s", self.space.metric, best.value, name)
         log.info("  in %s", folder)
+
+    def _front(self) -> list[Any]:
+        """Return the trials on the Pareto front, those with the best first objective first."""
+        is_falling = self.space.directions()[0] == MINIMIZE
+        return sorted(self.study.best_trials, key=lambda trial: trial.values[0], reverse=not is_falling)
+
+    def _write_front(self, jobs: dict[int, Job]) -> None:
+        trials = [
+            {
+                "objectives": dict(zip(self.space.objectives, trial.values, strict=True)),
+                "values": trial.params,
+                "run": str(jobs[trial.number].folder.path),
+            }
+            for trial in self._front()
+        ]
+        content = {"objectives": self.space.objectives, "front": trials}
+        write_atomically(self.space.folder / BEST_FILE, json.dumps(content, indent=2) + "\n")
+
+    def show_front(self, jobs: dict[int, Job]) -> None:
+        """Print the trials on the Pareto front of several objectives."""
+        names = [*self.space.objectives]
+        if not names:
+            return
+        front, console = self._front(), Console()
+        count = len(self.study.get_trials(deepcopy=False))
+        console.print(f"The Pareto front of {' and '.join(names)}: {len(front)} of {count} trials", soft_wrap=True)
+        console.print(front_table(names, [(jobs[trial.number].name, trial.values) for trial in front]))
+
+
+def front_table(objectives: Sequence[str], trials: Sequence[tuple[str, Sequence[float]]]) -> Table:
+    """Return a table with a row for each trial: its name and its values of the objectives."""
+    table = Table()
+    table.add_column("job", overflow="fold")
+    for name in objectives:
+        table.add_column(name, justify="right", no_wrap=True)
+    for job, values in trials:
+        table.add_row(job, *(f"{value:,.0f}" if float(value).is_integer() else f"{value:.4f}" for value in values))
+    return table
 
 
 def is_in(space: Any, value: Any) -> bool:
