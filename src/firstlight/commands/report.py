@@ -13,6 +13,8 @@ from firstlight import browser
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.commands.report_pair import compare_runs
+from firstlight.commands.report_scaling import draw, markdown, scaling_of, section
+from firstlight.commands.report_scaling import show as show_law
 from firstlight.errors import UserError
 from firstlight.reports import text
 from firstlight.reports.findings import MOST_GROUPS, judged
@@ -49,6 +51,12 @@ class ReportOptions:
     compare: tuple[str, str] | None = None
     """Compare two runs instead, A and B: their settings, results, curves and changed predictions. Each is a run's
     folder, `latest`, `latest:<task>` or `best:<metric>:<task>`. The page is compare.html in the folder."""
+    scaling: bool = False
+    """Also fit a scaling law to a sweep over sizes and budgets, such as experiment=scaling/names, and draw it as
+    scaling_fit.png and scaling_frontier.png."""
+    hold_out: list[str] | None = None
+    """With --scaling: runs that the law is not fitted to, by their values, such as `scale=1m`, `1m` or `seed=2`. Their
+    predicted losses are printed next to the measured ones."""
     metric: str | None = None
     """The validation metric that ranks the groups, such as val/accuracy. Default: the one that most runs of a task were
     optimized for."""
@@ -64,8 +72,8 @@ def main() -> None:
 
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
     """Compare two runs, print the result, write the page and return its path. Raises UserError."""
-    for name in ("group_by", "baseline"):
-        if getattr(options, name) is not None:
+    for name in ("group_by", "baseline", "scaling", "hold_out"):
+        if getattr(options, name):
             raise UserError(
                 f"--{name.replace('_', '-')} does not apply to --compare, which compares two runs; remove it"
             )
@@ -76,11 +84,15 @@ def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:
 
 def report(options: ReportOptions) -> Path:
     """Read the runs, write the three files and print the best groups. Return the path of the page. Raises UserError."""
+    if options.hold_out is not None and not options.scaling:
+        raise UserError(f"--hold-out {' '.join(options.hold_out)}: requires --scaling; add it")
     runs = found_runs(options.folder)
     refuse_metric(options.metric, runs)
     refuse_keys(options.group_by, runs)
     found = boards(runs, lower_is_better, options.metric, options.group_by)
     references = references_of(options.baseline, found)
+    law = scaling_of(runs, options.metric, options.hold_out, has_values) if options.scaling else None
+    drawn = draw(law, options.folder) if law else []
     load = SavedOutcomes(options.folder)
     most = None if options.baseline else MOST_GROUPS
     found = [judged(board, load, place, most) for board, place in zip(found, references, strict=True)]
@@ -96,14 +108,16 @@ def report(options: ReportOptions) -> Path:
     from firstlight.reports.page import page
 
     contents = {
-        "report.html": page(title, notes, in_order, runs, lower_is_better),
-        "report.md": text.markdown(title, notes, in_order, runs),
+        "report.html": page(title, notes, in_order, runs, lower_is_better, section(law, drawn) if law else ""),
+        "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{markdown(law, drawn)}" if law else ""),
         "report.csv": text.table(found, runs),
     }
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
         write_atomically(options.folder / name, whole)
-    show(options.folder, in_order, runs)
+    show(options.folder, [] if law else in_order, runs)
+    if law:
+        show_law(law, drawn)
     return options.folder / "report.html"
 
 
@@ -169,9 +183,12 @@ def is_named(group: Group, wanted: Sequence[str]) -> bool:
     """Return whether a group has all of some values: `key=value`, with a complete or the last part of a key, or a
     value alone. The group's name is also accepted.
     """
-    if " ".join(wanted) == short_name(group.keys):
-        return True
-    values = {key: (shown(value), brief(value)) for key, value in group.keys.items()}
+    return " ".join(wanted) == short_name(group.keys) or has_values(group, wanted)
+
+
+def has_values(one: Group | Run, wanted: Sequence[str]) -> bool:
+    """Return whether a group or a run has all of some values."""
+    values = {key: (shown(value), brief(value)) for key, value in one.keys.items()}
     for word in wanted:
         key, is_pair, value = word.partition("=")
         if is_pair:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
-from firstlight.reports.changed_predictions import A, B
+from firstlight.reports.changed_predictions import A, B, Table
 from firstlight.reports.pair import Pair, pair
 from firstlight.reports.rows import Run
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, lower_is_better, write_atomically
@@ -14,6 +14,9 @@ from firstlight.runs.named import find_run
 from firstlight.runs.saved_outcomes import SavedOutcomes
 from firstlight.runs.settings import Configuration, with_settings
 from firstlight.terminal_text import say
+
+if TYPE_CHECKING:
+    from firstlight.console import Console
 
 PAGE = "compare.html"
 HERE = Path()
@@ -76,8 +79,6 @@ def _classes(found: Sequence[RunFolder]) -> list[str]:
 
 def show(found: Pair, page: Path) -> None:
     """Print the sentences and the tables, and where the page is."""
-    from rich.table import Table
-
     from firstlight.console import Console
 
     console = Console()
@@ -86,12 +87,19 @@ def show(found: Pair, page: Path) -> None:
     for sentence in found.sentences:
         console.print(sentence)
     for each in found.tables:
-        table = Table(title=each.title, title_justify="left")
-        for place, header in enumerate(each.headers):
-            table.add_column(header, justify="right" if place else "left", overflow="fold")
-        for row in each.rows:
-            table.add_row(*row)
-        console.print(table)
+        show_table(console, each)
     if found.first.is_sample or found.second.is_sample:
         console.print(SAMPLE_NOTE, style="bold")
     console.print(f"The page is {page}", soft_wrap=True)
+
+
+def show_table(console: "Console", found: Table) -> None:
+    """Print a table with its title."""
+    from rich.table import Table as RichTable
+
+    table = RichTable(title=found.title, title_justify="left")
+    for place, header in enumerate(found.headers):
+        table.add_column(header, justify="right" if place else "left", overflow="fold")
+    for row in found.rows:
+        table.add_row(*row)
+    console.print(table)

@@ -19,14 +19,22 @@ FEWEST_POINTS = 20  # points of a curve, for any number of curves
 DETAILED = 60  # best runs of a board, whose confusion matrices and texts are included
 
 
-def page(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> str:
-    """Return the whole page. All texts of runs are escaped."""
+def page(
+    title: str,
+    notes: Sequence[str],
+    found: Sequence[Board],
+    runs: Sequence[Run],
+    falls: Direction,
+    first: str = "",
+) -> str:
+    """Return the whole page. All texts of runs are escaped. first: HTML of the sections before the others."""
     packed = libraries()
     return Template(_read("page.html")).substitute(
         title=html.escape(title),
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
         style=_read("page.css"),
         findings="\n".join(f"<li>{html.escape(board.finding)}</li>" for board in found if board.finding),
+        first=first,
         libraries=packed.text,
         sizes=",".join(map(str, packed.sizes)),
         data=as_script(content(found, runs, falls)),

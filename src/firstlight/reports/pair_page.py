@@ -29,7 +29,7 @@ def pair_page(found: Pair) -> str:
             for name, run in ((A, found.first), (B, found.second))
         ),
         sentences="\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in found.sentences),
-        tables="\n".join(_table(table) for table in found.tables),
+        tables="\n".join(table_section(table) for table in found.tables),
         style=_read("page.css"),
         libraries=packed.text,
         sizes=",".join(map(str, packed.sizes)),
@@ -39,7 +39,8 @@ def pair_page(found: Pair) -> str:
     )
 
 
-def _table(table: Table) -> str:
+def table_section(table: Table) -> str:
+    """Return a table with its title as a section of a page. All texts are escaped."""
     head = "".join(f"<th>{html.escape(header)}</th>" for header in table.headers)
     rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
     wide = (

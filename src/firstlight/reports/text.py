@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from firstlight.reports.changed_predictions import Table
 from firstlight.reports.fronts import Front
 from firstlight.reports.rows import PRUNED, Run, brief
 from firstlight.reports.run_rows import columns, run_rows
@@ -42,6 +43,17 @@ def front_rows(board: Board, front: Front) -> tuple[list[str], list[list[str]]]:
         for run in front.best
     ]
     return ["trial", *front.objectives, "run"], rows
+
+
+def section(title: str, sentences: Sequence[str], images: Sequence[str], tables: Sequence[Table]) -> str:
+    """Return a section in Markdown. images: names of files in the folder of the report."""
+    lines = [f"## {_escaped(title)}", "", *(f"{_escaped(each)}  " for each in sentences)]
+    for name in images:
+        lines += ["", f"![{_escaped(name)}]({name})"]
+    for table in tables:
+        lines += ["", f"### {_escaped(table.title)}", "", _line(table.headers), _line(["---"] * len(table.headers))]
+        lines += [_line(row) for row in table.rows]
+    return "\n".join(lines) + "\n"
 
 
 def direction(board: Board) -> str:

@@ -170,6 +170,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         objectives=objectives_in(record),
         metrics=metrics_of(record),
         parameters=_part(record, "parameters", int),
+        embedding_parameters=_part(record, "embedding_parameters", int),
         steps=_part(record, "steps", int),
         tokens=_part(record, "tokens", int),
         flops=_part(record, "flops", int, float),

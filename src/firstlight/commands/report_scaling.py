@@ -1,0 +1,103 @@
+"""`report --scaling`: a scaling law fitted to sizes × budgets, on the terminal, as figures and on the page."""
+
+import base64
+import html
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from firstlight.reports import text
+from firstlight.reports.rows import Run
+from firstlight.reports.scaling import Scaling, scaling
+from firstlight.reports.scaling_text import sentences, tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIT, FRONTIER = "scaling_fit.png", "scaling_frontier.png"
+ON_FRONTIER = 60  # points of the line
+UNITS = {"loss": "nats per token", "bits_per_character": "bits per character"}
+
+
+def scaling_of(
+    runs: Sequence[Run], metric: str | None, hold_out: Sequence[str] | None, named: Callable[[Run, Sequence[str]], bool]
+) -> Scaling:
+    """Return the fit to the runs. named: whether a run has the values of --hold-out. Raises UserError."""
+    held = list(hold_out or ())
+    return scaling(runs, metric, lambda run: bool(held) and named(run, held), " ".join(held))
+
+
+def draw(found: Scaling, folder: Path) -> list[Path]:
+    """Write both figures below a folder, and return their paths."""
+    from firstlight.figures import save
+
+    return [save(figure, folder / name) for name, figure in zip((FIT, FRONTIER), figures(found), strict=True)]
+
+
+def figures(found: Scaling) -> "tuple[Figure, Figure]":
+    """Return the figure of the fit and that of the frontier."""
+    import numpy as np
+
+    from firstlight.figures import plot_scaling_fit, plot_scaling_frontier
+
+    points = [*found.points, *found.held_out]
+    size = np.array([each.parameters for each in points], dtype=float)
+    tokens = np.array([each.tokens for each in points])
+    kind = found.metric.rpartition("/")[2]
+    unit, law = f"validation loss ({UNITS[kind]})", found.fit.law
+    held = np.arange(len(points)) >= len(found.points)
+    computes = np.geomspace((6 * size * tokens).min(), (6 * size * tokens).max(), ON_FRONTIER)
+    optima = [found.fit.interval(lambda each, compute=compute: each.optimum(compute)[0]) for compute in computes]  # type: ignore[misc]
+    return (
+        plot_scaling_fit(
+            size,
+            tokens,
+            np.array([each.loss for each in points]),
+            law.loss,
+            held_out=held,
+            unit=unit,
+            title=f"{found.task}: L = {law.irreducible:.2f} + {law.size_factor:.3g} / N^{law.size_exponent:.2f} + "
+            f"{law.data_factor:.3g} / D^{law.data_exponent:.2f}",
+        ),
+        plot_scaling_frontier(
+            size,
+            tokens,
+            law.loss,
+            [(compute, each.value) for compute, each in zip(computes, optima, strict=True)],
+            band=[(each.low, each.high) for each in optima],
+            unit=unit,
+            title=f"{found.task}: N* grows as C^{law.size_share:.2f}",
+        ),
+    )
+
+
+def section(found: Scaling, drawn: Sequence[Path]) -> str:
+    """Return the section of the page: sentences, figures and tables."""
+    from firstlight.reports.pair_page import table_section
+
+    says = "\n".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences(found))
+    images = "\n".join(
+        f'<p><img class="figure" alt="{html.escape(path.stem)}" src="data:image/png;base64,'
+        f'{base64.b64encode(path.read_bytes()).decode()}"></p>'
+        for path in drawn
+    )
+    found_tables = "\n".join(map(table_section, tables(found)))
+    return f"<section>\n<h2>Scaling law</h2>\n{says}\n{images}\n</section>\n{found_tables}"
+
+
+def markdown(found: Scaling, drawn: Sequence[Path]) -> str:
+    """Return the section of report.md."""
+    return text.section("Scaling law", sentences(found), [path.name for path in drawn], tables(found))
+
+
+def show(found: Scaling, drawn: Sequence[Path]) -> None:
+    """Print the sentences and the tables, and where the figures are."""
+    from firstlight.commands.report_pair import show_table
+    from firstlight.console import Console
+
+    console = Console()
+    for sentence in sentences(found):
+        console.print(sentence)
+    for each in tables(found):
+        show_table(console, each)
+    console.print(f"The figures are {' and '.join(map(str, drawn))}", soft_wrap=True)
