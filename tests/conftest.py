@@ -200,21 +200,26 @@ def write_reviews(folder: Path) -> None:
 @pytest.fixture(scope="session")
 def drawn_training(reviews_folder: Path) -> list[str]:
     """Return overrides for a training of a few seconds: 30 steps, two validations, and the default figures."""
-    return [
-        f"data.path={reviews_folder}",
-        "model=tiny",
-        "data.batch_size=40",
-        "context_length=23",
-        "trainer.max_epochs=2",
-        "trainer.log_every_n_steps=5",
-        "trainer.accelerator=cpu",
-    ]
+    return short_training(reviews_folder, 40)
 
 
 @pytest.fixture(scope="session")
-def tiny_training(drawn_training: list[str]) -> list[str]:
+def tiny_training(reviews_folder: Path) -> list[str]:
     """Return overrides for 20 steps without the confusion matrix, which takes half of the time of a short training."""
-    return [*drawn_training[:-1], "data.batch_size=60", "++callbacks.confusion_matrix=null", drawn_training[-1]]
+    return short_training(reviews_folder, 60, "++callbacks.confusion_matrix=null")
+
+
+def short_training(reviews: Path, batch_size: int, *overrides: str) -> list[str]:
+    return [
+        f"data.path={reviews}",
+        "model=tiny",
+        f"data.batch_size={batch_size}",
+        "context_length=23",
+        "trainer.max_epochs=2",
+        "trainer.log_every_n_steps=5",
+        *overrides,
+        "trainer.accelerator=cpu",
+    ]
 
 
 @pytest.fixture(scope="session")

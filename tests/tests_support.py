@@ -127,6 +127,9 @@ class Scripts:
         """
         terminal, inside = pty.openpty()
         fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        attributes = termios.tcgetattr(inside)
+        attributes[3] |= termios.NOFLSH  # else Ctrl-C discards the text that this test has not yet read
+        termios.tcsetattr(inside, termios.TCSANOW, attributes)
         size = {"COLUMNS": str(columns), "LINES": "24", "TERM": "xterm-256color"}
         process = self.start(name, *arguments, fresh=fresh, environ=size | dict(environ or {}), terminal=inside)
         os.close(inside)
