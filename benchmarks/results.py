@@ -13,8 +13,9 @@ from pathlib import Path
 import tyro
 from result_tables.page import page_of, readme_of
 from result_tables.plan import Line, Plan, Section, read_plan
-from result_tables.records import Record, read_record, write_record
+from result_tables.records import Record, missing_runs, read_record, write_record
 from result_tables.runs import ROOT, MeasurementError, Run, runs_of
+from result_tables.sweeps import missing_of
 
 from firstlight.errors import UserError
 
@@ -54,7 +55,7 @@ def main() -> None:
         section = plan.sections[name]
         for line in section.lines():
             for run in wanted(runs_of(plan, name, line, options.folder), options):
-                if read_record(run, options.measured) is None:
+                if missing_runs(run, options.measured):
                     failed += not measure(run, section, options)
                     write_page(plan, options)
     write_page(plan, options)
@@ -70,6 +71,10 @@ def wanted(runs: list[Run], options: Options) -> list[Run]:
 def measure(run: Run, section: Section, options: Options) -> bool:
     """Make the record of a run, which is trained if necessary. Return False if it failed."""
     try:
+        if run.line.sweep is not None:
+            done = not missing_of(run) or not options.train or run.measure()
+            write_record(run, (), options.measured)
+            return done
         if not run.is_finished() and not (options.train and run.measure()):
             return not options.train
         write_record(run, section.evaluations(run.line), options.measured)
@@ -93,7 +98,7 @@ def write_page(plan: Plan, options: Options) -> None:
     def waiting(section: str, line: Line) -> list[str]:
         if line.reference is not None:
             return []
-        return [run.command for run in runs(section, line) if read_record(run, options.measured) is None]
+        return [run.command for run in runs(section, line) for _ in range(missing_runs(run, options.measured))]
 
     options.page.write_text(page_of(plan, records, waiting), encoding="utf-8")
     text = options.readme.read_text(encoding="utf-8")

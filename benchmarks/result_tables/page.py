@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from result_tables.comparisons import Verdict, compare, corrected, interval, value_of
 from result_tables.plan import Aim, Column, Line, Plan, Section, Summary, Table
 from result_tables.runs import Record
+from result_tables.sweeps import part_of
 
 NOTHING = "–"
 BEGIN, END = "<!-- results: written by make results -->", "<!-- end of results -->"
@@ -32,6 +33,9 @@ def section_parts(section: Section, records: Records) -> list[str]:
     parts = []
     for table in section.tables:
         parts += [table.text] if table.text else []
+        if table.lines[0].sweep is not None:
+            parts += [part_of(record, table.lines[0]) for record in records(section.name, table.lines[0])]
+            continue
         parts.append(table_of(section, table, records))
         aims = [verdict_of(line, aim, table, records(section.name, line)) for line in table.lines for aim in line.aims]
         parts += ["\n".join(aims)] if aims else []

@@ -37,11 +37,12 @@ class Aim:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table, which has one of train, baseline, evaluate, reference and published.
+    """A line of a table, which has one of train, baseline, evaluate, reference, published and sweep.
 
     train, baseline: what follows the command. evaluate: the options of an evaluation of the runs of another line, `of`,
     such as `sentiment/best`. reference: a model that the record of the baseline `of` has, such as `largest_class`.
-    published: texts by the title of a column, and of parameters and seen.
+    published: texts by the title of a column, and of parameters and seen. sweep: what follows the command of a sweep
+    over sizes and budgets, which is alone in its table; hold_out: the value of `scale` that is predicted.
     """
 
     title: str
@@ -52,6 +53,8 @@ class Line:
     reference: str | None = None
     of: str = ""
     published: dict[str, str] | None = None
+    sweep: str | None = None
+    hold_out: str = ""
     seeds: tuple[int, ...] = ()
     aims: tuple[Aim, ...] = ()
 
@@ -149,7 +152,7 @@ def _section(name: str, content: dict[str, Any]) -> Section:
 
 def _table(content: dict[str, Any]) -> Table:
     compare = Comparison(**content["compare"]) if "compare" in content else None
-    columns = tuple(Column(*each) for each in content["columns"])
+    columns = tuple(Column(*each) for each in content.get("columns", ()))
     return Table(columns, tuple(map(_line, content["lines"])), content.get("text", "").strip(), compare)
 
 

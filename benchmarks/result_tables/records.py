@@ -20,6 +20,7 @@ from firstlight.comparison.outcomes import Outcomes
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.outcomes import read_outcomes
 from result_tables.runs import MeasurementError, Record, Run
+from result_tables.sweeps import jobs_of, sweep_record, with_fits
 
 BLOCKS = 100  # of a text, or of sentences, in a record
 LIST = re.compile(r"\[[^][{}]*\]")  # without lists or objects in it
@@ -39,8 +40,22 @@ def read_record(run: Run, measured: Path) -> Record | None:
     return record if record and record["command"] == run.command else None
 
 
+def missing_runs(run: Run, measured: Path) -> int:
+    """Return how many trainings or counts a record lacks: 0 or 1, or the number of jobs of a sweep."""
+    record = read_record(run, measured)
+    if run.line.sweep is None:
+        return int(record is None)
+    return len(jobs_of(run.line) if record is None else record["missing"])
+
+
 def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
     """Make the record of a finished run. It is evaluated if its folder lacks what it predicted for each text."""
+    if run.line.sweep is not None:
+        record = sweep_record(run)
+        if record is None:
+            raise MeasurementError(f"{run.folder} has no finished job")
+        _write(with_fits(record, run.line), file_of(run, measured))
+        return
     found = run.read()
     if run.line.baseline is not None:
         evaluated = {name: of_baseline(run, found, name) for name in evaluations}
@@ -67,7 +82,10 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
         "references": found.get("references"),
         "evaluations": evaluated,
     }
-    file = file_of(run, measured)
+    _write(record, file_of(run, measured))
+
+
+def _write(record: Record, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, indent=1, ensure_ascii=False)
     write_atomically(file, LIST.sub(lambda found: " ".join(found[0].split()), text) + "\n")  # a list is one line

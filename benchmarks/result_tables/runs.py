@@ -43,6 +43,8 @@ class Run:
         """The command as a user types it."""
         if self.line.train is not None:
             return f"python src/train.py {self.line.train} seed={self.seed}"
+        if self.line.sweep is not None:
+            return f"python src/train.py {self.line.sweep}"
         if self.line.baseline is not None:
             return f"python src/baseline.py {self.line.baseline}"
         return f"python src/evaluate.py logs/results/{self.line.of}/{self.place.name} {self.line.evaluate}"
@@ -82,7 +84,10 @@ class Run:
         if self.line.evaluate is not None:
             print(f"this requires the finished run in {self.folder}", flush=True)
             return False
-        done = self._train() if self.line.train is not None else self._count()
+        if self.line.sweep is not None:
+            done = self._call([str(ROOT / "src" / "train.py"), *self.typed, f"hydra.sweep.dir={self.folder}"])
+        else:
+            done = self._train() if self.line.train is not None else self._count()
         if not done:
             print(f"failed: {self.folder}/output.txt", flush=True)
         return done
@@ -119,7 +124,7 @@ class Run:
 def runs_of(plan: Plan, section: str, line: Line, folders: Path) -> list[Run]:
     """Return the runs of a line: one per seed, one for a baseline, none for lines that need no run of their own."""
     place = Path(section, line.name)
-    if line.baseline is not None:
+    if line.baseline is not None or line.sweep is not None:
         return [Run(line, None, place, folders)]
     seeds = line.seeds
     if line.evaluate is not None:

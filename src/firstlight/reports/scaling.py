@@ -45,11 +45,13 @@ class Scaling:
     notes: list[str]
 
 
-def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], bool], name: str) -> Scaling:
+def scaling(
+    runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], bool], name: str, *, compared: bool = True
+) -> Scaling:
     """Fit the law to the finished runs of a sweep.
 
     metric: a validation loss; None: val/loss. hold_out: whether a run is left out of the fit and predicted. name: how
-    the user named the held-out runs; "" for none.
+    the user named the held-out runs; "" for none. compared: whether to make the other fits too.
 
     Raises UserError if the runs cannot be compared, or if they have too few sizes or budgets.
     """
@@ -64,7 +66,9 @@ def scaling(runs: Sequence[Run], metric: str | None, hold_out: Callable[[Run], b
     from firstlight.comparison.scaling_law import fit_scaling_law  # imports SciPy
 
     fit = fit_scaling_law(losses_of(points))
-    others = {}
+    others: dict[str, ScalingFit] = {}
+    if not compared:
+        return Scaling(str(points[0].run.task), metric, points, held_out, fit, others, notes)
     if all(point.run.embedding_parameters is not None for point in points):
         others["N without embeddings"] = fit_scaling_law(losses_of(points, is_without_embeddings=True))
     if before := unfinished_points(points, metric):

@@ -1,0 +1,93 @@
+"""RESULTS.md: the record of a sweep over sizes and budgets, and what the page shows of it."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from firstlight.comparison import scaling_law
+from firstlight.comparison.scaling_law import ScalingLaw
+from run_folders import make_run
+from tests_support import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+from result_tables import records, runs, sweeps
+from result_tables.page import page_of
+from result_tables.plan import Line, plan_of, read_plan
+
+from firstlight.reports.scaling import final_point, losses_of
+
+LINE = {"name": "names", "title": "names", "sweep": "experiment=scaling/names threads=1", "hold_out": "332k"}
+LAW = ScalingLaw(irreducible=1.7, size_factor=12, size_exponent=0.4, data_factor=800, data_exponent=0.6)
+SIZES = {"2k": 2560, "9k": 9680, "37k": 37_888, "113k": 114_688, "332k": 335_136}
+
+
+def make_job(folder: Path, name: str) -> None:
+    """Make the finished run of a job such as `scale-2k_trainer.max_steps-100`."""
+    scale, _, steps = name.removeprefix("scale-").partition("_trainer.max_steps-")
+    size, last = SIZES[scale], int(steps) - 1
+    loss = float(LAW.loss(size, 1024 * int(steps)))
+    at_end = {"step": last, "seconds": 1, "epoch": 0}
+    make_run(
+        folder,
+        name,
+        *(f"scale={scale}", f"trainer.max_steps={steps}"),
+        task="names",
+        optimized_metric="val/loss",
+        metrics={"val/loss": loss},
+        parameters=size,
+        embedding_parameters=size // 9,
+        steps=int(steps),
+        tokens=1024 * int(steps),
+        flops=7 * size * 1024 * int(steps),
+        seconds={"fit_processor": 6.0},
+        versions={"torch": "9.9"},
+        git={"commit": "0123456789", "modified": False},
+        lines=[at_end | {"lr-AdamW": 0.01}, at_end | {"val/loss": loss}],
+    )
+
+
+def test_the_page_shows_the_fit_of_the_finished_jobs_and_names_those_that_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling_law, "DRAWS", 4)
+    monkeypatch.setattr(sweeps, "IMAGES", tmp_path / "images")
+    run = runs.Run(Line(**LINE), None, Path("scaling", "names"), tmp_path)
+    jobs = sweeps.jobs_of(run.line)
+    assert (len(jobs), jobs[0], jobs[-1]) == (20, "scale-2k_trainer.max_steps-100", "scale-332k_trainer.max_steps-800")
+    with pytest.raises(runs.MeasurementError, match="has no finished job"):
+        records.write_record(run, (), tmp_path)
+    for name in jobs[:-1]:
+        make_job(run.folder, name)
+    records.write_record(run, (), tmp_path / "measured")
+    assert records.missing_runs(run, tmp_path / "measured") == 1
+    record = records.read_record(run, tmp_path / "measured")
+    assert record is not None
+    assert record["processor_minutes"] == 1.9
+    sections = {"scaling": {"title": "Scaling", "unit": "letters", "tables": [{"lines": [LINE]}]}}
+    plan = plan_of({"preface": "# Results", "machine": "A machine.", "sections": sections})
+    page = page_of(plan, lambda *_: [record], lambda *_: [run.command])
+    assert "1 of them wait: scale-332k_trainer.max_steps-800." in page
+    assert "L(N, D) = 1.700 + 12 / N^0.400 + 800 / D^0.600, fitted to 19 runs" in page
+    assert "Held out and predicted: 3 runs. The prediction is off by 0.00% on average" in page
+    assert "| 332k, seed 1 | 335,136 | 102,000 | 2." in page
+    assert "Measured with commit `0123456`." in page
+    assert {path.name for path in (tmp_path / "images").iterdir()} == {"scaling_fit.png", "scaling_frontier.png"}
+
+
+def test_the_losses_of_the_record_give_the_coefficients_on_the_page() -> None:
+    plan = read_plan(ROOT / "benchmarks" / "results.yaml")
+    line = plan.sections["scaling"].line("shakespeare")
+    run = runs.runs_of(plan, "scaling", line, Path())[0]
+    record = records.read_record(run, ROOT / "benchmarks" / "measured")
+    if record is None:
+        assert f"python src/train.py {line.sweep}" in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+        return
+    points = [final_point(row, sweeps.LOSS) for row in sweeps.rows_of(record)]
+    law = scaling_law.fit_scaling_law(losses_of(points), draws=1).law
+    shown = [float(each) for each in re.findall(r"[0-9.]+", record["shown"]["sentences"][0].partition(",")[2])[:5]]
+    values = (law.irreducible, law.size_factor, law.size_exponent, law.data_factor, law.data_exponent)
+    assert shown == pytest.approx(values, rel=0.01)
+    assert record["shown"]["sentences"][0] in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
