@@ -67,7 +67,8 @@ def test_the_best_rate_of_each_width_is_printed_and_drawn(tmp_path: Path, capsys
     assert (tmp_path / "learning_rates.png").stat().st_size > 10_000
 
 
-def test_a_sweep_without_widths_draws_nothing(tmp_path: Path) -> None:
+def test_a_sweep_without_widths_or_without_runs_draws_nothing(tmp_path: Path) -> None:
+    ShowLearningRates().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path / "dry_run")}}}))
     make_run(tmp_path, "one", "optimizer.lr=0.1", seed=1, task="names", metrics={"val/loss": 2.0})
     for callback in (ShowLearningRates(), ShowActivationSizes()):
         callback.on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}}))

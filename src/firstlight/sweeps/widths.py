@@ -63,6 +63,8 @@ class ShowActivationSizes(Callback):
 
 def finished_runs(folder: Path) -> list[Run]:
     """Return the runs of a sweep that count and have a width and a loss."""
+    if not folder.is_dir():  # after dry_run=true
+        return []
     return [run for run in found_runs(folder) if run.is_counted and WIDTH in run.keys and METRIC in run.metrics]
 
 
