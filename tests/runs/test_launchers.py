@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.errors import UserError
-from firstlight.sweeps import launchers
+from firstlight.errors import RunError, UserError
+from firstlight.runs.folder import RunFolder
+from firstlight.sweeps import grid, launchers
+from firstlight.sweeps.grid import Runner
+from firstlight.sweeps.jobs import Job
 from firstlight.sweeps.launchers import ONE_BY_ONE, PARALLEL, check_gpus, jobs_at_a_time
 from tests_support import ROOT, Scripts, environment
 
@@ -23,7 +27,7 @@ from firstlight.sweeps.launchers import claim_gpu
 
 for line in sys.stdin:
     try:
-        claim_gpu(Path(sys.argv[1]), int(line))
+        claim_gpu(Path(sys.argv[1]), *map(int, line.split()))
         print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
     except RunError as error:
         print(error, flush=True)
@@ -46,11 +50,11 @@ class Worker:
             env=env,
         )
 
-    def claim(self, count: int) -> str:
+    def claim(self, count: int, jobs_per_gpu: int = 1) -> str:
         """Return the GPUs that the process sees after it has claimed one of so many, or its error."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.write(f"{count} {jobs_per_gpu}\n")
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
 
@@ -84,6 +88,22 @@ def test_every_worker_has_a_gpu_of_its_own_for_as_long_as_it_lives(
     assert second.claim(2) == names[1]
 
 
+def test_workers_share_the_gpus_evenly_and_no_more_than_there_are_places(tmp_path: Path, workers: list[Worker]) -> None:
+    workers += [Worker(tmp_path, None) for _ in range(5)]
+    assert [worker.claim(2, 2) for worker in workers[:4]] == ["0", "1", "0", "1"]
+    assert workers[4].claim(2, 2) == f"other jobs of {tmp_path} use all 2 GPUs; run fewer jobs at a time"
+
+
+@pytest.mark.parametrize(("jobs_per_gpu", "shares"), [(1, []), (8, [0.9 / 8])])
+def test_each_of_several_jobs_has_its_share_of_the_memory(
+    jobs_per_gpu: int, shares: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited: list[float] = []
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", limited.append)
+    launchers.share_gpu_memory(jobs_per_gpu)
+    assert limited == shares
+
+
 def test_where_there_is_no_gpu_none_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(launchers, "CLAIMED", [])
@@ -92,15 +112,24 @@ def test_where_there_is_no_gpu_none_is_claimed(tmp_path: Path, monkeypatch: pyte
     assert not list(tmp_path.iterdir())
 
 
-def sweep_config(num_jobs: int, *, accelerator: str = "auto", devices: int = 1, launcher: str = PARALLEL) -> DictConfig:
+def sweep_config(
+    num_jobs: int | None,
+    *,
+    accelerator: str = "auto",
+    devices: int = 1,
+    launcher: str = PARALLEL,
+    jobs_per_gpu: int = 1,
+    threads: int | None = None,
+) -> DictConfig:
     trainer = {"accelerator": accelerator, "devices": devices}
-    return OmegaConf.create({"trainer": trainer, "hydra": {"launcher": {"_target_": launcher, "n_jobs": num_jobs}}})
+    options = {"_target_": launcher, "n_jobs": num_jobs, "jobs_per_gpu": jobs_per_gpu}
+    return OmegaConf.create({"trainer": trainer, "threads": threads, "hydra": {"launcher": options}})
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five cores and two GPUs."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    monkeypatch.setattr(launchers, "usable_cores", lambda: 5)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
 
 
@@ -113,7 +142,7 @@ def test_more_jobs_at_a_time_than_gpus_are_refused(
         check_gpus(sweep_config(num_jobs, accelerator=accelerator))
     assert str(caught.value) == (
         f"hydra.launcher.n_jobs={num_jobs} means {at_a_time} jobs at a time, and the machine has 2 GPUs; "
-        f"set hydra.launcher.n_jobs=2, or trainer=cpu"
+        f"set hydra.launcher.n_jobs=2, hydra.launcher.jobs_per_gpu={-(-at_a_time // 2)}, or trainer=cpu"
     )
 
 
@@ -124,7 +153,7 @@ def test_it_is_said_before_the_first_job(wish: str, machine: None, scripts: Scri
     assert done.returncode == 2
     assert done.stderr == (
         "error: hydra.launcher.n_jobs=3 means 3 jobs at a time, and the machine has 2 GPUs; "
-        "set hydra.launcher.n_jobs=2, or trainer=cpu\n"
+        "set hydra.launcher.n_jobs=2, hydra.launcher.jobs_per_gpu=2, or trainer=cpu\n"
     )
     assert not (scripts.folder / "logs" / "sweeps").exists()
 
@@ -137,8 +166,10 @@ def test_it_is_said_before_the_first_job(wish: str, machine: None, scripts: Scri
         sweep_config(3, accelerator="cpu"),
         sweep_config(3, devices=2),  # each job uses all GPUs
         sweep_config(3, launcher=ONE_BY_ONE),
+        sweep_config(6, jobs_per_gpu=3),
+        sweep_config(None, jobs_per_gpu=3),
     ],
-    ids=["as many", "but three cores", "cpu", "two each", "one by one"],
+    ids=["as many", "but three cores", "cpu", "two each", "one by one", "three on each", "chosen"],
 )
 def test_jobs_that_do_not_crowd_the_gpus_are_let_through(config: DictConfig, machine: None) -> None:
     check_gpus(config)
@@ -150,4 +181,131 @@ def test_without_gpus_any_number_of_jobs_may_run(monkeypatch: pytest.MonkeyPatch
 
 
 def test_jobs_at_a_time_are_counted_as_joblib_does(machine: None) -> None:
-    assert [jobs_at_a_time(number) for number in (-7, -5, -2, -1, 1, 11)] == [1, 1, 4, 5, 1, 11]
+    numbers = (-7, -5, -2, -1, 1, 11)
+    assert [jobs_at_a_time(sweep_config(number)) for number in numbers] == [1, 1, 4, 5, 1, 11]
+
+
+@pytest.mark.parametrize(
+    ("config", "at_a_time", "plan", "threads"),
+    [
+        (sweep_config(None, jobs_per_gpu=8), 16, "11 at a time, 8 on each of 2 GPUs", None),
+        (sweep_config(None, accelerator="cpu"), 5, "5 at a time with 1 thread each on 5 cores", 1),
+        (sweep_config(None, accelerator="cpu", threads=2), 5, "5 at a time with 2 threads each on 5 cores", 2),
+        (sweep_config(3, accelerator="cpu"), 3, "3 at a time on 5 cores", None),  # each uses its share of the cores
+        (sweep_config(None, launcher=ONE_BY_ONE), 2, "", None),
+    ],
+    ids=["gpus", "cores", "threads typed", "jobs typed", "one by one"],
+)
+def test_the_number_of_jobs_is_chosen_by_the_gpus_or_the_cores_and_reported(
+    config: DictConfig, at_a_time: int, plan: str, threads: int | None, machine: None
+) -> None:
+    assert jobs_at_a_time(config) == at_a_time
+    assert launchers.plan_of(config, 11) == plan
+    assert launchers.threads_of_jobs(config) == threads
+
+
+def test_little_memory_limits_the_number_of_jobs(
+    machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launchers, "MEMORY_FILE", tmp_path / "meminfo")
+    config = sweep_config(None, accelerator="cpu")
+    assert jobs_at_a_time(config) == 5  # a system without this file
+    for kilobytes, expected in ((2_500_000, 2), (100_000, 1), (10**9, 5)):
+        (tmp_path / "meminfo").write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {kilobytes} kB\n")
+        assert jobs_at_a_time(config) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            sweep_config(None, accelerator="cpu", jobs_per_gpu=4),
+            "hydra.launcher.jobs_per_gpu=4 requires jobs that use one GPU each, and these use none or several; set "
+            "hydra.launcher.n_jobs=4",
+        ),
+        (sweep_config(2, jobs_per_gpu=0), "hydra.launcher.jobs_per_gpu=0 must be an integer of at least 1"),
+    ],
+)
+def test_a_share_of_a_gpu_that_cannot_be_is_one_line(config: DictConfig, message: str, machine: None) -> None:
+    with pytest.raises(UserError) as caught:
+        check_gpus(config)
+    assert str(caught.value) == message
+
+
+class Launcher:
+    """A launcher on which jobs that share a GPU run out of memory, if their names say so."""
+
+    def __init__(self, config: DictConfig, launched: list[tuple[int | None, int, list[str]]]) -> None:
+        self.config, self.launched = config.hydra.launcher, launched
+
+    def launch(self, overrides: list[list[str]], initial_job_idx: int) -> list[JobReturn]:
+        names = [each[0] for each in overrides]
+        assert all(
+            (each[1:] == ["hydra.launcher.jobs_per_gpu=1"]) == (self.config.jobs_per_gpu == 1) for each in overrides
+        )
+        self.launched.append((self.config.n_jobs, self.config.jobs_per_gpu, names))
+        return [self.result(name) for name in names]
+
+    def result(self, name: str) -> JobReturn:
+        if "large" in name and (self.config.jobs_per_gpu > 1 or "too" in name):
+            return JobReturn(status=JobStatus.FAILED, _return_value=torch.OutOfMemoryError("CUDA out of memory"))
+        if "wrong" in name:
+            return JobReturn(status=JobStatus.FAILED, _return_value=RunError("the loss is nan"))
+        return JobReturn(status=JobStatus.COMPLETED)
+
+
+def test_a_job_without_enough_memory_runs_again_alone(
+    machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    launched: list[tuple[int | None, int, list[str]]] = []
+    ended: list[int] = []
+    monkeypatch.setattr(grid, "end_workers", lambda: ended.append(len(launched)))
+    config = sweep_config(None, jobs_per_gpu=4)
+    names = ("model=tiny", "model=large", "model=wrong", "model=too_large")
+    jobs = [Job((name,), (name,), RunFolder(tmp_path / name), described(config)) for name in names]
+    runner = Runner(config, tmp_path, lambda each: Launcher(each, launched))
+    runner.run(jobs, 0)
+    assert launched == [(None, 4, list(names)), (2, 1, ["model=large"]), (2, 1, ["model=too_large"])]
+    assert ended == [1, 3]  # idle workers keep their GPU memory
+    assert list(runner.errors) == [tmp_path / "model=wrong", tmp_path / "model=too_large"]
+    assert "model=large had too little GPU memory next to other jobs; it runs again alone" in caplog.text
+
+
+def described(config: DictConfig) -> DictConfig:
+    """Return a config with what the record of a failed job names."""
+    keys = dict.fromkeys(("dropout", "context_length", "seed", "optimized_metric", "model", "data"), 1)
+    choices = {"runtime": {"choices": {"task": "names", "model": "tiny", "experiment": None}}}
+    return OmegaConf.merge(config, keys, {"hydra": choices})
+
+
+CROWDED = """
+import torch
+from hydra.core.hydra_config import HydraConfig
+from lightning.pytorch import Callback
+
+
+class Crowded(Callback):
+    def on_train_batch_start(self, trainer, *_):
+        if trainer.global_step == 2 and HydraConfig.get().launcher.jobs_per_gpu > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+"""
+
+
+# Slow: it starts three worker processes; the test above checks what is launched again.
+@pytest.mark.slow
+def test_a_job_without_enough_memory_is_finished_in_a_process_of_its_own(
+    machine: None, scripts: Scripts, tiny_training: list[str]
+) -> None:
+    (scripts.folder / "crowded.py").write_text(CROWDED)
+    sweep = ["-m", *tiny_training, "trainer.accelerator=auto", "trainer.max_steps=3", "seed=1,2", "sweep.name=crowd"]
+    sweep += [
+        "hydra/launcher=joblib",
+        "hydra.launcher.jobs_per_gpu=2",
+        "+callbacks.crowded={_target_: crowded.Crowded}",
+    ]
+    done = scripts.run("train", *sweep)
+    assert done.returncode == 0, done.stderr
+    assert "2 at a time, 2 on each of 2 GPUs" in done.stdout
+    assert done.stdout.count("had too little GPU memory next to other jobs; it runs again alone") == 2
+    found = [RunFolder(scripts.folder / "logs" / "sweeps" / "crowd" / f"seed-{seed}").read() for seed in (1, 2)]
+    assert [(record["status"], record["steps"]) for record in found] == [("finished", 3), ("finished", 3)]

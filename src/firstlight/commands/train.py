@@ -14,7 +14,7 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from firstlight import spelling
@@ -79,8 +79,22 @@ def _job(config: DictConfig) -> float | None:
         from firstlight.training.fit import train  # torch and Lightning: seconds, and only after the checks
 
         if is_beside_others:
-            launchers.claim_gpu(folder.parent, launchers.num_gpus(config))
+            _use_share(config, folder.parent)
         return train(config, started_at)
+
+
+def _use_share(config: DictConfig, folder: Path) -> None:
+    """Take the share of a job that runs at the same time as others: of the GPUs, or of the cores.
+
+    folder: of the sweep.
+    """
+    hydra_config = HydraConfig.get()
+    whole: Any = OmegaConf.merge({"hydra": hydra_config}, config)
+    config.threads = launchers.threads_of_jobs(whole)
+    per_gpu = hydra_config.launcher.jobs_per_gpu
+    launchers.claim_gpu(folder, count := launchers.num_gpus(config), per_gpu)
+    if count:
+        launchers.share_gpu_memory(per_gpu)
 
 
 def is_checked_by_sweeper(hydra_config: Any) -> bool:

@@ -4,6 +4,7 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ from firstlight.errors import RunError, UserError
 from firstlight.runs.folder import locked, refuse_links
 from firstlight.spelling import quoted
 from firstlight.sweeps.jobs import Composer, Job, Sources, refuse_other_sweep, refuse_search_options
-from firstlight.sweeps.launchers import OUTPUT, check_gpus, is_one_by_one
+from firstlight.sweeps.launchers import (
+    OUTPUT,
+    check_gpus,
+    end_workers,
+    is_one_by_one,
+    is_out_of_memory,
+    is_shared,
+    plan_of,
+)
 from firstlight.sweeps.progress import Progress, metric_of, show_plan
 
 log = logging.getLogger(__name__)
@@ -33,13 +42,17 @@ def sweep(composer: Composer, launcher_of: LauncherOf) -> list[float | None]:
     refuse_search_options(config)
     jobs = checked(composer.grid(), sources)
     if config.dry_run:
-        show_plan(jobs)
+        show_plan(jobs, plan_of(config, len(jobs)))
         return []
     while not composer.claim(jobs[0].folder.path.parent):
         jobs = checked(composer.grid(), sources)
     remaining = [job for job in jobs if not job.has_ended]
     runner = Runner(config, jobs[0].folder.path.parent, launcher_of)
-    with runner.alone(), Progress(runner.folder, jobs, len(jobs), runner.errors, quiet=config.quiet) as progress:
+    plan = plan_of(config, len(remaining))
+    with (
+        runner.alone(),
+        Progress(runner.folder, jobs, len(jobs), runner.errors, plan=plan, quiet=config.quiet) as progress,
+    ):
         for batch in [[job] for job in remaining] if is_one_by_one(config) else [remaining]:
             runner.run(batch, jobs.index(batch[0]) if batch else 0)
             progress.say()
@@ -72,6 +85,7 @@ class Runner:
         """Make the folder of the sweep."""
         folder.mkdir(parents=True, exist_ok=True)
         refuse_links(folder)
+        self.launcher_of = launcher_of
         self.launcher = launcher_of(OmegaConf.merge(config, {"hydra": {"sweep": {"dir": str(folder)}}}))  # type: ignore[arg-type]
         self.config, self.folder = config, folder
         self.errors: dict[Path, str] = {}
@@ -94,9 +108,28 @@ class Runner:
                 if not job.has_ended:
                     self.note_failure(job, error)
             return
+        crowded = []
         for job, result in zip(batch, results, strict=True):
-            if result.status is JobStatus.FAILED:
-                self.note_failure(job, result._return_value)  # return_value would raise it
+            if result.status is not JobStatus.FAILED:
+                continue
+            failure: Any = result._return_value  # return_value would raise it
+            if is_shared(self.config) and is_out_of_memory(failure):
+                crowded.append(job)
+            else:
+                self.note_failure(job, failure)
+        if crowded:
+            self.run_alone(crowded)
+
+    def run_alone(self, jobs: Sequence[Job]) -> None:
+        """Run jobs again, one at a time with all the memory of a GPU, because their share of it was too small."""
+        end_workers()
+        alone = {"hydra": {"launcher": {"n_jobs": 2, "jobs_per_gpu": 1}}}  # with 1, joblib would use this process
+        runner = Runner(OmegaConf.merge(self.config, alone), self.folder, self.launcher_of)  # type: ignore[arg-type]
+        for job in jobs:
+            log.warning("%s had too little GPU memory next to other jobs; it runs again alone", job.name)
+            runner.run([replace(job, overrides=(*job.overrides, "hydra.launcher.jobs_per_gpu=1"))], 0)
+        end_workers()
+        self.errors |= runner.errors
 
     def note_failure(self, job: Job, error: Any) -> None:
         """Log and store the reason of a failure, also in the job's folder if the job could not write it."""

@@ -1,22 +1,32 @@
-"""What a job needs from the way in which Hydra launches it: its own GPU, and its own file for its output."""
+"""What a job needs from the way in which Hydra launches it: a GPU or its share of one, and a file for its output.
+
+Also how many jobs run at a time.
+"""
 
 import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
 
+from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig
 
 from firstlight.errors import RunError, UserError
 from firstlight.files import locks
+from firstlight.invocation import install_command
 from firstlight.sweeps.screen import STANDARD, descriptors_to, stream_handlers
 
 ONE_BY_ONE = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
-PARALLEL = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
+PARALLEL = "hydra_plugins.several_jobs.SeveralJobs"
 OUTPUT = "output.txt"  # in the folder of a job: what it prints; in the folder of a sweep: what nothing else has caught
 GPU_ACCELERATORS = ("auto", "gpu", "cuda")
+MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
+MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
+MEMORY_FILE = Path("/proc/meminfo")
 CLAIMED: list[TextIO] = []  # the lock of the GPU that this process uses
 
 
@@ -54,39 +64,131 @@ def num_gpus(config: DictConfig) -> int:
     return torch.cuda.device_count()  # does not initialize CUDA
 
 
-def jobs_at_a_time(num_jobs: int) -> int:
-    """Return the number of jobs that hydra.launcher.n_jobs means: -1 is one for every core, -2 one less."""
-    return num_jobs if num_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + num_jobs)
+def usable_cores() -> int:
+    """Return the number of cores that this process may use, by its affinity and the limits of its control group."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def jobs_at_a_time(config: DictConfig) -> int:
+    """Return the number of jobs that run at the same time.
+
+    hydra.launcher.n_jobs=-1 is one for every core, -2 one less. With null, it is the share of all GPUs, or on a CPU as
+    many jobs of one thread as there are cores and memory for.
+    """
+    num_jobs = config.hydra.launcher.n_jobs
+    if num_jobs is not None:
+        return num_jobs if num_jobs > 0 else max(1, usable_cores() + 1 + num_jobs)
+    if count := num_gpus(config):
+        return count * config.hydra.launcher.jobs_per_gpu
+    return max(1, min(usable_cores(), available_memory() // MEMORY_OF_A_JOB))
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that new processes can use; a very large number where the system does not say it."""
+    try:
+        lines = MEMORY_FILE.read_text(encoding="ascii").splitlines()
+    except OSError:  # not Linux
+        return sys.maxsize
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+
+
+def threads_of_jobs(config: DictConfig) -> int | None:
+    """Return the number of threads of each job: 1 if the number of jobs is chosen by the cores, else that of config."""
+    is_chosen = is_parallel(config.hydra) and config.hydra.launcher.n_jobs is None and not num_gpus(config)
+    threads: int | None = config.threads
+    return 1 if is_chosen and threads is None else threads
+
+
+def plan_of(config: DictConfig, num_jobs: int) -> str:
+    """Return how many of some jobs run at a time, in words; "" if they do not run in parallel on this machine."""
+    if not is_parallel(config.hydra):
+        return ""
+    at_a_time = min(num_jobs, jobs_at_a_time(config))
+    if count := num_gpus(config):
+        each = min(config.hydra.launcher.jobs_per_gpu, at_a_time)
+        return f"{at_a_time} at a time, {each} on each of {count} GPU{'s' if count > 1 else ''}"
+    threads = threads_of_jobs(config)
+    shown = "" if threads is None else f" with {threads} thread{'s' if threads > 1 else ''} each"
+    return f"{at_a_time} at a time{shown} on {usable_cores()} cores"
 
 
 def check_gpus(config: DictConfig) -> None:
-    """Raise UserError if more jobs would run at a time than the machine has GPUs."""
-    if not is_parallel(config.hydra) or not (count := num_gpus(config)):
+    """Raise UserError if more jobs would run at a time than share the GPUs of the machine."""
+    if not is_parallel(config.hydra):
         return
-    num_jobs = config.hydra.launcher.n_jobs
-    if jobs_at_a_time(num_jobs) > count:
+    per_gpu, count = config.hydra.launcher.jobs_per_gpu, num_gpus(config)
+    if not isinstance(per_gpu, int) or per_gpu < 1:
+        raise UserError(f"hydra.launcher.jobs_per_gpu={per_gpu} must be an integer of at least 1")
+    if not count:
+        if per_gpu > 1:
+            raise UserError(
+                f"hydra.launcher.jobs_per_gpu={per_gpu} requires jobs that use one GPU each, and these use "
+                f"none or several; set hydra.launcher.n_jobs={per_gpu}"
+            )
+        return
+    at_a_time = jobs_at_a_time(config)
+    if at_a_time > count * per_gpu:
         raise UserError(
-            f"hydra.launcher.n_jobs={num_jobs} means {jobs_at_a_time(num_jobs)} jobs at a time, and the machine has "
-            f"{count} GPUs; set hydra.launcher.n_jobs={count}, or trainer=cpu"
+            f"hydra.launcher.n_jobs={config.hydra.launcher.n_jobs} means {at_a_time} jobs at a time, and the machine "
+            f"has {count} GPUs; set hydra.launcher.n_jobs={count * per_gpu}, hydra.launcher.jobs_per_gpu="
+            f"{-(-at_a_time // count)}, or trainer=cpu"
         )
 
 
-def claim_gpu(folder: Path, count: int) -> None:
-    """Make a GPU that no other worker of the sweep uses the only one that this process sees.
+def claim_gpu(folder: Path, count: int, jobs_per_gpu: int = 1) -> None:
+    """Make a GPU with a free place the only one that this process sees.
 
     A worker uses the same GPU for all its jobs. Call this function before CUDA is initialized.
 
-    folder: of the sweep; count: the number of GPUs of the machine.
+    folder: of the sweep; count: the number of GPUs of the machine; jobs_per_gpu: the number of places of a GPU.
     """
     if CLAIMED or count == 0:
         return
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = visible.split(",") if visible else [str(number) for number in range(count)]
-    for name in names:
-        lock = locks.take(folder / f".gpu-{name}.lock")
+    for place, name in product(range(jobs_per_gpu), names):
+        lock = locks.take(folder / f".gpu-{name}{f'-{place}' if place else ''}.lock")
         if lock is None:
             continue
         os.environ["CUDA_VISIBLE_DEVICES"] = name
         CLAIMED.append(lock)  # the lock lasts as long as this process
         return
     raise RunError(f"other jobs of {folder} use all {count} GPUs; run fewer jobs at a time")
+
+
+def share_gpu_memory(jobs_per_gpu: int) -> None:
+    """Limit the GPU memory of this process to its share. Call this function after `claim_gpu`."""
+    if jobs_per_gpu > 1:
+        import torch
+
+        torch.cuda.set_per_process_memory_fraction(MEMORY_OF_TENSORS / jobs_per_gpu)
+
+
+def is_shared(config: DictConfig) -> bool:
+    """Return whether several jobs share a GPU."""
+    return is_parallel(config.hydra) and config.hydra.launcher.jobs_per_gpu > 1 and num_gpus(config) > 0
+
+
+def is_out_of_memory(error: Any) -> bool:
+    """Return whether a job failed because its GPU memory was used up."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError)
+
+
+def joblib_launcher(**options: Any) -> Launcher:
+    """Return Hydra's launcher for joblib. Raises UserError if it is not installed."""
+    if find_spec("hydra_plugins.hydra_joblib_launcher") is None:
+        raise UserError(f"hydra/launcher=joblib needs Hydra's launcher for joblib: {install_command('joblib')}")
+    from hydra_plugins.hydra_joblib_launcher.joblib_launcher import JoblibLauncher
+
+    return JoblibLauncher(**options)
+
+
+def end_workers() -> None:
+    """End the idle worker processes of joblib, which keep their GPU memory and their place on a GPU."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor(reuse=True).shutdown(wait=True)

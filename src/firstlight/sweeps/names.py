@@ -28,7 +28,7 @@ MOST_SUBJECTS = 3
 LONGEST_SUBJECT, LONGEST_KEYS = 30, 40  # characters
 IGNORED = (  # keys that do not change the jobs
     *("resume", "dry_run", "quiet", "print_config", "sweep.name", "sweep.any_code", "paths.log_dir"),
-    *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs"),
+    *("hydra.sweeper.n_trials", "hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu"),
 )
 
 

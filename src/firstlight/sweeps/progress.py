@@ -51,13 +51,21 @@ class Progress:
     """
 
     def __init__(
-        self, folder: Path, jobs: Sequence[Job], total: int, errors: Mapping[Path, str], *, quiet: bool = False
+        self,
+        folder: Path,
+        jobs: Sequence[Job],
+        total: int,
+        errors: Mapping[Path, str],
+        *,
+        plan: str = "",
+        quiet: bool = False,
     ) -> None:
         """Read the records of the jobs.
 
-        folder: of the sweep; jobs: may grow up to total meanwhile; errors: by the folder of a job, may grow too;
-        quiet: show nothing but failures.
+        folder: of the sweep; jobs: may grow up to total meanwhile; errors: by the folder of a job, may grow too; plan:
+        how many jobs run at a time; quiet: show nothing but failures.
         """
+        self.plan = plan
         self.folder, self.jobs, self.total, self.errors, self.quiet = folder, jobs, total, errors, quiet
         self._records: dict[Path, dict[str, Any]] = {}
         self._ended: dict[Path, None] = {}  # finished and pruned, in this order
@@ -76,7 +84,7 @@ class Progress:
         if self.quiet:
             return self
         done = f" ({', '.join(ended_text(self._counts(self.records())))})" if self._ended else ""
-        say(f"{self.total} jobs{done} in {self.folder}", flush=True)
+        say(f"{self.total} jobs{done} in {self.folder}{f', {self.plan}' if self.plan else ''}", flush=True)
         if sys.stdout.isatty():
             self._live = self._stack.enter_context(
                 live_table(lambda: self, per_second=1 / SECONDS_BETWEEN, other_output=self.folder / OUTPUT)
@@ -346,8 +354,11 @@ def shown_seconds(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def show_plan(jobs: Sequence[Job]) -> None:
-    """Print every job of a sweep with the parameters of its network and its status, and run none."""
+def show_plan(jobs: Sequence[Job], plan: str = "") -> None:
+    """Print every job of a sweep with the parameters of its network and its status, and run none.
+
+    plan: how many jobs would run at a time.
+    """
     table = Table()
     table.add_column("job")
     table.add_column("parameters", justify="right")
@@ -357,7 +368,10 @@ def show_plan(jobs: Sequence[Job]) -> None:
         status = {"waiting": "planned"}.get(job.status, job.status)
         table.add_row(job.name, f"{count:,}", "interrupted" if is_killed else status)
     console = Console()
-    console.print(f"{len(jobs)} jobs in {jobs[0].folder.path.parent}; dry_run=true runs none", soft_wrap=True)
+    at_a_time = f", {plan}" if plan else ""
+    console.print(
+        f"{len(jobs)} jobs in {jobs[0].folder.path.parent}{at_a_time}; dry_run=true runs none", soft_wrap=True
+    )
     console.print(table)
 
 

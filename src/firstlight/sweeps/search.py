@@ -13,7 +13,7 @@ from firstlight.runs.objectives import KEY as OBJECTIVES
 from firstlight.runs.study import trial_folder
 from firstlight.sweeps.grid import LauncherOf, Runner, checked
 from firstlight.sweeps.jobs import Composer, Job, Sources
-from firstlight.sweeps.launchers import is_one_by_one, jobs_at_a_time
+from firstlight.sweeps.launchers import is_one_by_one, jobs_at_a_time, plan_of
 from firstlight.sweeps.progress import Progress
 from firstlight.sweeps.space import Space
 from firstlight.sweeps.study import Study, samplers_and_pruners
@@ -56,7 +56,11 @@ def search(composer: Composer, launcher_of: LauncherOf, n_trials: int) -> float 
     failed = [jobs[number] for number in study.failed() if number in jobs]
     earlier = {job.folder.path: job.record().get("reason") or "failed" for job in failed}
     errors = ChainMap(runner.errors, earlier)
-    with runner.alone(), Progress(runner.folder, watched, n_trials, errors, quiet=config.quiet) as progress:
+    plan = plan_of(config, n_trials)
+    with (
+        runner.alone(),
+        Progress(runner.folder, watched, n_trials, errors, plan=plan, quiet=config.quiet) as progress,
+    ):
         for numbers in study.batches(n_trials, at_a_time):
             for number in set(numbers) - jobs.keys():
                 try:
@@ -84,6 +88,6 @@ def trials_at_a_time(config: DictConfig) -> int:
     if is_one_by_one(config):
         return 1
     if "n_jobs" in launcher:
-        return jobs_at_a_time(launcher.n_jobs)
+        return jobs_at_a_time(config)
     typed = [each for each in config.hydra.overrides.hydra if each.startswith("hydra.launcher.array_parallelism=")]
     return int(launcher.array_parallelism) if typed else 1
