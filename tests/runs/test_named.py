@@ -1,5 +1,6 @@
 """Which run `latest` and `best` name, for each command."""
 
+import json
 import os
 import re
 from dataclasses import fields
@@ -84,6 +85,12 @@ def test_a_task_of_one_run_needs_no_name_for_the_best(logs: Path) -> None:
     for run in (logs / "stars", logs / "shakespeare", logs / "names"):
         run.rename(logs.parent / run.name)
     assert find_run("best:val/loss", logs).path.name == "good"
+
+
+def test_a_pruned_trial_is_not_the_best_run(logs: Path) -> None:
+    record = json.loads((logs / "names/runs/one/metrics.json").read_text())
+    (logs / "names/runs/one/metrics.json").write_text(json.dumps(record | {"status": "pruned"}))
+    assert find_run("best:val/loss:names", logs).path.name == "two"
 
 
 def test_a_damaged_run_hides_no_other(logs: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -41,6 +41,14 @@ def test_what_trains_nothing_or_fails_is_refused(
         checked(**trainer)
 
 
+def test_a_search_of_the_learning_rate_requires_one_process() -> None:
+    callbacks = {"learning_rate_finder": {"min_lr": 1e-6}}
+    config = {"train": True, "trainer": DEFAULT | {"strategy": "ddp_fork"}, "callbacks": callbacks}
+    check_trainer(OmegaConf.create(config))
+    with pytest.raises(UserError, match="learning_rate_finder requires one process, but trainer"):
+        check_trainer(OmegaConf.merge(config, {"trainer": {"devices": 2}}))
+
+
 @pytest.mark.parametrize(
     "trainer",
     [

@@ -3,6 +3,7 @@ from .activation_sizes import ActivationSizes as ActivationSizes
 from .checkpoint import BestAndLast as BestAndLast
 from .confusion_matrix import ConfusionMatrix as ConfusionMatrix
 from .final_validation import FinalValidation as FinalValidation
+from .learning_rate_finder import LearningRateFinder as LearningRateFinder
 from .model_summary import ModelSummary as ModelSummary
 from .non_finite import NonFiniteGuard as NonFiniteGuard
 from .progress import ProgressBar as ProgressBar

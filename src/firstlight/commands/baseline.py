@@ -21,7 +21,7 @@ from firstlight.kinds.baseline import Fitted, OtherData
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.kind import get
 from firstlight.kinds.registry import KINDS
-from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed, write_atomically
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import say
 
@@ -201,7 +201,7 @@ def start_of(record: dict[str, Any], model: str, overrides: list[str]) -> dict[s
 def report(folder: RunFolder, record: dict[str, Any]) -> None:
     """Print the metrics and the folder of the record."""
     from firstlight.console import Console
-    from firstlight.training.terminal import as_typed, metrics_table
+    from firstlight.training.terminal import metrics_table
 
     (name, choice), *_ = record["chosen"].items()
     console = Console()

@@ -175,6 +175,22 @@ class Callbacks:
         logging_interval: Literal["step", "epoch"] | None
         """Interval between two records: step or epoch."""
 
+    class LearningRateFinder:
+        """Searches the learning rate before the first step, and trains with it."""
+
+        folder: str
+        """Folder of the figure curve.png and the numbers curve.json."""
+        min_lr: float
+        """First and lowest rate of the search."""
+        max_lr: float
+        """Last and highest rate of the search."""
+        num_training_steps: int
+        """Number of steps of the search, on a copy of the network."""
+        early_stop_threshold: float
+        """The search ends when the smoothed loss is so many times the lowest one."""
+        seed: int
+        """Seed of dropout in the search; it follows seed."""
+
     class ModelSummary:
         """Prints a table of the network's layers and parameters."""
 

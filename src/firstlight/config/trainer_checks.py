@@ -33,6 +33,12 @@ def check_trainer(config: DictConfig) -> None:
                 f"trainer.{key}=0 would train nothing; set a larger number, or train=false to train nothing"
             )
     check_devices(trainer)
+    finder = (config.get("callbacks") or {}).get("learning_rate_finder")
+    if finder and config.train and str(trainer.get("devices")) not in ("1", "[0]"):
+        raise UserError(
+            f"callbacks.learning_rate_finder requires one process, but trainer.devices={trainer.get('devices')}; find "
+            "the rate with trainer.devices=1, and set optimizer.lr"
+        )
 
 
 def check_devices(trainer: DictConfig) -> None:

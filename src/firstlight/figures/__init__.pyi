@@ -25,6 +25,7 @@ from .next_token import plot_next_tokens as plot_next_tokens
 from .norms import plot_norms as plot_norms
 from .positions import plot_position_similarity as plot_position_similarity
 from .positions import plot_position_waves as plot_position_waves
+from .rate_search import plot_rate_search as plot_rate_search
 from .scaling import plot_scaling_fit as plot_scaling_fit
 from .scaling import plot_scaling_frontier as plot_scaling_frontier
 from .stars import plot_predicted_per_star as plot_predicted_per_star

@@ -213,6 +213,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         raise
 
 
+def as_typed(path: Path) -> Path:
+    """Return a path as you would type it in the current folder."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 def all_runs(log_dir: Path) -> list[RunFolder]:
     """Return every run below log_dir, single or in a sweep, the newest first."""
     files = sorted(log_dir.glob("**/metrics.json"), key=lambda file: file.stat().st_mtime, reverse=True)

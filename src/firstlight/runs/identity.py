@@ -33,6 +33,7 @@ FIXED_OF_TRAINER = (
     *("accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision"),
     *("limit_train_batches", "devices", "num_nodes"),
 )
+CALLBACKS_THAT_TRAIN = ("learning_rate_finder",)  # callbacks that change the training, and are a part of a run
 # Callbacks that only print; finished runs may differ in them.
 CALLBACKS_THAT_PRINT = ("model_summary", "progress", "validation_line")
 # The keys of runs that version 0.2.0 recorded left out only these.
@@ -133,6 +134,10 @@ def comparable(
     """Return a resolved config in plain types without some keys, free options, and later options at their defaults."""
     kept = {key: value for key, value in container.items() if key not in leave_out}
     kept = {key: v for key, v in kept.items() if key not in ADDED_AT_TOP or v != ADDED_AT_TOP[key]}
+    callbacks = container.get("callbacks")
+    for name in CALLBACKS_THAT_TRAIN if isinstance(callbacks, dict) else ():
+        if isinstance(callbacks, dict) and isinstance(callbacks.get(name), dict):
+            kept[name] = {key: value for key, value in callbacks[name].items() if key not in ("folder", "seed")}
     for group, options in free_options.items():
         if isinstance(kept.get(group), dict):
             kept[group] = {key: value for key, value in kept[group].items() if key not in options}

@@ -18,6 +18,7 @@ from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
 from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.learning_rate_finder import LearningRateFinder
 from firstlight.callbacks.outcomes import WriteOutcomes
 from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.throughput import Throughput
@@ -28,7 +29,7 @@ from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.networks.size import num_embedding_parameters, num_parameters
 from firstlight.runs import weights_and_biases
-from firstlight.runs.folder import RunFolder, read_history, write_atomically
+from firstlight.runs.folder import RunFolder, as_typed, read_history, write_atomically
 from firstlight.runs.identity import refuse_other_config
 from firstlight.runs.outcomes import FOLDER
 from firstlight.runs.record import finish, record_of_start
@@ -136,6 +137,7 @@ def _train(
             raise
         raise UserError(f"trainer.val_check_interval={config.trainer.val_check_interval}: {error}") from error
     finally:
+        record |= found_rate(parts.trainer)
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
@@ -166,7 +168,7 @@ def evaluate_best(config: DictConfig, parts: Parts, record: dict[str, Any]) -> N
     """Measure the best checkpoint on validation, and if config.test is set on test. Add the metrics to the record."""
     trainer = parts.trainer
     best = best_checkpoint(trainer)
-    record["checkpoint"] = str(terminal.as_typed(best)) if best else None
+    record["checkpoint"] = str(as_typed(best)) if best else None
     record["checkpoint_step"] = int(read_checkpoint(best)["global_step"]) if best else None
     started_at = time.perf_counter()
     with without_loggers(trainer):  # the loggers have this validation at its step
@@ -191,6 +193,13 @@ def outcomes_written(trainer: Trainer, folder: RunFolder) -> Iterator[None]:
         yield
     finally:
         callbacks.remove(writing)
+
+
+def found_rate(trainer: Trainer) -> dict[str, float]:
+    """Return the learning rate that a search before the first step found, for the record; {} without a search."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    finder = next((callback for callback in callbacks if isinstance(callback, LearningRateFinder)), None)
+    return {"learning_rate": finder.learning_rate} if finder and finder.learning_rate is not None else {}
 
 
 def pruning_of(trainer: Trainer) -> PruneTrial | None:

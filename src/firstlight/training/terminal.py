@@ -21,7 +21,7 @@ from firstlight.invocation import invocation
 from firstlight.kinds.kind import Kind
 from firstlight.kinds.registry import kind_of_config
 from firstlight.runs import foreign
-from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed, write_atomically
 from firstlight.terminal_text import Handler, say
 
 log = logging.getLogger(__name__)
@@ -188,8 +188,3 @@ def resume_command(folder: RunFolder) -> str:
     """Return the command that resumes a run."""
     again = foreign.to_type_again(folder.overrides_file)  # what a folder alone may not choose
     return f"{invocation('train')} {shlex.join([f'resume={as_typed(folder.path)}', *again])}"
-
-
-def as_typed(path: Path) -> Path:
-    """Return a path as you would type it in the current folder."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
