@@ -87,9 +87,9 @@ class Trainer:
     """Clipping by the norm of the whole gradient or by the value of each component."""
     accumulate_grad_batches: int
     """Number of batches whose gradients are added up before a step, in place of larger batches."""
-    val_check_interval: float | int | str
-    """Interval between validations: a share of an epoch such as 0.25, a number of batches, or a time such as
-    00:05:00."""
+    val_check_interval: float | int | str | None
+    """Interval between validations: a share of an epoch such as 0.25, a number of batches, or a time such as 00:05:00;
+    null: an epoch."""
     check_val_every_n_epoch: int | None
     """Number of epochs between validations; null: val_check_interval counts batches across epochs."""
     limit_train_batches: float | int
