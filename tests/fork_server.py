@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 LIBRARIES = (
     "torch",
@@ -312,6 +313,8 @@ def main() -> None:
 
         quicker.enter_context(ComposedOnce(Path(folder) if folder else None).active())
         quicker.enter_context(written_in_c())
+    if engine := getattr(sys.modules.get("matplotlib.layout_engine"), "ConstrainedLayoutEngine", None):
+        quicker.enter_context(patch.object(engine, "execute", lambda *_: None))  # as in the tests' own process
     server.set_by_libraries = {key: value for key, value in os.environ.items() if key not in given}
     refuse_threads()
     gc.collect()

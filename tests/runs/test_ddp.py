@@ -31,8 +31,9 @@ def by_one(tmp_path_factory: pytest.TempPathFactory, as_one_and_two: list[str]) 
 @pytest.mark.parametrize(
     "trainer",
     [
-        ["trainer.devices=2", "trainer.strategy=ddp"],
-        pytest.param(["trainer=ddp_sim"], marks=pytest.mark.slow),  # as the first, by fork
+        ["trainer=ddp_sim"],  # two processes by fork
+        # The same by two new processes, of which the second imports torch: 5 s
+        pytest.param(["trainer.devices=2", "trainer.strategy=ddp"], marks=pytest.mark.slow),
     ],
 )
 def test_two_processes_measure_what_one_does_with_twice_the_batch(
