@@ -93,6 +93,12 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
         ("pruner", {"_target_": "optuna.pruners.MedianPruner", "n_warmup_steps": -1}, "n_warmup_steps.* correct its"),
         ("pruner", {"_target_": "optuna.pruners.MedianPruner", "warmup": 1}, "'warmup'; correct its arguments"),
         ("pruner", {"_target_": "optuna.samplers.TPESampler"}, "TPESampler is not a pruner of Optuna; optuna.pruners"),
+        ("pruner", {"_target_": "optuna.prune.Median"}, "cannot be imported: AttributeError: module 'optuna' has no"),
+        (
+            "sampler",
+            {"_target_": "optuna.samplers.TPESampler", "n_startup_trials": "few"},
+            "hydra.sweeper.sampler.n_startup_trials=few must be a number, such as 10",
+        ),
         ("sampler", {"_target_": "optuna.samplers.Random"}, "did you mean optuna.samplers.RandomSampler"),
     ],
 )

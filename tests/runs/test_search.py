@@ -207,20 +207,26 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "then", "now"),
     [
-        ["dropout=interval(0.0, 0.4)"],
-        ["optimized_metric=val/accuracy"],
-        pytest.param(["model.num_layers=1"], marks=pytest.mark.slow),  # also another space
+        ("dropout=interval(0.0, 0.4)", "dropout=interval(0.0, 0.5)", "dropout=interval(0.0, 0.4)"),
+        ("optimized_metric=val/accuracy", "optimized_metric=val/loss", "optimized_metric=val/accuracy"),
+        pytest.param(
+            *("model.num_layers=1", "model.num_layers=interval(1, 3)", "no range of model.num_layers"),
+            marks=pytest.mark.slow,  # also another space
+        ),
     ],
 )
-def test_another_search_under_the_same_name_is_refused(changed: list[str], whole: Scripts, command: list[str]) -> None:
-    key = changed[0].partition("=")[0]
-    typed = [*(each for each in command if not each.startswith(f"{key}=")), *changed]
+def test_another_search_under_the_same_name_is_refused(
+    changed: str, then: str, now: str, whole: Scripts, command: list[str]
+) -> None:
+    key = changed.partition("=")[0]
+    typed = [*(each for each in command if not each.startswith(f"{key}=")), changed]
     before = tried(whole)
     done = whole.run("train", *typed, "hydra.sweeper.n_trials=7")
     assert is_one_line(done), done.stderr
-    assert re.search(r"study.db is a search of \{.*\}; choose another sweep.name$", done.stderr.strip())
+    expected = f"study.db is a search with {then}, and this command has {now}; choose another sweep.name\n"
+    assert done.stderr.endswith(expected)
     assert tried(whole) == before
 
 

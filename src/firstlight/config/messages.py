@@ -33,8 +33,14 @@ NOT_LOCATED = re.compile(r"Error (?:locating|loading) (?:target )?'([^']+)'")
 AMBIGUOUS = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^=]+)=(.*?)'\s", re.DOTALL)
 MOST_LISTED = 12  # choices in a message that has a guess
 EXISTS = re.compile(r"Could not append to config\. An item is already at \S+\s+Either remove \+ prefix: '([^']+)'")
+RANGE = re.compile(r"\(|(interval|range|choice|tag|int|float)\(")  # texts of which Hydra makes values of a sweep
+OF_SEARCH = re.compile(r"hydra\.sweeper\.(sampler|pruner)\.\w+")
 SEVERAL = "write hydra.sweeper.objectives"
 NO_LIST = "is not a ListConfig"
+KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
+    *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "objectives", "direction")),
+    *("hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu", "hydra.run.dir", "hydra.sweep.dir"),
+)
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 
 
@@ -74,6 +80,8 @@ def explain(error: Exception) -> str:
             return _no_such_key_here(composing["group"], composing["choice"], str(behind.key))
         case ConfigCompositionException(), ConfigKeyError() | ConfigAttributeError():
             key = str(behind.full_key)
+            if OF_SEARCH.fullmatch(key):
+                return f"{key} is not set by default; to pass it to the class, write +{key}"
             return f"{key} is not a key of the configuration{did_you_mean(_typed(key), _known_keys())}"
         case ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
             return _wrong_value(behind)
@@ -89,6 +97,12 @@ def explain(error: Exception) -> str:
 def _not_parsed(argument: str) -> str:
     """Return the message for an argument that is not `key=value` in Hydra's grammar."""
     key, is_given, value = argument.partition("=")
+    if is_given and RANGE.match(value) and not any(each.name == key and "string" in each.type for each in keys()):
+        return (
+            f"{argument} is not a range; write {key}='interval(0.1, 0.5)' for an interval, "
+            f"{key}='tag(log, interval(1e-4, 1e-1))' for one of a logarithm, {key}='range(1, 4)' for whole numbers, "
+            f"or a list such as {key}=1,2"
+        )
     if is_given:
         return (
             f"{argument}: a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; "
@@ -214,7 +228,7 @@ def _known_keys() -> list[str]:
     is_known = task in config_files.choices("task")
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         config = hydra.compose(CONFIG_NAME, overrides=[f"task={task}"] if is_known else [])
-    return config_files.groups() + list(flat_keys(config))
+    return config_files.groups() + list(flat_keys(config)) + list(KEYS_OF_SWEEPS)
 
 
 def flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:

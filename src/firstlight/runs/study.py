@@ -5,7 +5,9 @@ Imports Optuna only when it is used.
 
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -58,6 +60,11 @@ def made(part: str, node: Any, **changes: Any) -> Any:
     if guess := _no_such_class(module, target):
         raise UserError(f"{key}._target_={target}: Optuna has no such {part}; {guess}")
     try:
+        cls = resolve_name(target)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"{key}._target_={target} cannot be imported: {reason(error)}; {_listed(module)}") from error
+    _check_numbers(key, cls, node)
+    try:
         found = instantiate(node, **changes, _convert_="all")
     except (InstantiationException, TypeError, ValueError) as error:
         raise UserError(f"{key}: {target}: {reason(error)}; correct its arguments") from error
@@ -69,6 +76,14 @@ def made(part: str, node: Any, **changes: Any) -> Any:
 def seed_of(node: Any) -> int | None:
     """Return the seed that the node of a sampler gives; None if it gives none."""
     return None if isinstance(node, str) or node.get("seed") is None else int(node["seed"])
+
+
+def _check_numbers(key: str, cls: Any, node: Any) -> None:
+    """Raise UserError for a text in place of a number. Some classes of Optuna notice it in the middle of a search."""
+    for name, parameter in signature(cls).parameters.items():
+        value, default = node.get(name), parameter.default
+        if isinstance(value, str) and isinstance(default, int | float):
+            raise UserError(f"{key}.{name}={value} must be a number, such as {default}")
 
 
 def _no_such_class(module: Any, target: str) -> str | None:

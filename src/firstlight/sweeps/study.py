@@ -3,7 +3,7 @@
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from rich.table import Table
 from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.runs.folder import write_atomically
-from firstlight.runs.objectives import DIRECTION, MINIMIZE
+from firstlight.runs.objectives import DIRECTION, KEY, MINIMIZE
 from firstlight.runs.study import STUDY_FILE, STUDY_NAME, made, seed_of, storage_of
 from firstlight.sweeps.jobs import Job
 from firstlight.sweeps.space import Space
@@ -68,7 +68,10 @@ class Study:
         if known is None:
             self.study.set_user_attr("search", space.description())
         elif known != space.description():
-            raise UserError(f"{self.path} is a search of {json.dumps(known)}; choose another sweep.name")
+            first, second = difference(known, space.description())
+            raise UserError(
+                f"{self.path} is a search with {first}, and this command has {second}; choose another sweep.name"
+            )
         for name, then, now in zip(space.objectives or (space.metric,), had, directions, strict=False):
             if then != now:
                 remedy = f"{DIRECTION}=[{','.join(had)}]" if space.objectives else f"optimized_mode={then[:3]}"
@@ -193,6 +196,33 @@ def front_table(objectives: Sequence[str], trials: Sequence[tuple[str, Sequence[
     for job, values in trials:
         table.add_row(job, *(f"{value:,.0f}" if float(value).is_integer() else f"{value:.4f}" for value in values))
     return table
+
+
+def difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the first difference of the descriptions of two searches, as it is typed, for each of them."""
+    for key, name in (("metric", "optimized_metric"), ("objectives", KEY)):
+        if then.get(key) != now.get(key):
+            values = (each.get(key) for each in (then, now))
+            texts = (f"[{','.join(value)}]" if isinstance(value, list) else value for value in values)
+            first, second = (f"no {name}" if text is None else f"{name}={text}" for text in texts)
+            return first, second
+    spaces = (then.get("space") or {}, now.get("space") or {})
+    keys = dict.fromkeys([*spaces[0], *spaces[1]])
+    key = next(key for key in keys if spaces[0].get(key) != spaces[1].get(key))
+    first, second = (f"{key}={typed_range(space[key])}" if key in space else f"no range of {key}" for space in spaces)
+    return first, second
+
+
+def typed_range(distribution: Mapping[str, Any]) -> str:
+    """Return the JSON of one of Optuna's distributions as it is typed, such as `tag(log, interval(0.0001, 0.1))`."""
+    options = distribution.get("attributes") or {}
+    if "choices" in options:
+        return ",".join(map(str, options["choices"]))
+    step = options.get("step")
+    is_range = step is not None and not (distribution.get("name") == "IntDistribution" and step == 1)
+    ends = f"{options.get('low')}, {options.get('high')}"
+    text = f"range({ends}, step={step})" if is_range else f"interval({ends})"
+    return f"tag(log, {text})" if options.get("log") else text
 
 
 def is_in(space: Any, value: Any) -> bool:
