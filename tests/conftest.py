@@ -72,20 +72,19 @@ def no_server_is_left(root: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def files_are_merged_once(root: Path) -> Iterator[None]:
-    """Let Hydra read and merge the same files once, which saves three quarters of the time of a composition."""
+def configurations_are_quick(root: Path) -> Iterator[None]:
+    """Let Hydra read and merge the same files once, copy nodes fast, and write YAML with libyaml.
+
+    This saves three quarters of the time of a composition and a fifth of that of a short training.
+    """
     from composed_once import ComposedOnce
-
-    with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce(root / COMPOSED).active():
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def configurations_are_written_in_c() -> Iterator[None]:
-    """Let OmegaConf write YAML with libyaml, which saves a tenth of the time of a short training."""
+    from copied_fast import copied_fast
     from yaml_in_c import written_in_c
 
-    with contextlib.nullcontext() if TRUE_PROCESSES else written_in_c():
+    with contextlib.ExitStack() as stack:
+        if not TRUE_PROCESSES:
+            for quick in (ComposedOnce(root / COMPOSED).active(), copied_fast(), written_in_c()):
+                stack.enter_context(quick)
         yield
 
 
