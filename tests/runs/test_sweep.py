@@ -165,7 +165,7 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
         (
             ("optimized_metric=val/bleu", "seed=1,2"),
             "seed=1: optimized_metric=val/bleu is not measured in validation, by which runs are compared; "
-            "there are val/accuracy, val/loss, val/macro_f1",
+            "did you mean optimized_metric=val/loss? There are val/accuracy, val/loss, val/macro_f1",
         ),
     ],
 )
