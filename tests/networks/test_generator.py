@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from firstlight.networks.config import Activation, FeedForwardKind, GeneratorConfig, Norm, NormKind, Positions
 from firstlight.networks.generator import Generator
+from firstlight.networks.size import num_embedding_parameters
 
 VOCABULARY, CONTEXT = 29, 13
 every_position = pytest.mark.parametrize("positions", Positions)
@@ -440,3 +441,17 @@ def test_every_weight_of_the_convolutions_learns() -> None:
     kernels = [parameter for name, parameter in generator.named_parameters() if "convolution" in name]
     assert len(kernels) == 2 * 2
     assert all((kernel.grad != 0).all() for kernel in kernels)
+
+
+@pytest.mark.parametrize(
+    ("options", "tables"),
+    [
+        ({"tie_embeddings": True, "head_bias": False}, VOCABULARY),  # counted once, though the output layer has it too
+        ({"positions": "learned"}, VOCABULARY + CONTEXT),
+    ],
+)
+def test_the_parameters_of_embeddings_are_those_of_the_tables(options: dict[str, object], tables: int) -> None:
+    generator = make_generator(**options)
+    assert num_embedding_parameters(generator) == tables * 12
+    generator.embedding.weight.requires_grad_(requires_grad=False)
+    assert num_embedding_parameters(generator) == (tables - VOCABULARY) * 12
