@@ -43,7 +43,8 @@ def test_each_budget_and_each_size_has_its_line_and_its_points() -> None:
 def test_the_frontier_shows_the_optimum_of_each_compute_and_its_band() -> None:
     figure = plot_scaling_frontier(SIZES, TOKENS, law, FRONTIER, band=FRONTIER[:, 1:] * [0.5, 2])
     figure.draw_without_rendering()
-    left, right = figure.axes
+    left, right, bar = figure.axes
+    assert bar.get_ylim()[0] <= law(SIZES, TOKENS).min() < bar.get_ylim()[1]
     best = next(line for line in left.lines if line.get_label() == "compute-optimal size N*")
     assert best.get_xydata() == pytest.approx(FRONTIER)
     assert left.get_xscale() == left.get_yscale() == right.get_xscale() == "log"

@@ -130,8 +130,10 @@ def plot_scaling_frontier(
     x, y = np.meshgrid(across, up)
     levels = _levels(fitted(size, data))
     values = fitted(y, x / (PER_TOKEN * y))
-    lines = left.contour(x, y, values, levels=levels, cmap=COLORS, linewidths=1.0)
-    left.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=style.TICK_SIZE - 1)
+    lines = left.contour(x, y, values, levels=levels, cmap=COLORS, linewidths=1.3)
+    bar = figure.colorbar(lines, ax=left, pad=0.02, aspect=30)
+    bar.ax.tick_params(labelsize=style.TICK_SIZE, width=style.THIN)
+    bar.outline.set_linewidth(style.THIN)
     if band is not None:
         low, high = np.asarray(band, dtype=float).T
         left.fill_between(best[:, 0], low, high, color=style.VERMILION, alpha=0.18, linewidth=0)
@@ -144,12 +146,14 @@ def plot_scaling_frontier(
     places = np.unique(np.linspace(0, len(best) - 1, SLICES + 2).round().astype(int)[1:-1])
     for color, place in zip(COLORS(np.linspace(0, 1, len(places))), places, strict=True):
         of, optimum = best[place]
-        name = f"{of:.0e}".replace("e+", "e")
-        right.plot(up, fitted(up, of / (PER_TOKEN * up)), color=color, linewidth=1.5, label=name)
-        right.plot([optimum], fitted(best[place, 1:], of / (PER_TOKEN * best[place, 1:])), "D", color=style.VERMILION)
+        (line,) = right.plot(up, fitted(up, of / (PER_TOKEN * up)), color=color, linewidth=1.5)
+        at = float(fitted(best[place, 1:], of / (PER_TOKEN * best[place, 1:]))[0])
+        right.plot([optimum], [at], "D", color=style.VERMILION)
+        name = f"{of:.0e} FLOP".replace("e+", "e")
+        above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center", "fontsize": style.TICK_SIZE}
+        right.annotate(name, (optimum, at), color=line.get_color(), **above)
     lowest, highest = levels[0], float(np.max(fitted(size, data)))
     right.set_ylim(lowest - 0.08 * (highest - lowest), highest + 0.08 * (highest - lowest))
-    right.legend(title="FLOP", frameon=False, fontsize=style.TICK_SIZE, title_fontsize=style.TICK_SIZE)
     style.label_axes(right, "parameters N", unit, "loss at equal compute")
     _logarithmic(left)
     left.set_yscale("log")
