@@ -21,9 +21,10 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from firstlight.config.metric_names import check_objectives
 from firstlight.errors import UserError
 from firstlight.runs.objectives import objectives_of
-from firstlight.sweeps import search, study
+from firstlight.sweeps import search
 from firstlight.sweeps.jobs import refuse_search_options
 from firstlight.sweeps.space import distribution
+from firstlight.sweeps.study import readable
 from tests_support import Done, Scripts, records, screens, wait_until
 
 SPACE = [
@@ -195,14 +196,14 @@ def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_train
 def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     optuna.create_study(storage=f"sqlite:///{path}").ask()
-    with study.readable(path):
+    with readable(path):
         pass
     whole = path.read_bytes()
     damages = (b"no database", whole[: len(whole) // 2], whole[:100] + bytes(3000) + whole[3100:])
     for damaged in damages:
         path.write_bytes(damaged)
         message = r"study.db cannot be read \(.*\); move the folder of the search"
-        with pytest.raises(UserError, match=message), study.readable(path):
+        with pytest.raises(UserError, match=message), readable(path):
             optuna.load_study(storage=f"sqlite:///{path}", study_name=None)
 
 
@@ -370,11 +371,13 @@ def test_a_pruned_trial_is_neither_failed_nor_ranked_and_does_not_run_again(
     quick += ["optimized_metric=val/loss", pruner, "+hydra.sweeper.pruner.upper=0"]
     done = scripts.run("train", *quick)
     assert done.returncode == 0, done.stderr
-    (trial,) = optuna.load_study(storage=f"sqlite:///{folder_of(scripts)}/study.db", study_name=None).trials
+    study = optuna.load_study(storage=f"sqlite:///{folder_of(scripts)}/study.db", study_name=None)
+    (trial,) = study.trials
     found = records(folder_of(scripts))
     record = found["trial-0000"]
     assert (record["status"], record["reason"]) == ("pruned", "pruned at step 2 by ThresholdPruner")
     assert (record["steps"], trial.state.name) == (2, "PRUNED")
+    assert study.metric_names == ["val/loss"]
     assert record["metrics"]["val/loss"] == trial.value == trial.intermediate_values[0]
     assert "1 jobs: 0 finished, 1 pruned, 0 failed, 0 to go" in said(done)
     assert not (folder_of(scripts) / "best.json").exists()

@@ -102,7 +102,7 @@ def report(options: ReportOptions) -> Path:
         if run.status != PRUNED:
             say(f"not counted: {options.folder / run.folder} ({run.status}): {why}", to=sys.stderr)
     if pruned := sum(run.status == PRUNED for run, _ in left):
-        say(f"not counted: {pruned} pruned trials, which the pruner of a search has stopped", to=sys.stderr)
+        say(f"not counted: {pruned} pruned trial{'s' if pruned > 1 else ''} of a search", to=sys.stderr)
     in_order = most_runs_first(found)
     title, notes = heading(options, runs, in_order)
     from firstlight.reports.page import page
@@ -241,7 +241,8 @@ def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
         if is_compared:
             assert board.reference is not None
             table.add_column(f"against rank {board.reference + 1}", overflow="fold", ratio=1)
-        for group in board.groups[:GROUPS_ON_TERMINAL]:
+        groups = [group for group in board.groups if not text.is_pruned(group)]
+        for group in groups[:GROUPS_ON_TERMINAL]:
             cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
             numbers = (cell["seeds"], cell[board.metric or "metric"], cell["best"], cell["parameters"])
             verdict = [text.verdict_of(group, board, is_short=True)] if is_compared else []
@@ -249,8 +250,8 @@ def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
         if board.finding:
             console.print(board.finding, soft_wrap=True)
         console.print(table)
-        if len(board.groups) > GROUPS_ON_TERMINAL:
-            console.print(f"… and {len(board.groups) - GROUPS_ON_TERMINAL} more groups in the files")
+        if len(groups) > GROUPS_ON_TERMINAL:
+            console.print(f"… and {len(groups) - GROUPS_ON_TERMINAL} more groups in the files")
         if board.front is not None:
             show_front(console, board, board.front)
     if any(run.is_sample for run in runs):

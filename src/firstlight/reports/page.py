@@ -10,7 +10,7 @@ from typing import Any
 
 from firstlight.reports.fronts import Front
 from firstlight.reports.packed import libraries
-from firstlight.reports.rows import Curve, Run, shown
+from firstlight.reports.rows import Curve, Run, brief
 from firstlight.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.reports.text import SAMPLE_MARK, data_of, direction, front_rows, headers, row_of
 
@@ -132,7 +132,7 @@ def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str,
         "label": label_of(run, board),
         "folder": run.folder,
         "group": group,
-        "keys": {key: shown(run.keys.get(key)) for key in (*board.swept, "seed")},
+        "keys": {key: brief(run.keys.get(key)) for key in (*board.swept, "seed")},
         "isSample": run.is_sample,
         "isBaseline": run.is_baseline,
         "data": data_of([run]),

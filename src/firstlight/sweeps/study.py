@@ -3,6 +3,7 @@
 import json
 import logging
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -67,6 +68,9 @@ class Study:
             self.study.get_trials(deepcopy=False)  # reads the trials that have ended, once
         if known is None:
             self.study.set_user_attr("search", space.description())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                self.study.set_metric_names([*space.objectives] or [space.metric])  # for optuna-dashboard
         elif known != space.description():
             first, second = difference(known, space.description())
             raise UserError(
