@@ -232,6 +232,14 @@ def test_a_share_of_a_gpu_that_cannot_be_is_one_line(config: DictConfig, message
     assert str(caught.value) == message
 
 
+def test_a_missing_launcher_is_one_line_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launchers, "find_spec", lambda name: None)
+    with pytest.raises(
+        UserError, match=r"^hydra/launcher=joblib needs Hydra's launcher for joblib: pip install .*joblib"
+    ):
+        launchers.joblib_launcher()
+
+
 class Launcher:
     """A launcher on which jobs that share a GPU run out of memory, if their names say so."""
 
