@@ -319,6 +319,15 @@ def test_a_run_goes_on_once_the_process_that_trained_it_has_ended(
     assert "resumed at step 4 " in done.stdout
 
 
+def test_a_search_for_the_learning_rate_is_a_part_of_a_run_and_other_callbacks_are_not() -> None:
+    def compared(callbacks: dict[str, Any]) -> dict[str, Any]:
+        return identity.comparable({"seed": 1, "callbacks": callbacks}, identity.NOT_PART_OF_A_RUN)
+
+    assert compared({"progress": {"refresh_rate": 1}}) == compared({}) == {"seed": 1}
+    found = [compared({"learning_rate_finder": {"max_lr": rate, "folder": "x", "seed": 1}}) for rate in (1, 2)]
+    assert [each["learning_rate_finder"] for each in found] == [{"max_lr": 1}, {"max_lr": 2}]
+
+
 def test_a_run_of_version_0_2_is_found_by_its_key(scripts: Scripts, begun: Path, quick: list[str]) -> None:
     with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
         register_schemas()
