@@ -99,6 +99,7 @@ def test_the_last_validation_prunes_nothing(started: tuple[optuna.Study, int], d
             {"_target_": "optuna.samplers.TPESampler", "n_startup_trials": "few"},
             "hydra.sweeper.sampler.n_startup_trials=few must be a number, such as 10",
         ),
+        ("sampler", {"_target_": "optuna.samplers.CmaEsSampler"}, "unpickles values of study.db, which could run code"),
         ("sampler", {"_target_": "optuna.samplers.Random"}, "did you mean optuna.samplers.RandomSampler"),
     ],
 )

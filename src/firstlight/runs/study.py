@@ -18,6 +18,7 @@ from firstlight.errors import UserError, reason
 STUDY_FILE = "study.db"
 STUDY_NAME = "search"
 SECONDS_FOR_OTHERS = 60  # that a job waits while another one writes to the database
+UNPICKLES = "CmaEsSampler"
 BASES = {"sampler": "BaseSampler", "pruner": "BasePruner"}
 
 
@@ -63,6 +64,11 @@ def made(part: str, node: Any, **changes: Any) -> Any:
         cls = resolve_name(target)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"{key}._target_={target} cannot be imported: {reason(error)}; {_listed(module)}") from error
+    if cls is getattr(module, UNPICKLES, None):
+        raise UserError(
+            f"{key}._target_={target} unpickles values of {STUDY_FILE}, which could run code from that file; "
+            "choose another sampler, such as hydra/sweeper/sampler=tpe"
+        )
     _check_numbers(key, cls, node)
     try:
         found = instantiate(node, **changes, _convert_="all")
