@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ from firstlight.sweeps.launchers import claim_gpu
 
 for line in sys.stdin:
     try:
-        claim_gpu(Path(sys.argv[1]), *map(int, line.split()))
+        claim_gpu(Path(sys.argv[1]), int(line))
         print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
     except RunError as error:
         print(error, flush=True)
@@ -50,11 +51,11 @@ class Worker:
             env=env,
         )
 
-    def claim(self, count: int, jobs_per_gpu: int = 1) -> str:
+    def claim(self, count: int) -> str:
         """Return the GPUs that the process sees after it has claimed one of so many, or its error."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{count} {jobs_per_gpu}\n")
+        self.process.stdin.write(f"{count}\n")
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
 
@@ -88,10 +89,21 @@ def test_every_worker_has_a_gpu_of_its_own_for_as_long_as_it_lives(
     assert second.claim(2) == names[1]
 
 
-def test_workers_share_the_gpus_evenly_and_no_more_than_there_are_places(tmp_path: Path, workers: list[Worker]) -> None:
-    workers += [Worker(tmp_path, None) for _ in range(5)]
-    assert [worker.claim(2, 2) for worker in workers[:4]] == ["0", "1", "0", "1"]
-    assert workers[4].claim(2, 2) == f"other jobs of {tmp_path} use all 2 GPUs; run fewer jobs at a time"
+def test_jobs_share_the_gpus_evenly_and_no_more_than_there_are_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks: list[Any] = []  # of all jobs; the workers above keep theirs in their own processes
+
+    def claimed() -> str:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        monkeypatch.setattr(launchers, "CLAIMED", [])
+        launchers.claim_gpu(tmp_path, 2, 2)
+        locks.extend(launchers.CLAIMED)
+        return os.environ["CUDA_VISIBLE_DEVICES"]
+
+    assert [claimed() for _ in range(4)] == ["0", "1", "0", "1"]
+    with pytest.raises(RunError, match="use all 2 GPUs; run fewer jobs at a time"):
+        claimed()
 
 
 @pytest.mark.parametrize(("jobs_per_gpu", "shares"), [(1, []), (8, [0.9 / 8])])
