@@ -141,7 +141,7 @@ def plot_scaling_frontier(
     left.plot(compute, size, ".", color=style.GREY, markersize=6, label="runs")
     left.set_ylim(up[0], up[-1])
     left.set_xlim(across[0], across[-1])
-    left.legend(frameon=False, fontsize=style.TICK_SIZE, loc="upper left")
+    left.legend(facecolor="white", framealpha=0.9, edgecolor="none", fontsize=style.TICK_SIZE, loc="upper left")
     style.label_axes(left, "compute 6 N D (FLOP)", "parameters N", f"lines of equal {unit.partition(' (')[0]}")
     places = np.unique(np.linspace(0, len(best) - 1, SLICES + 2).round().astype(int)[1:-1])
     for color, place in zip(COLORS(np.linspace(0, 1, len(places))), places, strict=True):
