@@ -334,6 +334,8 @@ def test_each_record_has_the_present_settings_of_its_line(tmp_path: Path) -> Non
         for line in section.lines():
             for run in runs.runs_of(plan, name, line, tmp_path):
                 record = records.read_record(run, BENCHMARKS / "measured")
+                if line.sweep is not None and record is not None:
+                    stale += jobs_with_other_settings(run, record)
                 if line.train is None or record is None:
                     continue
                 with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
@@ -341,6 +343,18 @@ def test_each_record_has_the_present_settings_of_its_line(tmp_path: Path) -> Non
                 if not is_of_run(record, config):
                     stale.append(str(records.file_of(run, BENCHMARKS / "measured")))
     assert stale == []
+
+
+def jobs_with_other_settings(run: runs.Run, record: dict[str, Any]) -> list[str]:
+    """Return the jobs of the record of a sweep that would be trained with other settings now."""
+    stale = []
+    for name, job in record["jobs"].items():
+        varied = [each for each in job["overrides"] if each.startswith(("scale=", "trainer.max_steps="))]
+        with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+            config = hydra.compose(CONFIG_NAME, overrides=[*run.typed, *varied, "data.source=local"])
+        if not is_of_run(job, config):
+            stale.append(name)
+    return stale
 
 
 @pytest.mark.slow  # 10 s: it draws all bootstraps; the tests above check each part of the page
