@@ -31,6 +31,7 @@ from omegaconf import DictConfig, OmegaConf, base
 
 State = tuple[Any, ...]
 FILE = "file://"
+OWN_FILES = Path(__file__).parents[1] / "conf"
 SET_THE_MODE = ("hydra", "experiment", "hparams_search")  # overrides of these can set hydra.mode
 READ, MERGE = ConfigRepository.load_config, ConfigLoaderImpl._compose_config_from_defaults_list
 CREATE_LIST = config_loader_impl.create_defaults_list
@@ -149,6 +150,16 @@ def state_of(repo: Any) -> State:
 
 
 def state_of_folder(folder: Path) -> State:
+    return state_of_own_files() if folder == OWN_FILES else files_of(folder)
+
+
+@functools.cache
+def state_of_own_files() -> State:
+    """Return the state of firstlight's own files, which no test changes."""
+    return files_of(OWN_FILES)
+
+
+def files_of(folder: Path) -> State:
     return tuple(state_of_file(path) for path in sorted(folder.rglob("*.yaml")))
 
 

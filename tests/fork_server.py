@@ -50,6 +50,7 @@ LIBRARIES = (
     "matplotlib.figure",
     "rich.live",
     "tyro",
+    "torch.utils.tensorboard",
 )
 MAY_RUN = {"jemalloc_bg_thd"}  # a thread of pyarrow's memory allocator, which handles fork itself
 NEW_SEEDS: dict[str, Callable[[Any], Any]] = {

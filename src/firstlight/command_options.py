@@ -1,5 +1,6 @@
 """The options of a command such as `predict`, from a dataclass: parsed, and explained by `--help`."""
 
+import functools
 import shutil
 import sys
 import textwrap
@@ -108,6 +109,7 @@ def _leaves(options: type, prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{each.name}", inner
 
 
+@functools.cache  # a second time would add the same annotations again
 def _annotate(options: type) -> None:
     """Add to each field what `--help` shows: its docstring in one paragraph, and the name of its value."""
     import tyro

@@ -39,7 +39,9 @@ BENCHMARKS = ["loop", *OTHERS]
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Done, list[dict[str, Any]]]]:
+def measured(
+    tmp_path_factory: pytest.TempPathFactory, sample_cache: str
+) -> Callable[[str], tuple[Done, list[dict[str, Any]]]]:
     """Return the result of a command and the settings of each of its trainings. Each command is run once."""
     known: dict[str, tuple[Done, list[dict[str, Any]]]] = {}
 
@@ -49,7 +51,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
             file = folder / "settings.jsonl"
             settings = ["+callbacks.settings._target_=torch_settings.Settings", f"+callbacks.settings.file={file}"]
             script = name if name == "train" else f"../benchmarks/{name}"
-            overrides = [*GENERATOR, *settings, f"threads={THREADS}"]
+            overrides = [*GENERATOR, *settings, f"threads={THREADS}", sample_cache]
             with pytest.MonkeyPatch.context() as patched:
                 patched.setenv("PYTHONPATH", str(HERE))
                 done = Scripts(folder).run_alone(script, *COMMANDS[name], *overrides, *LISTS.get(name, []))

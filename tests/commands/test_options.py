@@ -4,7 +4,7 @@ import importlib
 import re
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import pytest
 
@@ -112,3 +112,11 @@ def test_several_texts_may_have_equals_signs() -> None:
 def test_the_values_of_compare_and_group_by_have_names() -> None:
     assert _metavar("compare", str) == "RUN"
     assert _metavar("group_by", list[str]) == "KEY [KEY ...]"
+
+
+def test_a_second_parse_adds_nothing_to_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["evaluate", "latest"])
+    first = parse(EvaluateOptions, "evaluate")
+    hints = get_type_hints(EvaluateOptions, include_extras=True)
+    assert parse(EvaluateOptions, "evaluate") == first
+    assert get_type_hints(EvaluateOptions, include_extras=True) == hints
