@@ -154,6 +154,7 @@ def test_a_run_that_goes_on_ends_with_the_weights_of_one_that_was_not_interrupte
     assert all(torch.equal(weights[name], others[name]) for name in weights)
 
 
+@pytest.mark.slow  # 0.8 s, a training; test_finetune.py and test_initialize.py test the same with other kinds
 def test_a_classifier_starts_from_it(run: Path, scripts: Scripts, tiny_training: list[str]) -> None:
     options = [each for each in tiny_training if not each.startswith("task=")]
     done = scripts.run("train", "experiment=finetune/masked", *options, f"init_from={run}")

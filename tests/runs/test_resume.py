@@ -201,6 +201,7 @@ def test_a_killed_translator_ends_as_one_that_was_not(
     assert len(samples[0]) == 5  # after each of four validations, and of the test
 
 
+@pytest.mark.slow  # 0.8 s; test_changed_data_is_refused tests other changes
 def test_a_text_with_a_new_character_is_not_the_text_that_the_run_began_with(
     scripts: Scripts, generators: dict[str, list[str]]
 ) -> None:

@@ -272,6 +272,7 @@ def test_without_optuna_the_remedy_is_one_line(
     assert not folder_of(scripts).exists()
 
 
+@pytest.mark.slow  # 3 s, two workers; test_launchers.py tests the workers, and the tests above the trials
 def test_trials_run_at_the_same_time_in_batches(scripts: Scripts, command: list[str]) -> None:
     at_once = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_trials=3", "trainer.max_steps=2"]
     done = scripts.run_alone("train", *command, *at_once)
