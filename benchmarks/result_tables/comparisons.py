@@ -88,6 +88,11 @@ def compare(first: Sequence[Record], second: Sequence[Record], column: Column) -
     return Verdict(_estimate(scores[0], scores[1:], len(one[0][column.metric])), "BLEU", p)
 
 
+def are_on_same_texts(first: Sequence[Record], second: Sequence[Record], column: Column) -> bool:
+    """Return whether two lines were evaluated on the same texts, so that they can be compared text by text."""
+    return len({_units(record, column)["key"] for record in (*first, *second)}) == 1
+
+
 def corrected(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return verdicts whose p-values are corrected for the number of tests in a table by Holm's method."""
     found = holm([verdict.p for verdict in verdicts])

@@ -3,12 +3,13 @@
 import statistics
 from collections.abc import Callable, Sequence
 
-from result_tables.comparisons import Verdict, compare, corrected, interval, value_of
+from result_tables.comparisons import Verdict, are_on_same_texts, compare, corrected, interval, value_of
 from result_tables.plan import Aim, Column, Line, Plan, Section, Summary, Table
 from result_tables.runs import Record
 from result_tables.sweeps import part_of
 
 NOTHING = "–"
+OTHER_TEXTS = "other texts"  # in place of a comparison text by text
 BEGIN, END = "<!-- results: written by make results -->", "<!-- end of results -->"
 Records = Callable[[str, Line], list[Record]]
 Waiting = Callable[[str, Line], list[str]]
@@ -60,7 +61,8 @@ def table_of(section: Section, table: Table, records: Records) -> str:
         found = records(section.name, line)
         cells = [line.title, command_of(section, line, found), *numbers_of(section, table, line, found)]
         if table.compare:
-            cells.append(verdict_text(verdicts[line.name]) if line.name in verdicts else NOTHING)
+            verdict = verdicts.get(line.name or "", NOTHING)
+            cells.append(verdict if isinstance(verdict, str) else verdict_text(verdict))
         rows.append([*cells, minutes(found) if line.train else NOTHING])
     return rows_of(rows)
 
@@ -127,8 +129,11 @@ def number(value: float, column: Column) -> str:
     return f"{value:.1f}" if column.rises else f"{value:.3f}"
 
 
-def verdicts_of(section: Section, table: Table, records: Records) -> dict[str, Verdict]:
-    """Return how the line of the comparison differs from each other measured line of a table, by the names."""
+def verdicts_of(section: Section, table: Table, records: Records) -> dict[str, Verdict | str]:
+    """Return how the line of the comparison differs from each other measured line of a table, by the names.
+
+    For a line that was evaluated on other texts, this is OTHER_TEXTS.
+    """
     if table.compare is None:
         return {}
     column = next(each for each in table.columns if each.title == table.compare.column)
@@ -140,8 +145,10 @@ def verdicts_of(section: Section, table: Table, records: Records) -> dict[str, V
     }
     if not first:
         return {}
-    found = {name: compare(first, second, column) for name, second in others.items() if second}
-    return dict(zip(found, corrected(list(found.values())), strict=True))
+    measured = {name: second for name, second in others.items() if second}
+    found = {name: second for name, second in measured.items() if are_on_same_texts(first, second, column)}
+    verdicts = corrected([compare(first, second, column) for second in found.values()])
+    return dict.fromkeys(measured, OTHER_TEXTS) | dict(zip(found, verdicts, strict=True))
 
 
 def with_value(found: Sequence[Record], column: Column) -> list[Record]:
@@ -209,7 +216,7 @@ def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
         return [*cells, NOTHING, spread(measured[row.line], column), NOTHING]
     verdict = verdicts_of(section, table, records)[row.counting]
     values = [spread(measured[name], column) for name in (row.counting, row.line)]
-    return [*cells, *values, verdict_text(verdict)]
+    return [*cells, *values, verdict if isinstance(verdict, str) else verdict_text(verdict)]
 
 
 def rows_of(rows: Sequence[Sequence[str]]) -> str:

@@ -188,6 +188,17 @@ def test_other_texts_are_not_compared() -> None:
         comparisons.compare(one, two, ACCURACY)
 
 
+def test_the_page_says_which_lines_have_other_texts() -> None:
+    lines = [LINE, LINE | {"name": "same", "title": "same"}, LINE | {"name": "apart", "title": "apart"}]
+    content = content_of(lines, compare={"line": "ours", "column": "test accuracy", "title": "ours is"})
+    found = {line["name"]: [record_of(1, validation=right(0.5), test=right(0.5))] for line in lines}
+    found["apart"][0]["evaluations"]["test"]["units"]["key"] = "another split"
+    page = page_with(content, found)
+    assert row_of(page, "ours")[6] == "–"
+    assert row_of(page, "same")[6].startswith("undecided")
+    assert row_of(page, "apart")[6] == "other texts"
+
+
 def test_perplexities_have_the_interval_and_the_test_of_the_blocks_of_the_text() -> None:
     random_losses = np.random.default_rng(1).gamma(2.0, size=(2, 10_000))
     first, second = random_losses[0], random_losses[0] + 0.1 + 0.05 * random_losses[1]
