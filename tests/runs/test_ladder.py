@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from firstlight.kinds.load import load
 from tests_support import Done, Scripts
 
 QUICK = ["data.source=sample", "trainer.max_epochs=1", "trainer.limit_train_batches=3", "trainer.limit_val_batches=1"]
@@ -32,6 +33,11 @@ def test_the_rungs_are_trained_one_after_the_other_and_shown_beside_the_post(cli
     assert (folder / "ladder.png").stat().st_size > 10_000
     for rung in ("bigram_table", "one_head"):
         assert rung in done.stdout
+
+
+def test_a_rung_without_blocks_is_loaded_again(climbed: tuple[Done, Path]) -> None:
+    run = load(climbed[1] / "ladder-bigram_table")
+    assert (run.config["model"]["num_layers"], len(run.network.state_dict())) == (4, 1)
 
 
 def test_a_rung_that_was_not_finished_is_left_out(climbed: tuple[Done, Path], tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ ATTRIBUTES = {  # that commands read from the network, and how to add them
     "context_length": "set it to config.context_length",
     "embedding": "give its nn.Embedding of the tokens this name",
 }
-REPEATED = ("num_layers", "num_decoder_layers")  # each layer has its own weights
+REPEATED = ("num_layers", "num_decoder_layers")  # each layer has its own weights, except in networks without blocks
+FEW_LAYERS = 100  # a network with so many is built in a second
 LARGEST_SIZE = 10**7
 LARGEST_TABLES = 2**27  # bytes of the position tables of a network, which are not in a checkpoint
 OF_FIRSTLIGHT = (  # networks that a checkpoint of any origin may name as model._target_
@@ -206,7 +207,8 @@ def network_of_card(
 def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) -> None:
     """Raise ValueError for sizes with which even a network without memory would take minutes to build."""
     for name, value in described.items():
-        most = len(weights) if weights is not None and name in REPEATED else LARGEST_SIZE
+        is_repeated = weights is not None and name in REPEATED
+        most = max(len(weights or ()), FEW_LAYERS) if is_repeated else LARGEST_SIZE
         if isinstance(value, int) and value > most:
             raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
 
