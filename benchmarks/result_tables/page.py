@@ -61,8 +61,7 @@ def table_of(section: Section, table: Table, records: Records) -> str:
         found = records(section.name, line)
         cells = [line.title, command_of(section, line, found), *numbers_of(section, table, line, found)]
         if table.compare:
-            verdict = verdicts.get(line.name or "", NOTHING)
-            cells.append(verdict if isinstance(verdict, str) else verdict_text(verdict))
+            cells.append(verdict_text(verdicts.get(line.name or "", NOTHING)))
         rows.append([*cells, minutes(found) if line.train else NOTHING])
     return rows_of(rows)
 
@@ -156,8 +155,10 @@ def with_value(found: Sequence[Record], column: Column) -> list[Record]:
     return [record for record in found if value_of(record, column) is not None]
 
 
-def verdict_text(verdict: Verdict) -> str:
-    """Return a verdict such as `better: +1.9 points [+0.5, +3.4]`."""
+def verdict_text(verdict: Verdict | str) -> str:
+    """Return a verdict such as `better: +1.9 points [+0.5, +3.4]`, or the text in place of one."""
+    if isinstance(verdict, str):
+        return verdict
     digits = 3 if verdict.unit in ("nats", "bits") else 1
     low, value, high = (
         f"{each:+.{digits}f}" for each in (verdict.benefit.low, verdict.benefit.value, verdict.benefit.high)
@@ -216,7 +217,7 @@ def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
         return [*cells, NOTHING, spread(measured[row.line], column), NOTHING]
     verdict = verdicts_of(section, table, records)[row.counting]
     values = [spread(measured[name], column) for name in (row.counting, row.line)]
-    return [*cells, *values, verdict if isinstance(verdict, str) else verdict_text(verdict)]
+    return [*cells, *values, verdict_text(verdict)]
 
 
 def rows_of(rows: Sequence[Sequence[str]]) -> str:

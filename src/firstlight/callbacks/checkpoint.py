@@ -9,6 +9,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
+from firstlight.callbacks.find import callback_of
 from firstlight.errors import RunError, UserError
 from firstlight.lit.running_mean import ends_a_step
 
@@ -150,7 +151,7 @@ def _may_stop(trainer: Trainer) -> bool:
 
 def best_and_last(trainer: Trainer) -> BestAndLast | None:
     """Return the trainer's BestAndLast callback, or None if it has none."""
-    return next((callback for callback in trainer.callbacks if isinstance(callback, BestAndLast)), None)  # type: ignore[attr-defined]
+    return callback_of(trainer, BestAndLast)
 
 
 def last_before(trainer: Trainer) -> str:

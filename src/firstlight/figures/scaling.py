@@ -64,12 +64,14 @@ def plot_scaling_fit(
         same = data == budget
         line = np.geomspace(size.min(), size.max(), POINTS)
         left.plot(line, fitted(line, np.full_like(line, budget)), color=color, linewidth=1.5)
-        _mark(left, size[same], loss[same], hollow[same], color, f"{_short(budget)}")
+        _mark(left, size[same], loss[same], hollow[same], color, _short(budget))
     for color, each in _colored(size):
         same = size == each
         line = np.geomspace(data.min(), data.max(), POINTS)
         right.plot(PER_TOKEN * each * line, fitted(np.full_like(line, each), line), color=color, linewidth=1.5)
         _mark(right, PER_TOKEN * each * data[same], loss[same], hollow[same], color, _short(each))
+    if hollow.any():
+        left.plot([], [], "o", color=style.INK, markerfacecolor="white", label="held out")
     for axes, label, legend in (
         (left, "parameters N", "tokens D"),
         (right, "compute 6 N D (FLOP)", "parameters N"),
@@ -77,9 +79,6 @@ def plot_scaling_fit(
         style.label_axes(axes, label, unit if axes is left else "")
         _logarithmic(axes)
         axes.legend(title=legend, frameon=False, fontsize=style.TICK_SIZE, title_fontsize=style.TICK_SIZE, ncols=2)
-    if hollow.any():
-        left.plot([], [], "o", color=style.INK, markerfacecolor="white", label="held out")
-        left.legend(title="tokens D", frameon=False, fontsize=style.TICK_SIZE, title_fontsize=style.TICK_SIZE, ncols=2)
     return figure
 
 
@@ -117,7 +116,7 @@ def plot_scaling_frontier(
         >>> figure.axes[0].get_ylabel()
         'parameters N'
     """
-    size, data, _ = _arrays(parameters, tokens, tokens)
+    size, data = _arrays(parameters, tokens)
     best = np.asarray(frontier, dtype=float)
     if best.ndim != 2 or best.shape[1] != 2 or (band is not None and np.shape(band) != best.shape):
         raise ValueError(f"frontier has shape {best.shape}; it and the band must be (n, 2)")
@@ -177,9 +176,9 @@ def _colored(values: Array) -> list[tuple[Any, float]]:
 
 def _mark(axes: Axes, x: Array, y: Array, hollow: NDArray[np.bool_], color: Any, label: str) -> None:
     hidden = "_" + label  # not in the legend
-    axes.plot(x[~hollow], y[~hollow], "o", color=color, markersize=5, label=hidden if hollow.all() else label)
-    face = "white"
-    axes.plot(x[hollow], y[hollow], "o", color=color, mfc=face, markersize=6, label=label if hollow.all() else hidden)
+    of_full, of_hollow = (hidden, label) if hollow.all() else (label, hidden)
+    axes.plot(x[~hollow], y[~hollow], "o", color=color, markersize=5, label=of_full)
+    axes.plot(x[hollow], y[hollow], "o", color=color, mfc="white", markersize=6, label=of_hollow)
 
 
 def _levels(losses: Array) -> Array:

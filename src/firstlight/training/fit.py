@@ -17,7 +17,8 @@ from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.callbacks.checkpoint import BestAndLast
+from firstlight.callbacks.checkpoint import best_and_last
+from firstlight.callbacks.find import callback_of
 from firstlight.callbacks.learning_rate_finder import LearningRateFinder
 from firstlight.callbacks.outcomes import WriteOutcomes
 from firstlight.callbacks.prune_trial import PruneTrial
@@ -141,11 +142,11 @@ def _train(
         record["seconds"]["fit"] = round(seconds_before + time.perf_counter() - fit_started_at, 2)
         record["steps"] = parts.trainer.global_step or recover_counts(parts.trainer)
         record |= work_done(config, parts)
-        if throughput := throughput_of(parts.trainer):
+        if throughput := callback_of(parts.trainer, Throughput):
             record["seconds"]["fit_processor"] = round(throughput.processor_seconds, 2)
     if config.train and not record["steps"]:
         raise RunError("no step was trained; raise trainer.max_time or trainer.limit_train_batches")
-    if (pruning := pruning_of(parts.trainer)) is not None and pruning.pruned_at is not None:
+    if (pruning := callback_of(parts.trainer, PruneTrial)) is not None and pruning.pruned_at is not None:
         record["metrics"] |= last_validation(folder, pruning.metric)
         record["reason"] = pruning.reason
         return record["metrics"].get(config.optimized_metric)
@@ -197,15 +198,8 @@ def outcomes_written(trainer: Trainer, folder: RunFolder) -> Iterator[None]:
 
 def found_rate(trainer: Trainer) -> dict[str, float]:
     """Return the learning rate that a search before the first step found, for the record; {} without a search."""
-    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    finder = next((callback for callback in callbacks if isinstance(callback, LearningRateFinder)), None)
+    finder = callback_of(trainer, LearningRateFinder)
     return {"learning_rate": finder.learning_rate} if finder and finder.learning_rate is not None else {}
-
-
-def pruning_of(trainer: Trainer) -> PruneTrial | None:
-    """Return the callback that prunes a trial of a search; None for any other run."""
-    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    return next((callback for callback in callbacks if isinstance(callback, PruneTrial)), None)
 
 
 def last_validation(folder: RunFolder, metric: str) -> dict[str, float]:
@@ -221,11 +215,9 @@ def is_rank_zero() -> bool:
 
 def best_checkpoint(trainer: Trainer) -> Path | None:
     """Return best.ckpt, or last.ckpt of a run without validation, or None if there is no checkpoint."""
-    for callback in trainer.checkpoint_callbacks:
-        if isinstance(callback, BestAndLast):
-            paths = (Path(callback.best_model_path), Path(callback.last_model_path))
-            return next((path for path in paths if path.is_file()), None)
-    return None
+    callback = best_and_last(trainer)
+    paths = (Path(callback.best_model_path), Path(callback.last_model_path)) if callback else ()
+    return next((path for path in paths if path.is_file()), None)
 
 
 def numbers(trainer: Trainer) -> dict[str, float]:
@@ -235,13 +227,11 @@ def numbers(trainer: Trainer) -> dict[str, float]:
 
 def recover_counts(trainer: Trainer) -> int:
     """Return the number of steps of a fit in other processes, whose counts are only in its last checkpoint."""
-    last = next(
-        (Path(each.last_model_path) for each in trainer.checkpoint_callbacks if isinstance(each, BestAndLast)), None
-    )
-    if last is None or not last.is_file():
+    callback = best_and_last(trainer)
+    if callback is None or not Path(callback.last_model_path).is_file():
         return 0
-    checkpoint = read_checkpoint(last)
-    throughput = throughput_of(trainer)
+    checkpoint = read_checkpoint(Path(callback.last_model_path))
+    throughput = callback_of(trainer, Throughput)
     if throughput is not None and throughput.state_key in checkpoint["callbacks"]:
         throughput.load_state_dict(checkpoint["callbacks"][throughput.state_key])
     recover_columns(trainer)
@@ -274,7 +264,7 @@ def recover_columns(trainer: Trainer) -> None:
 
 def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
     """Return the numbers of tokens and operations and the speed; {} if no throughput callback has counted them."""
-    throughput = throughput_of(parts.trainer)
+    throughput = callback_of(parts.trainer, Throughput)
     if throughput is None or not throughput.tokens_per_second:
         return {}
     network: Any = OmegaConf.to_object(config.model)
@@ -283,12 +273,6 @@ def work_done(config: DictConfig, parts: Parts) -> dict[str, Any]:
         "flops": training_flops(network, parts.data.network_sizes(), throughput.tokens),
         "tokens_per_second": round(throughput.tokens_per_second, 1),
     }
-
-
-def throughput_of(trainer: Trainer) -> Throughput | None:
-    """Return the throughput callback of a trainer, or None if it has none."""
-    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    return next((callback for callback in callbacks if isinstance(callback, Throughput)), None)
 
 
 @contextmanager
