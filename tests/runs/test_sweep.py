@@ -240,15 +240,35 @@ def at_once(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str])
     return Done(done.returncode, done.stdout, done.stderr), scripts, grid
 
 
+WAITS_FOR_CTRL_C = """
+import time
+from pathlib import Path
+
+from lightning.pytorch import Callback
+
+from firstlight.callbacks import StopAtStepEnd
+
+
+class WaitForCtrlC(Callback):
+    # Waits before the 5th step, only once: a training of milliseconds could end before Ctrl-C arrives.
+    def on_train_batch_start(self, trainer, *_):
+        if trainer.global_step == 4 and not Path("waiting").exists():
+            Path("waiting").touch()
+            (stop,) = [callback for callback in trainer.callbacks if isinstance(callback, StopAtStepEnd)]
+            end = time.monotonic() + 60
+            while stop.received is None and time.monotonic() < end:
+                time.sleep(0.01)
+"""
+
+
 def test_ctrl_c_leaves_the_table_and_the_same_command_continues(scripts: Scripts, tiny_training: list[str]) -> None:
-    grid = ["-m", *tiny_training, "seed=1,2", "trainer.max_epochs=8", "logger=none"]
+    (scripts.folder / "waits_for_ctrl_c.py").write_text(WAITS_FOR_CTRL_C)
+    wait = "+callbacks.wait._target_=waits_for_ctrl_c.WaitForCtrlC"
+    grid = ["-m", *tiny_training, "seed=1,2", "logger=none", wait]
     often = "callbacks.checkpoint.every_n_train_steps=2"
     folders = scripts.folder / "logs" / "sweeps"
-
-    def has_checkpoint(_: bytes) -> bool:
-        return bool(list(folders.glob("*/seed-1/checkpoints/last.ckpt")))
-
-    done = scripts.run_in_terminal("train", *grid, often, columns=120, interrupt=has_checkpoint)
+    is_waiting = (scripts.folder / "waiting").exists
+    done = scripts.run_in_terminal("train", *grid, often, columns=120, interrupt=lambda _: is_waiting())
     assert done.returncode == 130
     lines = seen_at_any_time(done, columns=120, rows=24)[-1]
     statuses = {name: row[0] for name, row in cells(lines).items()}
