@@ -10,6 +10,7 @@ import pytest
 from firstlight.comparison import scaling_law
 from firstlight.comparison.scaling_law import ScalingLaw
 from firstlight.reports.scaling import best_of_each, final_point, scaling
+from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import found_runs
 from run_folders import make_run
 from tests_support import Scripts
@@ -61,10 +62,12 @@ def make_cell(folder: Path, name: str, steps: int, **changes: Any) -> Path:
     )
 
 
-def fill(folder: Path, sizes: tuple[str, ...] = tuple(SIZES), budgets: tuple[int, ...] = BUDGETS) -> Path:
+def fill(
+    folder: Path, sizes: tuple[str, ...] = tuple(SIZES), budgets: tuple[int, ...] = BUDGETS, **changes: Any
+) -> Path:
     for name in sizes:
         for steps in budgets:
-            make_cell(folder, name, steps)
+            make_cell(folder, name, steps, **changes)
     return folder
 
 
@@ -107,6 +110,15 @@ def test_the_best_of_several_runs_of_one_cell_is_fitted(grid: Path) -> None:
     assert notes == ["Not fitted: 1 run with the size, budget and seed of a better one."]
 
 
+def test_a_law_of_generated_data_is_fitted_and_says_so(tmp_path: Path) -> None:
+    fill(tmp_path / "grid", data={"source": "sample", "fingerprint": "f"})
+    done = Scripts(tmp_path).run("report", "grid", "--scaling")
+    assert done.returncode == 0, done.stderr
+    assert "fitted to 12 runs" in done.stdout
+    assert SAMPLE_NOTE in done.stdout
+    assert "GENERATED SAMPLE" in (tmp_path / "grid" / "report.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("sizes", "budgets", "message"),
     [
@@ -133,7 +145,7 @@ def test_too_few_sizes_or_budgets_are_an_error(
         ({"data": {"source": "local", "fingerprint": "g"}}, "have 2 different data (fingerprints), such as"),
         (
             {"data": {"source": "sample", "fingerprint": "f"}},
-            "1 of 13 runs are on generated data (data.source=sample), such as other",
+            "1 of 13 runs are on generated data (data.source=sample), such as other; name the folder of one sweep",
         ),
         (
             {"lines": [{"step": 249, "seconds": 1, "val/accuracy": 0.5}]},

@@ -30,8 +30,13 @@ def scaling_of(
 def draw(found: Scaling, folder: Path) -> list[Path]:
     """Write both figures below a folder, and return their paths."""
     from firstlight.figures import save
+    from firstlight.figures.style import mark_sample
 
-    return [save(figure, folder / name) for name, figure in zip((FIT, FRONTIER), figures(found), strict=True)]
+    drawn = figures(found)
+    if found.points[0].run.is_sample:
+        for figure in drawn:
+            mark_sample(figure)
+    return [save(figure, folder / name) for name, figure in zip((FIT, FRONTIER), drawn, strict=True)]
 
 
 def figures(found: Scaling) -> "tuple[Figure, Figure]":

@@ -84,10 +84,10 @@ def checked(runs: Sequence[Run], metric: str | None) -> list[Run]:
     if metric is not None and not (metric.startswith("val/") and metric.rpartition("/")[2] in LOSSES):
         raise UserError(f"--metric {metric}: a scaling law describes a loss; choose val/loss or val/bits_per_character")
     sampled = [run for run in counted if run.is_sample]
-    if sampled:
+    if 0 < len(sampled) < len(counted):
         raise UserError(
             f"--scaling: {len(sampled)} of {len(counted)} runs are on generated data (data.source=sample), such as "
-            f"{sampled[0].folder}; its losses follow its grammar, so name a sweep on real data"
+            f"{sampled[0].folder}; name the folder of one sweep"
         )
     differences: tuple[tuple[str, Callable[[Run], object]], ...] = (
         ("tasks", lambda run: run.task),
