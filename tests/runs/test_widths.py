@@ -4,15 +4,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 from torch import nn
 
 from firstlight.callbacks.activation_sizes import ActivationSizes, layers_of
 from firstlight.errors import UserError
+from firstlight.figures.style import SAMPLE_MARK
 from firstlight.networks.config import EncoderDecoderConfig
 from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.runs.folder import read_history
-from firstlight.sweeps.widths import ShowActivationSizes, ShowLearningRates
+from firstlight.runs.folder import SAMPLE_NOTE, read_history
+from firstlight.runs.gather import found_runs
+from firstlight.sweeps.widths import ShowActivationSizes, ShowLearningRates, save_marked
 from run_folders import make_run
 from tests_support import Scripts, some_text
 
@@ -65,6 +68,18 @@ def test_the_best_rate_of_each_width_is_printed_and_drawn(tmp_path: Path, capsys
     rows = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     assert rows == [["standard", "32", "0.01", "2.215", "2"], ["µP", "64", "0.1", "2.015", "2"]]
     assert (tmp_path / "learning_rates.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("source", ["sample", "local"])
+def test_the_figure_of_generated_data_is_marked(tmp_path: Path, caplog: pytest.LogCaptureFixture, source: str) -> None:
+    make_run(tmp_path, "one", "model.dim=8", task="names", data={"source": source, "fingerprint": "f"})
+    figure = Figure()
+    figure.suptitle("names: validation loss")
+    with caplog.at_level("INFO", "firstlight"):
+        save_marked(figure, found_runs(tmp_path), tmp_path / "a.png")
+    assert figure.get_suptitle() == "names: validation loss" + (SAMPLE_MARK if source == "sample" else "")
+    assert (SAMPLE_NOTE in caplog.messages) == (source == "sample")
+    assert (tmp_path / "a.png").exists()
 
 
 def test_a_sweep_without_widths_or_without_runs_draws_nothing(tmp_path: Path) -> None:

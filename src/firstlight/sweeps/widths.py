@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
@@ -11,7 +11,11 @@ from rich.table import Table
 
 from firstlight.console import Console
 from firstlight.reports.rows import Run
+from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import found_runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +37,11 @@ class ShowLearningRates(Callback):
         if not (losses := losses_of(runs)):
             return
         Console().print(table_of(losses))
-        from firstlight.figures import plot_loss_by_rate, save  # imports matplotlib
+        from firstlight.figures import plot_loss_by_rate  # imports matplotlib
 
         seeds = len({run.keys.get("seed") for run in runs})
         title = f"{runs[0].task}: validation loss after {runs[0].steps:,} steps, {seeds} seed{'s' if seeds > 1 else ''}"
-        save(plot_loss_by_rate(losses, title=title), folder / "learning_rates.png")
-        log.info("The figure is %s", folder / "learning_rates.png")
+        save_marked(plot_loss_by_rate(losses, title=title), runs, folder / "learning_rates.png")
 
 
 class ShowActivationSizes(Callback):
@@ -52,13 +55,24 @@ class ShowActivationSizes(Callback):
         runs = finished_runs(folder)
         if not (sizes := sizes_of(runs)):
             return
-        from firstlight.figures import plot_activation_sizes, save  # imports matplotlib
+        from firstlight.figures import plot_activation_sizes  # imports matplotlib
 
         figure = plot_activation_sizes(
             sizes, title=f"{runs[0].task}: mean |activation| against the width of the network"
         )
-        save(figure, folder / "coordinate_check.png")
-        log.info("The figure is %s", folder / "coordinate_check.png")
+        save_marked(figure, runs, folder / "coordinate_check.png")
+
+
+def save_marked(figure: "Figure", runs: Sequence[Run], file: Path) -> None:
+    """Save the figure of a sweep, with a mark if a run is on generated data, and report where it is."""
+    from firstlight.figures import save
+    from firstlight.figures.style import mark_sample
+
+    if any(run.is_sample for run in runs):
+        mark_sample(figure)
+        log.info(SAMPLE_NOTE)
+    save(figure, file)
+    log.info("The figure is %s", file)
 
 
 def finished_runs(folder: Path) -> list[Run]:
