@@ -36,7 +36,7 @@ GROUPS = {  # those that a user chooses from; the other folders of conf/ are use
     "scale": "Size of experiment=scaling/names or scaling/shakespeare",
     "module": "LightningModule; the task chooses it",
 }
-INTERNAL = ("hydra", "local", "paths", "schema", "size", "sweep", "wandb_sweep")
+INTERNAL = ("betas", "hydra", "local", "paths", "schema", "size", "sweep", "wandb_sweep")
 COMMANDS = (
     ("train", "task=sentiment model=small", "Train, validate and test a classifier of reviews"),
     (
