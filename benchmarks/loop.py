@@ -3,7 +3,7 @@
     python benchmarks/loop.py [--pairs 9] [--steps 100] [task=stars model=medium …]
     python benchmarks/loop.py --against gpt [model.dim=128 …]
 
-With `--against bare`, both loops have the same batches, network, fused optimizer, schedule and clipping. With
+With `--against bare`, both loops have the same batches, training step, fused optimizer, schedule and clipping. With
 `--against gpt`, the other side is a GPT-2 in plain PyTorch (plain_gpt.py) with its own loop, and Lightning trains the
 same network. Lightning's side is a run of src/train.py without validation, on one CPU thread unless threads= is set.
 The loops run in turns in one process, block by block, so that a change of the machine's speed affects both. The script
@@ -20,15 +20,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-import torch.nn.functional as F
 import tyro
 from gpt_2 import GPT_2, plain_settings
 from lightning.pytorch import Callback
 from measure import show, train, versions
 from plain_gpt import Training
 
-from firstlight.data.tables import TokenBatch
-from firstlight.lit.losses import classification_loss
 from firstlight.lit.optimizers import build_optimizer
 from firstlight.networks.size import num_parameters
 
@@ -50,30 +47,26 @@ class Options:
 
 
 class BareLoop:
-    """A bare training loop of a module, with a copy of its network."""
+    """A bare training loop with the training step of a module and a copy of its network."""
 
     def __init__(self, trainer: Any, module: Any) -> None:
-        self.network, self.table = copy.deepcopy(module.network).train(), trainer.datamodule.table
+        self.module, self.table = copy.copy(module), trainer.datamodule.table
+        self.module._modules = dict(module._modules)  # else both would have the same network
+        self.module.network = copy.deepcopy(module.network).train()
         self.clip = trainer.gradient_clip_val
-        self.optimizer = build_optimizer(self.network, module.optimizer_factory)
+        self.optimizer = build_optimizer(self.module.network, module.optimizer_factory)
         self.scheduler = module.schedule_factory(self.optimizer, trainer.max_steps)
 
     def run(self, batches: list[Any]) -> None:
         """Train on the batches of indices."""
         for indices in batches:
-            loss = self.loss(self.table(indices))
+            loss = self.module.training_step(self.table(indices))["loss"]
             self.optimizer.zero_grad()
             loss.backward()
             if self.clip is not None:
-                torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
+                torch.nn.utils.clip_grad_norm_(self.module.network.parameters(), self.clip)
             self.optimizer.step()
             self.scheduler.step()
-
-    def loss(self, batch: Any) -> torch.Tensor:
-        """Return the loss of the task's LightningModule."""
-        if isinstance(batch, TokenBatch):
-            return F.cross_entropy(self.network(batch.token_ids).flatten(0, 1), batch.targets.flatten())
-        return classification_loss(self.network(batch.token_ids, batch.padding_mask), batch.targets)
 
 
 class PlainGPTLoop:
