@@ -67,10 +67,10 @@ def test_a_size_of_the_users_own_replaces_that_of_firstlight_for_every_kind_of_t
 
 def test_help_and_mistakes_list_the_users_choices(own: Scripts) -> None:
     assert "\n  task=mine\n" in own.run("train", "--help", "task").stdout
-    mistake = "task=mien: no such choice; did you mean task=mine? The choices are masked_reviews, mine, movies, names,"
+    mistake = "task=mien: no such choice; did you mean task=mine? The choices are choices, masked_reviews, mine,"
     assert mistake in own.run("train", "task=mien").stderr
-    assert "there are masked_reviews, mine, movies, names," in own.run("explore", "--task", "mien").stderr
-    assert "for masked_reviews, mine, movies, names," in own.run("baseline", "--task", "mien").stderr
+    assert "there are choices, masked_reviews, mine, movies, names," in own.run("explore", "--task", "mien").stderr
+    assert "for choices, masked_reviews, mine, movies, names," in own.run("baseline", "--task", "mien").stderr
     done = own.run("train", "task=mine", "dropuot=0.1")
     assert done.stderr == "error: dropuot is not a key of the configuration; did you mean dropout?\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests_support import ROOT, Scripts
 
-TASKS = "masked_reviews, movies, names, review_text, reviews, sentiment, shakespeare, stars, text, translation"
+TASKS = "choices, masked_reviews, movies, names, review_text, reviews, sentiment, shakespeare, stars, text, translation"
 MISTAKES = {
     "dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",
     "+dropuot=0.2": "dropuot is not a key of the configuration; did you mean dropout?",

@@ -257,7 +257,7 @@ def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
     def chosen(kind: str, *columns: str) -> list[str]:
         data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
         predictor = get(KINDS[kind].predictor)(SimpleNamespace(config={"data": data}), {})
-        return text_columns_of(data.get(predictor.column_key), Row(1, dict.fromkeys(columns)))
+        return text_columns_of(predictor.trained_columns, Row(1, dict.fromkeys(columns)))
 
     assert chosen("classifier", "id", "body", "text") == ["body"]
     assert chosen("classifier", "id", "text") == ["text"]

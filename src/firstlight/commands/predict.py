@@ -42,7 +42,8 @@ class PredictOptions:
     """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
     latest:names or best:val/loss:names."""
     text: list[str] = field(default_factory=list)
-    """One or more texts; for a run of pairs, each with ||| between its two texts."""
+    """One or more texts; for a run of pairs, each with ||| between its two texts; for multiple choice, between the
+    context and each answer."""
     input: Path | None = None
     """A file of texts: CSV, TSV, JSONL, Parquet, or plain text with one text per line. - reads lines from standard
     input."""
@@ -50,7 +51,8 @@ class PredictOptions:
     """The file for the predictions: CSV, TSV, JSONL or Parquet. By default they are printed as CSV."""
     text_column: str | None = None
     """The column of the texts in --input: by default the column of the training, or text if there is no such column.
-    For a run of pairs of texts: two columns with a comma between them."""
+    For a run of pairs of texts: two columns with a comma between them. For multiple choice: those of the context and of
+    the answers."""
     beam_size: int | None = None
     """For a translator: the number of candidates that the beam search keeps, 4 by default; 1 is greedy search."""
     length_penalty: float | None = None
@@ -92,11 +94,11 @@ def main() -> None:
     if options.output is not None:
         RowWriter(options.output, [])  # raises for a format that cannot be written, before anything is computed
     predictor = load_predictor(options)
-    trained_on = predictor.run.config["data"].get(predictor.column_key)
+    trained_on = predictor.trained_columns
     if not columns:
         columns = text_columns_of(trained_on, first)
         check_columns(columns, first, options)
-    if isinstance(trained_on, str | None) and len(columns) > 1:
+    if len(trained_on) < 2 and len(columns) > 1:
         raise UserError(f"--text-column {options.text_column}: the run reads single texts; name one column")
     predict_file(columns, predictor, chain([first], rows), options)
 
@@ -123,10 +125,9 @@ def check_columns(columns: list[str], row: Row, options: PredictOptions) -> None
             raise UserError(f"{problem}; set --text-column to one of {listed(row.values)}")
 
 
-def text_columns_of(trained_on: str | list[str] | None, row: Row) -> list[str]:
+def text_columns_of(trained_on: list[str], row: Row) -> list[str]:
     """Return the columns of the texts: those of the training if the row has them, else `text`."""
-    columns = [trained_on] if isinstance(trained_on, str) else list(trained_on or ())
-    return columns if columns and all(column in row.values for column in columns) else [TEXT_COLUMN]
+    return trained_on if trained_on and all(column in row.values for column in trained_on) else [TEXT_COLUMN]
 
 
 def load_predictor(options: PredictOptions) -> Predictor:

@@ -29,7 +29,10 @@ class Rows(Dataset[RowBatch]):
     """Data set that turns an array of row numbers into a `RowBatch`, without work for each row."""
 
     def __init__(self, lengths: np.ndarray, *, are_counted: bool = False) -> None:
-        """lengths: (rows,) the number of tokens of each row of the table; are_counted: as in `RowBatch`."""
+        """lengths: (rows,) the number of tokens of each row of the table, or (rows, choices) of each of its answers.
+
+        are_counted: as in `RowBatch`.
+        """
         self.lengths, self.are_counted = lengths, are_counted
 
     def __getitem__(self, rows: np.ndarray) -> RowBatch:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache
+from firstlight.data.choice_rows import ChoiceRows
 from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
 from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions
 from firstlight.data.sources import Source
@@ -41,9 +42,10 @@ USUAL_COLUMNS = {  # the names of other data sets, suggested if a column is miss
 class EncodedTexts:
     """All rows of a source, split after split, in the order in which they were read.
 
-    ids: the tokens of every row; labels: (rows,) int, an index into label_names; splits: (rows,) int, an index into
-    SPLITS; first_lines: the distinct labels of the source as text, each with its first line in every split; meanings:
-    the index of each distinct label in label_names.
+    ids: the tokens of every row, or of every answer of every row of multiple choice; labels: (rows,) int, an index into
+    label_names; splits: (rows,) int, an index into SPLITS; first_lines: the distinct labels of the source as text, each
+    with its first line in every split; meanings: the index of each distinct label in label_names; choices: the layout
+    of rows of multiple choice, else None.
     """
 
     ids: RaggedIds
@@ -53,6 +55,18 @@ class EncodedTexts:
     label_names: list[str]
     first_lines: dict[str, dict[str, int]] = field(default_factory=dict)
     meanings: dict[str, int] = field(default_factory=dict)
+    choices: ChoiceRows | None = None
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each row, (rows,), or of each answer with its context, (rows, choices)."""
+        return self.ids.lengths if self.choices is None else self.choices.by_row(self.ids.lengths)
+
+    def select(self, rows: NDArray[np.int64]) -> RaggedIds:
+        """Return the tokens of some rows, (n,), or of all of their answers."""
+        if self.choices is not None:
+            rows = self.choices.by_row(np.arange(len(self.ids)))[rows].ravel()
+        return self.ids.select(rows)
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
         """Return the row numbers of a split, (n,)."""
@@ -82,7 +96,8 @@ def _with_labels(
     """Return encoded texts whose labels are read as the options require."""
     names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
     numbers = np.array(list(meanings.values()), dtype=np.int64)
-    return replace(encoded, labels=numbers[encoded.labels], label_names=names, meanings=meanings)
+    labels = numbers[encoded.labels]
+    return replace(encoded, labels=labels, label_names=names, meanings=meanings, choices=options.choices)
 
 
 def _read_labels(
@@ -90,7 +105,9 @@ def _read_labels(
 ) -> tuple[list[str], dict[str, int]]:
     """Return the names of the labels, and the index of each distinct label. Raises UserError with file and line."""
     reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
-    if options.labels is not Labels.classes:
+    if options.choices is not None:
+        reader = reader.learn_choices(options.text_columns[-options.choices.num_choices :])
+    elif options.labels is not Labels.classes:
         reader = reader.learn(first_lines)
     elif label_names is None:
         reader = reader.learn(label for label, lines in first_lines.items() if "train" in lines)
@@ -99,7 +116,7 @@ def _read_labels(
     meanings = {
         label: reader.read(label, source.place(*next(iter(lines.items())))) for label, lines in first_lines.items()
     }
-    return list(reader.names), meanings
+    return list(label_names if options.choices is not None and label_names else reader.names), meanings
 
 
 def _encode(
@@ -109,17 +126,20 @@ def _encode(
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     texts: list[Text] = []
-    columns = options.text_columns
+    columns, choices = options.text_columns, options.choices
+    keys = ["text_column", "label_column", *(["choice_columns"] if choices is not None else [])]
     labels: list[str] = []
     first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []
     for split in source.splits:
-        for line, values in rows_of_columns(source, split, options, ["text_column", "label_column"]):
+        for line, values in rows_of_columns(source, split, options, keys):
             found = tuple(values[column] for column in columns)
             for column, text in zip(columns, found, strict=True):
                 if not isinstance(text, str):
                     raise UserError(f"{source.place(split, line)}: column {column} holds {text!r}, not a text")
-            texts.append(found if options.reads_pairs else found[0])
+            if choices is not None:
+                _check_answers(columns[-choices.num_choices :], values, source.place(split, line))
+            texts.append(found if len(columns) > 1 else found[0])
             labels.append(canonical(values[options.label_column]))
             first_lines.setdefault(labels[-1], {}).setdefault(split, line)
             splits.append(SPLITS.index(split))
@@ -134,7 +154,19 @@ def _encode(
         )
     number_of = {label: number for number, label in enumerate(first_lines)}
     numbers = np.array([number_of[label] for label in labels])
-    return EncodedTexts(tokenizer.encode_batch(texts), numbers, split_array, tokenizer, [], first_lines)
+    return EncodedTexts(encode_texts(tokenizer, texts, choices), numbers, split_array, tokenizer, [], first_lines)
+
+
+def encode_texts(tokenizer: Tokenizer, texts: Iterable[Text], choices: ChoiceRows | None) -> RaggedIds:
+    """Return the ids of some texts. choices: the layout of rows of multiple choice, of which each answer is encoded."""
+    return tokenizer.encode_batch(texts if choices is None else choices.pairs(texts))
+
+
+def _check_answers(columns: list[str], values: Mapping[str, Any], place: str) -> None:
+    """Raise UserError if an answer is empty. columns: those of the answers."""
+    for column in columns:
+        if not values[column].strip():
+            raise UserError(f"{place}: the answer in column {column} is empty; fill it in, or remove the row")
 
 
 def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str]) -> Iterator[Row]:
@@ -156,6 +188,10 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
         close = [near[name] for name in get_close_matches(error.column.lower(), near, n=1)]
         usual = (name for name in free if name.lower() in USUAL_COLUMNS.get(key, ()))
         likely = next(chain(close, usual), None)
+        if "choice_columns" in named and not isinstance(named[key], str):
+            other = likely or next(iter(free), "…")
+            names = ",".join(other if name == error.column else name for name in named[key])
+            raise UserError(f"{error.problem}; set data.{key} to some of them, as in 'data.{key}=[{names}]'") from None
         if not isinstance(named[key], str):
             raise UserError(
                 f"{error.problem}; set data.{key} to two of them, {_as_list(named[key], error, likely)}"
@@ -177,7 +213,7 @@ def _as_list(columns: list[str], error: MissingColumnError, likely: str | None) 
 
 
 def _train_tokenizer(rows: list[Text], options: ReviewTextOptions) -> Tokenizer:
-    wanted, pairs = options.tokenizer, options.reads_pairs
+    wanted, pairs = options.tokenizer, options.reads_pairs or options.choices is not None
     texts: Iterable[str] = chain.from_iterable([row] if isinstance(row, str) else row for row in rows)
     if wanted.word_list is not None:
         return load_word_list(Path(wanted.word_list), punctuation=bool(wanted.punctuation), pairs=pairs)
@@ -224,6 +260,8 @@ def _cache_key(
         "word_list": _digest(Path(word_list)) if word_list and Path(word_list).is_file() else None,
         "given": tokenizer.to_json() if tokenizer is not None else None,
     }
+    if options.choices is not None:
+        depends_on["choices"] = options.text_columns
     return key_of(depends_on)
 
 

@@ -26,7 +26,7 @@ class LabelReader:
     """Converter of the values of a label column into numbers, whose errors name file and line.
 
     names: the labels in order, empty before `learn`; sentiments: the index of the sentiment of each label, None if the
-    labels are not sentiments.
+    labels are not sentiments; choices: the index of each label of multiple choice, None for other labels.
     """
 
     kind: Labels
@@ -34,6 +34,7 @@ class LabelReader:
     lowest: int = 0
     names: Sequence[str] = ()
     sentiments: Mapping[str, int] | None = None
+    choices: Mapping[str, int] | None = None
 
     def learn(self, values: Iterable[Any]) -> Self:
         """Return a reader with the meaning of the labels: stars, two sentiments, or the distinct values in order."""
@@ -56,11 +57,23 @@ class LabelReader:
         found = {canonical(value) for value in values} - {""}
         return replace(self, names=SENTIMENTS, sentiments=_sentiments(found, self.lowest, are_known=True))
 
+    def learn_choices(self, columns: Sequence[str]) -> Self:
+        """Return a reader of labels that name one of the columns, or its number.
+
+        The columns are numbered from `lowest`. If the name of a column is a number, labels are names only.
+        """
+        choices = {name: index for index, name in enumerate(columns)}
+        if not any(_WHOLE_NUMBER.fullmatch(name) for name in columns):
+            choices |= {str(index + self.lowest): index for index in range(len(columns))}
+        return replace(self, names=tuple(columns), choices=choices)
+
     def read(self, value: Any, place: str) -> int:
         """Return the number of a label. Raises UserError with its place, such as reviews.csv:12."""
         text = canonical(value)
         if not text:
             raise UserError(f"{place}: the label in column {self.column} is missing; remove the row, or fill it in")
+        if self.choices is not None:
+            return self._read_choice(text, place)
         if self.sentiments is not None and text in self.sentiments:
             return self.sentiments[text]
         if self.kind is Labels.classes:
@@ -79,6 +92,18 @@ class LabelReader:
             remedy = f"set data.lowest_label={first} if the file counts stars from {first}" if first is not None else ""
             raise UserError(f"{place}: label {text} is outside {self.lowest} to {highest}; {remedy or 'correct it'}")
         return star
+
+    def _read_choice(self, text: str, place: str) -> int:
+        assert self.choices is not None
+        if text in self.choices:
+            return self.choices[text]
+        numbers, remedy = "", "correct it"
+        if len(self.choices) > len(self.names):
+            highest = self.lowest + len(self.names) - 1
+            numbers = f", or a number from {self.lowest} to {highest}"
+            first = {str(highest + 1): self.lowest + 1, str(self.lowest - 1): self.lowest - 1}.get(text)
+            remedy = remedy if first is None else f"set data.lowest_label={first} if the file counts from {first}"
+        raise UserError(f"{place}: label {text} is not one of the answers, {', '.join(self.names)}{numbers}; {remedy}")
 
 
 def canonical(value: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from firstlight.choices import accept_names, refuse_unknown
+from firstlight.data.choice_rows import ChoiceRows
 from firstlight.spelling import declare, spelled
 from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
 
@@ -25,11 +26,13 @@ class SourceKind(Enum):
 
 
 class SampleKind(Enum):
-    """The generated sample: reviews with 1 to 5 stars, film reviews with two classes, or premises and hypotheses."""
+    """The generated sample: reviews with 1 to 5 stars, film reviews with two classes, premises and hypotheses, or short
+    stories with four endings."""
 
     reviews = "reviews"
     movies = "movies"
     entailment = "entailment"
+    choices = "choices"
 
 
 class Labels(Enum):
@@ -88,8 +91,8 @@ class ReviewTextOptions:
     """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
     Hub."""
     sample: SampleKind = SampleKind.reviews
-    """Texts that data.source=sample generates: reviews with stars, film reviews with two classes (movies), or premises
-    and hypotheses with three classes (entailment)."""
+    """Texts that data.source=sample generates: reviews with stars, film reviews with two classes (movies), premises and
+    hypotheses with three classes (entailment), or short stories with four endings (choices)."""
     text_column: str | list[str] = "text"
     """Column with the texts, or two columns with pairs of texts, as in 'data.text_column=[premise,hypothesis]'; quote a
     name with spaces or commas twice, as in "data.text_column='review, text'"."""
@@ -99,7 +102,8 @@ class ReviewTextOptions:
     """Meaning of the labels: stars (five ordered classes), binary (1-2 stars against 4-5), or classes (any distinct
     values)."""
     lowest_label: int = 0
-    """Label of one star in the file; set it to 1 if the file counts stars from 1."""
+    """Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the file counts from
+    1."""
     class_names: list[str] | None = None
     """Names of the classes for data.labels=classes, in the order of the sorted labels; null: the labels themselves."""
     validation_fraction: float = 0.1
@@ -159,9 +163,14 @@ class ReviewTextOptions:
         return [self.text_column] if isinstance(self.text_column, str) else list(self.text_column)
 
     @property
+    def choices(self) -> ChoiceRows | None:
+        """The layout of rows of multiple choice; None if the rows have no answers to choose from."""
+        return None
+
+    @property
     def reads_pairs(self) -> bool:
         """Whether each row has a pair of texts."""
-        return len(self.text_columns) == 2
+        return self.choices is None and len(self.text_columns) == 2
 
     def _check_columns(self) -> None:
         """Raise ValueError unless the columns with the texts are one name, or two names for a classifier."""
@@ -180,9 +189,13 @@ class ReviewTextOptions:
             raise ValueError(
                 f"data.text_column={_listed(columns)}: only classifiers read pairs of texts; name one column"
             )
+        self._check_room("pairs of texts")
+
+    def _check_room(self, what: str) -> None:
+        """Raise ValueError if the context is too short for two texts and the marks around them."""
         if self.context_length < SHORTEST_PAIR:
             raise ValueError(
-                f"context_length={self.context_length} is too short for pairs of texts and their 3 marks; "
+                f"context_length={self.context_length} is too short for {what} and their 3 marks; "
                 f"set it to {SHORTEST_PAIR} or more"
             )
 
@@ -198,6 +211,9 @@ class ReviewOptions(ReviewTextOptions):
 
     accepts_pairs: ClassVar[bool] = True
 
+    choice_columns: list[str] | None = None
+    """Two or more columns with possible answers to the text of data.text_column, as in 'data.choice_columns=[a,b,c]'.
+    data.label_column has the name or the number of the correct one; null: no answers."""
     folds: int = 5
     """Number of parts into which data.left_out_fold divides the training rows."""
     left_out_fold: int | None = None
@@ -222,6 +238,8 @@ class ReviewOptions(ReviewTextOptions):
             raise ValueError(
                 f"data.left_out_fold={self.left_out_fold} must be at least 0 and below data.folds={self.folds}, or null"
             )
+        if self.choices is not None:
+            self._check_choices()
         if self.both_orders and not self.reads_pairs:
             raise ValueError(
                 "data.both_orders=true requires pairs of texts; name two columns, as in "
@@ -233,6 +251,53 @@ class ReviewOptions(ReviewTextOptions):
             raise ValueError(f"data.evidence_pairs={self.evidence_pairs} must be at least 1")
         if not 0 < self.evidence_shrinkage < math.inf:
             raise ValueError(f"data.evidence_shrinkage={self.evidence_shrinkage} must be a finite number above 0")
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns with the texts. With `choice_columns`, those of the context come before those of the answers."""
+        return [*super().text_columns, *(self.choice_columns or ())]
+
+    @property
+    def choices(self) -> ChoiceRows | None:
+        if self.choice_columns is None:
+            return None
+        return ChoiceRows(len(super().text_columns), len(self.choice_columns))
+
+    def _check_columns(self) -> None:
+        """Raise ValueError unless the columns are those of texts, of pairs, or of contexts with answers."""
+        if self.choice_columns is None:
+            super()._check_columns()
+            return
+        answers: Any = self.choice_columns
+        if not isinstance(answers, list | tuple) or len({str(column) for column in answers}) < max(2, len(answers)):
+            raise ValueError(
+                f"data.choice_columns={_listed(answers)} must be two or more different columns, as in "
+                "'data.choice_columns=[ending_a,ending_b]'"
+            )
+        self.choice_columns = [str(column) for column in answers]
+        context: Any = self.text_column
+        contexts = [str(each) for each in context] if isinstance(context, list | tuple) else [str(context)]
+        if not contexts or len(set(contexts)) < len(contexts):
+            raise ValueError(
+                f"data.text_column={_listed(context)} must be one or more different columns with the context of the "
+                "answers, as in 'data.text_column=[story,question]'"
+            )
+        if shared := [column for column in contexts if column in self.choice_columns]:
+            raise ValueError(
+                f"data.choice_columns={_listed(answers)}: {shared[0]} is also a data.text_column; remove it from one"
+            )
+        self.text_column = contexts if isinstance(context, list | tuple) else contexts[0]
+        self._check_room("contexts with answers")
+
+    def _check_choices(self) -> None:
+        """Raise ValueError for options that do not apply to multiple choice."""
+        columns = f"data.choice_columns={_listed(self.choice_columns)}"
+        if self.labels is not Labels.classes:
+            raise ValueError(f"{columns} requires data.labels=classes, not {self.labels.value}")
+        if self.both_orders:
+            raise ValueError(f"{columns}: data.both_orders=true does not apply to multiple choice; set it to false")
+        if self.evidence:
+            raise ValueError(f"{columns}: data.evidence=true does not apply to multiple choice; set it to false")
 
 
 @dataclass

@@ -20,8 +20,9 @@ from firstlight.data.batches import (
     TrainingBatches,
     several,
 )
+from firstlight.data.choice_rows import longest
 from firstlight.data.cuts import Cuts
-from firstlight.data.encoding import SPLITS, EncodedTexts, encode, training_rows
+from firstlight.data.encoding import SPLITS, EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
@@ -50,15 +51,16 @@ class ReviewData(RowData):
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: The generated sample: reviews with stars (`reviews`), film reviews with two classes (`movies`), or
-            premises and hypotheses (`entailment`).
+        sample: The generated sample: reviews with stars (`reviews`), film reviews with two classes (`movies`),
+            premises and hypotheses (`entailment`), or short stories with four endings (`choices`).
         text_column: The column with the texts, or a list of two columns with pairs of texts, such as a premise and a
             hypothesis. A pair is read as [START] first [DELIMITER] second [EXTRACT]. If it is longer than
             `context_length`, the longer text is cut until both fit.
         label_column: The column with the labels.
         labels: The classes to predict. `binary`: 1 and 2 stars are negative, 4 and 5 are positive, and texts with 3
             stars are left out. `stars`: five ordered classes. `classes`: the distinct values of the label column.
-        lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
+        lowest_label: The label of one star in the file, or the number of the first of `choice_columns`, 0 or 1. It has
+            no effect for other data with `labels="classes"`.
         class_names: Names for the classes of `labels="classes"`, in the order of the sorted labels.
         validation_fraction: The share of every class taken from the training rows if the data has no validation split.
         test_fraction: The share of every class taken from the training rows if the data has no test split.
@@ -76,6 +78,9 @@ class ReviewData(RowData):
         device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
         seed: The seed of the order of the training batches.
         cache_dir: The folder for encoded texts and downloads.
+        choice_columns: Two or more columns with possible answers to the text of `text_column`, for multiple choice
+            (Radford et al. 2018). `text_column` is then one column, or a list of columns that are joined. Each answer
+            is read as a pair with this context. The label column has the name or the number of the correct column.
         folds: The number of parts into which `left_out_fold` divides the training rows.
         left_out_fold: The part of the training rows, from 0 to below `folds`, that is left out of training, so that the
             network can be a teacher for it. None leaves out nothing.
@@ -138,7 +143,7 @@ class ReviewData(RowData):
         log.info("%s: %s", self.source.where, self.label_reading)
         length, truncation = self.options.context_length, self.options.truncation
         ids = fitted(self.encoded.ids, self.tokenizer, length, truncation)
-        self.table = TokenTable(ids, self.targets, length, truncation)
+        self.table = TokenTable(ids, self.targets, length, truncation, choices=self.options.choices)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         self._check_classes()
         self.evidence = self._count() if self.reader_card is None else self._evidence_of(self.reader_card)
@@ -163,8 +168,12 @@ class ReviewData(RowData):
 
     def network_sizes(self) -> dict[str, int]:
         features = {} if self.evidence is None else {"num_features": num_features(self.num_classes)}
-        orders = {"both_orders": True} if self.options.both_orders else {}
-        return super().network_sizes() | features | orders
+        return super().network_sizes() | features | self._forms()
+
+    def _forms(self) -> dict[str, bool]:
+        """Return the forms of the texts that a network must be built for, by the name of its argument."""
+        forms = {"both_orders": self.options.both_orders, "choices": self.options.choices is not None}
+        return {name: True for name, is_used in forms.items() if is_used}
 
     def rows(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the rows of a split that have a target, (n,)."""
@@ -177,7 +186,7 @@ class ReviewData(RowData):
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each row, (n,), at most `context_length`."""
-        return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
+        return longest(self.lookup().lengths[rows])
 
     def class_weights(self) -> Tensor | None:
         """Return the weight of each class in the loss, (classes,), or None unless `balance="weights"`.
@@ -195,11 +204,11 @@ class ReviewData(RowData):
     def card(self) -> dict[str, Any]:
         """Return the facts about the data that a checkpoint stores, in plain types and tensors."""
         names: dict[str, Any] = {"class_names": list(self.class_names), "label_names": list(self.encoded.label_names)}
-        names |= {"both_orders": True} if self.options.both_orders else {}
+        names |= self._forms()
         return names if self.evidence is None else names | {"evidence": self.evidence.table()}
 
     def training_words(self) -> dict[str, TrainingWords]:
-        ids = self.encoded.ids.select(self.rows("train"))
+        ids = self.encoded.select(self.rows("train"))
         no_words = tuple(range(len(special_tokens(pairs=self.tokenizer.reads_pairs))))
         return {"embedding": TrainingWords(self.tokenizer.words, ids, no_words)}
 
@@ -255,8 +264,8 @@ class ReviewData(RowData):
         warning.
 
         Args:
-            texts: Any number of texts, or of tuples of two texts for data of pairs. They are normalized and encoded
-                like the training texts.
+            texts: Any number of texts, or of tuples of two texts for data of pairs, or of a context and the answers for
+                multiple choice. They are normalized and encoded like the training texts.
 
         Example:
             >>> data = ReviewData(path="reviews.csv", labels="binary")
@@ -265,16 +274,17 @@ class ReviewData(RowData):
             tensor([0, 1])
         """
         self.ensure_setup()
-        ids = self.tokenizer.encode_batch(several(texts))
-        options = self.options
+        options, choices = self.options, self.options.choices
+        ids = encode_texts(self.tokenizer, several(texts), choices)
+        lengths = ids.lengths if choices is None else choices.by_row(ids.lengths)
         cuts = Cuts(options.context_length)
-        cuts.count(ids.lengths)
+        cuts.count(longest(lengths))
         cuts.warn()
-        targets = np.zeros(len(ids), np.int64)
+        targets = np.zeros(len(lengths), np.int64)
         read = fitted(ids, self.tokenizer, options.context_length, options.truncation)
-        table = TokenTable(read, targets, options.context_length, options.truncation, self.evidence)
-        batches = EvaluationBatches(np.arange(len(ids)), options.evaluation_batch_size)
-        return self.signed(TableLoader(Rows(ids.lengths.clip(max=options.context_length)), batches, look_up=table))
+        table = TokenTable(read, targets, options.context_length, options.truncation, self.evidence, choices)
+        batches = EvaluationBatches(np.arange(len(lengths)), options.evaluation_batch_size)
+        return self.signed(TableLoader(Rows(lengths.clip(max=options.context_length)), batches, look_up=table))
 
     def read_as(self, card: dict[str, Any]) -> None:
         tokenizer: Any = tokenizer_of_json(card["tokenizer"])
@@ -282,7 +292,7 @@ class ReviewData(RowData):
         self.reader_card = card
 
     def lookup(self) -> Rows:
-        return Rows(self.encoded.ids.lengths.clip(max=self.options.context_length))
+        return Rows(self.encoded.lengths.clip(max=self.options.context_length))
 
     def _count(self) -> NgramEvidence | None:
         """Return the evidence counted on the training rows. Raises UserError for classes without an order."""
@@ -345,6 +355,11 @@ class ReviewData(RowData):
         present = np.unique(self.targets[self.rows("train")])
         if len(present) < 2:
             only = self.class_names[int(present[0])]
+            if self.options.choices is not None:
+                raise UserError(
+                    f"{self.source.where}: the correct answer of every training row is {only}; write the answers of "
+                    "each row in a random order"
+                )
             if self.options.labels is Labels.binary and (doubt := self.label_reading.doubt(self.options.lowest_label)):
                 raise UserError(f"{self.source.where}: every training row is {only}: {doubt}")
             raise UserError(

@@ -26,6 +26,7 @@ SampleSplits = dict[str, list[dict[str, Any]]]
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
+ONLY_GENERATED = ("choices",)  # samples that do not replace a data set, and that source=auto uses without an address
 SAMPLE_WARNING = (
     "The data %s was not found below $" + DATA_VARIABLE + " or data/, and %s does not answer. Training on a GENERATED "
     "SAMPLE instead; its numbers say nothing about real data."
@@ -120,6 +121,8 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
                 f"data.source=local: no folder {options.name} exists below ${DATA_VARIABLE} or data/; set data.path"
             )
     if not options.hub:
+        if options.source is SourceKind.auto and sample in ONLY_GENERATED:
+            return _sample(sample)
         raise UserError("data.hub is not set, so there is nothing to download; set data.path")
     try:
         return _from_hub(options.hub, Path(options.cache_dir))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import RowBatch
+from firstlight.data.choice_rows import ChoiceRows
 from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Truncation
 from firstlight.data.windows import WindowBatch
@@ -21,8 +22,9 @@ class ReviewBatch(NamedTuple):
     """A batch of texts for a classifier.
 
     Attributes:
-        token_ids: Token ids, (batch, length), int. Shorter texts are padded with 0.
-        padding_mask: (batch, length), bool. True where a token is real.
+        token_ids: Token ids, (batch, length), int, or (batch, choices, length) for multiple choice, where each answer
+            is read with the context. Shorter texts are padded with 0.
+        padding_mask: In the same shape, bool. True where a token is real.
         targets: The class of each text, (batch,), int.
         rows: The row number of each text in its data, (batch,), int.
         num_tokens: The number of real tokens in the batch.
@@ -112,20 +114,28 @@ class TokenTable(torch.nn.Module):
         context_length: int,
         truncation: Truncation,
         evidence: NgramEvidence | None = None,
+        choices: ChoiceRows | None = None,
     ) -> None:
-        """ids: the tokens of all texts; targets: (texts,); evidence: the module that computes the features, or None."""
+        """ids: the tokens of all texts; targets: (texts,); evidence: the module that computes the features, or None.
+
+        choices: the layout of rows of multiple choice, of which `ids` has the tokens of every answer.
+        """
         super().__init__()
         self.evidence = evidence
         self.context_length, self.truncation = context_length, truncation
         flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
         self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
-        self.register_buffer("starts", torch.from_numpy(ids.offsets[:-1].copy()), persistent=False)
-        self.register_buffer("lengths", torch.from_numpy(ids.lengths), persistent=False)
+        starts, lengths = ids.offsets[:-1].copy(), ids.lengths
+        if choices is not None:
+            starts, lengths = choices.by_row(starts), choices.by_row(lengths)  # (rows, choices)
+        self.register_buffer("starts", torch.from_numpy(starts), persistent=False)
+        self.register_buffer("lengths", torch.from_numpy(lengths), persistent=False)
         self.register_buffer("targets", torch.from_numpy(targets), persistent=False)
 
     def forward(self, batch: RowBatch) -> ReviewBatch:
         """Return the batch of tokens of some rows, padded to the longest row."""
-        lengths = self.lengths[batch.rows][:, None]
+        row_lengths = self.lengths[batch.rows]  # (batch,), or (batch, choices)
+        lengths = row_lengths.reshape(-1, 1)  # a row of tokens for each text
         columns = torch.arange(batch.longest, device=lengths.device)  # (length,)
         skipped = (lengths - self.context_length).clamp(min=0)  # (batch, 1): the number of tokens to leave out
         match self.truncation:
@@ -135,10 +145,12 @@ class TokenTable(torch.nn.Module):
                 skip = skipped
             case Truncation.head_tail:
                 skip = skipped * (columns >= (self.context_length + 1) // 2)
-        positions = self.starts[batch.rows][:, None] + columns + skip  # (batch, length)
+        positions = self.starts[batch.rows].reshape(-1, 1) + columns + skip  # (batch, length)
         padding_mask = columns < lengths.clamp(max=self.context_length)
         token_ids = self.flat[positions.clamp(max=len(self.flat) - 1)].masked_fill(~padding_mask, PAD_ID)
         targets = self.targets[batch.rows]
+        shape = (*row_lengths.shape, batch.longest)
+        token_ids, padding_mask = token_ids.view(shape), padding_mask.view(shape)
         features = NO_FEATURES
         if self.evidence is not None:
             features = self.evidence(token_ids, targets if batch.are_counted else None)

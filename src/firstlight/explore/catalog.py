@@ -77,7 +77,7 @@ OF_RUNS = (
     drawing(
         "attention",
         NETWORK,
-        "attention",
+        "attention one_text",
         "Attention weights of every head, with one row of heat maps for each block; queries are on the y axis, keys on "
         "the x axis. A diagonal is a head that attends to neighbouring tokens, a vertical line a head that attends to "
         "one token, and an even colour a head that attends to all tokens equally.",
@@ -85,7 +85,7 @@ OF_RUNS = (
     drawing(
         "attention_head",
         NETWORK,
-        "attention",
+        "attention one_text",
         "Attention weights of one head, with queries on the y axis and keys on the x axis; --block and --head choose "
         "it, and by default it is the head of the last block with the lowest entropy. Each row shows which tokens one "
         "token attends to.",
@@ -93,7 +93,7 @@ OF_RUNS = (
     drawing(
         "attention_recent",
         NETWORK,
-        "attention looks_back",
+        "attention looks_back one_text",
         "Share of the attention on the last four tokens, including the query itself (y axis), for each head (x axis). "
         "A head far above the dashed line attends mostly to near tokens, and a shorter context may be nearly as good.",
     ),
@@ -150,8 +150,9 @@ NAMES = tuple(each.name for each in DRAWINGS)
 def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
     """Return the traits of a resolved config, as used by Drawing.needs.
 
-    The traits of a run are: run, the name of its kind, attention, looks_back (causal attention), embedding, and encoded
-    (positions have an encoding). The traits of its data are: reviews, stars, characters, pairs and words.
+    The traits of a run are: run, the name of its kind, attention, looks_back (causal attention), embedding, encoded
+    (positions have an encoding), and one_text (it reads one text or pair at a time, not several answers). The traits of
+    its data are: reviews, stars, characters, pairs and words.
     """
     model, data = config["model"], config["data"]
     traits = {form_of(data)}
@@ -170,6 +171,8 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
             traits.add("looks_back")
         if model["positions"] in ("learned", "sinusoidal", "rotary"):
             traits.add("encoded")
+    if data.get("choice_columns") is None:
+        traits.add("one_text")
     if architecture != "logistic":
         traits.add("embedding")
     return frozenset(traits)

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.data.choice_rows import longest
 from firstlight.data.corpus import prepared_text
 from firstlight.data.encoding import SPLITS
 from firstlight.data.options import CharacterOptions, Preparation
@@ -42,7 +43,7 @@ def lengths(subject: Subject) -> Drawn:
     """Return the figure of the lengths of texts in tokens and in characters, and of the share that fits the context."""
     reviews = subject.reviews
     rows = reviews.encoded.rows_of("train")
-    num_tokens = reviews.encoded.ids.lengths[rows]
+    num_tokens = longest(reviews.encoded.lengths[rows])
     characters = np.array([len(text) for text in reviews.texts(rows)])
     unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
     is_cut = kind_of_saved(subject.config["model"]).has_any_length  # other kinds read windows of all texts
@@ -154,8 +155,9 @@ def vocabulary(subject: Subject) -> Drawn:
         rows = reviews.encoded.rows_of("train")
         texts = reviews.texts(rows)
         tokenizer = reviews.encoded.tokenizer
-        found = _counts(word for text in texts for word in tokenizer.words_of(text) if word not in PAIR_MARKS)
-        known = float((reviews.encoded.ids.select(rows).ids != UNKNOWN_ID).mean())
+        read = texts if reviews.options.choices is None else reviews.options.choices.pairs(texts)
+        found = _counts(word for text in read for word in tokenizer.words_of(text) if word not in PAIR_MARKS)
+        known = float((reviews.encoded.select(rows).ids != UNKNOWN_ID).mean())
         chosen = (
             {"texts of training": (tokenizer.vocab_size - len(special_tokens(pairs=tokenizer.reads_pairs)), known)}
             if tokenizer.kind == "word"
@@ -173,7 +175,7 @@ def word_vectors(subject: Subject) -> Drawn:
         raise NothingToDrawError("the figure requires words; train with tokenizer=word")
     options = subject.config.get("vectors") or {}
     window = int(options.get("window", 1))
-    ids = encoded.ids.select(encoded.rows_of("train"))
+    ids = encoded.select(encoded.rows_of("train"))
     no_words = tuple(range(len(special_tokens(pairs=tokenizer.reads_pairs))))
     counts = cooccurrence(ids, tokenizer.vocab_size, window, no_words)
     points = principal_components(counts, 2, method=EigenMethod[options.get("method", EigenMethod.lanczos.name)])

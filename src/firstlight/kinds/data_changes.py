@@ -16,7 +16,10 @@ class DataChanges:
     source: Literal["auto", "hub", "local", "sample"] | None = None
     """Where to look for the data, as in training."""
     text_column: str | None = None
-    """The column of the texts. For a run of pairs: two columns with a comma between them."""
+    """The column of the texts. For a run of pairs, or of contexts in several columns: columns with commas between
+    them."""
+    choice_columns: str | None = None
+    """For a run of multiple choice: the columns of the answers with commas between them."""
     label_column: str | None = None
     """The column of the labels."""
     source_column: str | None = None
@@ -51,6 +54,19 @@ class DataChanges:
         return self.given() | ({"source": "auto"} if self.path is not None else {})
 
 
+def _answers(columns: str, options: Any) -> list[str]:
+    """Return the columns of the answers. Raises UserError unless the run chooses among as many answers."""
+    if options.choices is None:
+        raise UserError(f"data.choice_columns={columns} requires a run of multiple choice; leave it out")
+    names = columns.split(",")
+    if len(names) != options.choices.num_choices:
+        raise UserError(
+            f"data.choice_columns={columns}: the run chooses among {options.choices.num_choices} answers; name as many "
+            "columns"
+        )
+    return names
+
+
 def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log_dir: Path) -> Any:
     """Return the data options of a run, an instance of a class of data/options.py, with the changes applied.
 
@@ -64,8 +80,10 @@ def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log
     changed = changes.options()
     for name in changes.given().keys() - vars(options).keys():
         raise UserError(f"data.{name} does not apply to this kind of run; leave it out")
-    if changes.text_column is not None and options.reads_pairs:
+    if changes.text_column is not None and (options.reads_pairs or options.choices is not None):
         changed["text_column"] = changes.text_column.split(",")
+    if changes.choice_columns is not None:
+        changed["choice_columns"] = _answers(changes.choice_columns, options)
     if changes.labels is not None:
         changed["labels"] = Labels[changes.labels]
         is_of_sentiments = saved.get("class_names") == list(SENTIMENTS) and changes.labels == "binary"

@@ -37,6 +37,12 @@ class Metrics(Protocol):
     def __call__(self, config: DictConfig) -> tuple[str, ...]: ...
 
 
+class Example(Protocol):
+    """Function that returns options of a command that applies a run, for a whole config."""
+
+    def __call__(self, config: DictConfig) -> str: ...
+
+
 @dataclass(frozen=True)
 class Kind:
     """Properties of one kind of network. Each kind is the `KIND` of a package in `firstlight.kinds`.
@@ -57,7 +63,7 @@ class Kind:
         has_any_length: Whether a batch contains texts, padded to the longest, so that torch.compile must not specialize
             on one length. Otherwise a batch contains windows of one length.
         command: The command that applies a run: `predict` or `generate`.
-        example: Options of that command, for the next steps at the end of a training.
+        example: Function that returns options of that command, for the next steps at the end of a training.
         evaluation_options: The options of `OF_SOME_KINDS` in kinds/evaluation.py that apply to this kind.
         prediction_options: The options of commands/predict.py that apply to this kind.
         training: A reference to the LightningModule, a subclass of `firstlight.lit.Training`.
@@ -90,7 +96,7 @@ class Kind:
     metric_callbacks: tuple[str, ...]
     has_any_length: bool
     command: str
-    example: str
+    example: Example
     training: str
     tokenizers: tuple[str, ...]
     loaded: str

@@ -18,6 +18,12 @@ class Predictor(ABC):
     def __init__(self, run: Any, options: dict[str, Any]) -> None:
         self.run, self.options = run, options
 
+    @property
+    def trained_columns(self) -> list[str]:
+        """Return the columns of the texts in the training data."""
+        named = self.run.config["data"].get(self.column_key)
+        return [named] if isinstance(named, str) else list(named or ())
+
     @abstractmethod
     def show(self, texts: list[str]) -> None:
         """Print the prediction for each text. Raises UserError for a text that cannot be read."""
@@ -29,4 +35,4 @@ class Predictor(ABC):
 
     @abstractmethod
     def rows(self, texts: Iterable[Any]) -> Iterator[list[Any]]:
-        """Yield the values of `columns` for each text, or for each tuple of two texts if the run reads pairs."""
+        """Yield the values of `columns` for each text, or for each tuple of texts if the run reads several columns."""

@@ -23,7 +23,7 @@ class Prediction(NamedTuple):
     """The prediction of a classifier for one text.
 
     Attributes:
-        label: The name of the most probable class.
+        label: The name of the most probable class. For multiple choice, this is the column of an answer.
         probabilities: The probability of every class by its name, in the order of the classes.
 
     Example:
@@ -37,12 +37,21 @@ class Prediction(NamedTuple):
     probabilities: dict[str, float]
 
 
+def _are_choices(columns: Any) -> bool:
+    """Return whether the columns of the answers in a card are usable: None, or two or more names."""
+    if columns is None:
+        return True
+    return isinstance(columns, list) and len(columns) > 1 and all(isinstance(each, str) for each in columns)
+
+
 class Classification(Training):
     """A LightningModule that trains a classifier.
 
     The loss is the binary cross entropy of one logit for two classes, otherwise the cross entropy of one logit per
     class. A batch is a `firstlight.data.ReviewBatch`, or a pair of tensors: token ids (batch, length), padded with 0,
-    and targets (batch,). `Classification.for_data(data)` builds the module for a data module.
+    and targets (batch,). `Classification.for_data(data)` builds the module for a data module. For multiple choice
+    (`ReviewData(choice_columns=…)`), token ids are (batch, choices, length), and the loss is the cross entropy of one
+    logit for each answer.
 
     Args:
         network: Maps token ids (batch, length), a padding mask, True where a token is real, and the features of
@@ -77,7 +86,8 @@ class Classification(Training):
     config_type = ClassifierConfig
     data_type = ReviewData
     card_schema = CardSchema(
-        {"class_names": (list,), "label_names": (list,)}, {"truncation": lambda name: name in Truncation.__members__}
+        {"class_names": (list,), "label_names": (list,)},
+        {"truncation": lambda name: name in Truncation.__members__, "choice_columns": _are_choices},
     )
 
     def __init__(

@@ -39,6 +39,7 @@ OF_FIRSTLIGHT = (  # networks that a checkpoint of any origin may name as model.
     *(f"firstlight.networks.first_steps.{name}" for name in ("BigramTable", "RunningAverages", "RawAffinities")),
     "firstlight.networks.lstm.LSTM",
 )
+FORMS = {"both_orders": "data.both_orders=true", "choices": "data.choice_columns"}  # arguments for forms of texts
 NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionError, LookupError, AttributeError)
 WEIGHTS = "network."  # the prefix of the names of the network's weights in a checkpoint
 
@@ -51,30 +52,35 @@ def build_network(
     num_features: int = 0,
     *,
     both_orders: int = False,  # all sizes that depend on the data are numbers
+    choices: int = False,
 ) -> nn.Module:
-    """Return the network of a checked config. A classifier has one logit for two classes, else one for each class.
+    """Return the network of a checked config.
+
+    A classifier has one logit for two classes, else one for each class, and one for each answer of multiple choice.
 
     vocab_size: size of the vocabulary, or of the target vocabulary of a translator; source_vocab_size: size of the
     source vocabulary of a translator; num_features: number of features of each token of a classifier; both_orders:
-    whether a classifier reads pairs of texts in both orders.
+    whether a classifier reads pairs of texts in both orders; choices: whether it reads rows of multiple choice.
     `model._target_` names a class of the user. It has the arguments and the `forward` of the class of firstlight for
     the same kind of run, and reads its own options from `config.options`. Raises UserError if it cannot be used.
     """
     if not isinstance(config, TransformerConfig):
         raise TypeError(f"{type(config).__name__} does not describe a network; pass a TransformerConfig")
     sizes = {"vocab_size": vocab_size, "source_vocab_size": source_vocab_size}
-    sizes |= {"num_outputs": num_outputs(num_classes), "unknown_id": UNKNOWN_ID, "num_features": num_features}
+    outputs = 1 if choices else num_outputs(num_classes)
+    sizes |= {"num_outputs": outputs, "unknown_id": UNKNOWN_ID, "num_features": num_features}
     target = config._target_
     network_type: Any = own_network(target) if target else resolve_name(config.network)
     if target and num_features:
         _check_features(target, network_type)
-    if both_orders and "both_orders" not in inspect.signature(network_type).parameters:
-        raise UserError(
-            f"data.both_orders=true requires a network with the argument both_orders, which {network_type.__name__} "
-            "does not have; use a transformer, or set data.both_orders=false"
-        )
-    orders = {"both_orders": True} if both_orders else {}
-    network: nn.Module = network_type(config, *config.network_arguments(sizes), **orders)
+    forms = {name: True for name, is_used in (("both_orders", both_orders), ("choices", choices)) if is_used}
+    for name in forms:
+        if name not in inspect.signature(network_type).parameters:
+            raise UserError(
+                f"{FORMS[name]} requires a network with the argument {name}, which {network_type.__name__} does not "
+                f"have; use a transformer{'' if choices else ', or set data.both_orders=false'}"
+            )
+    network: nn.Module = network_type(config, *config.network_arguments(sizes), **forms)
     for name in ATTRIBUTES if target else ():
         if not hasattr(network, name):
             raise UserError(f"model._target_={target}: the network has no attribute {name}; {ATTRIBUTES[name]}")
@@ -198,10 +204,11 @@ def network_of_card(
     source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
     num_classes = len(card.get("class_names", ()))
     num_features = num_evidence_features(num_classes) if "evidence" in card else 0
-    sizes = (vocab_size, num_classes, source_vocab_size, num_features)
+    sizes = {"vocab_size": vocab_size, "num_classes": num_classes, "source_vocab_size": source_vocab_size}
+    sizes |= {"num_features": num_features} | {form: bool(card.get(form)) for form in FORMS}
     if own is None and weights is not None and path is not None:
         _compare(config, sizes, weights, path)
-    return build_network(config, *sizes, both_orders=bool(card.get("both_orders")))
+    return build_network(config, **sizes)
 
 
 def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) -> None:
@@ -213,11 +220,11 @@ def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) 
             raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
 
 
-def _compare(config: Any, sizes: tuple[int, int, int, int], weights: dict[str, Tensor], path: Path) -> None:
+def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], path: Path) -> None:
     """Raise UserError unless the network has weights of these shapes and small position tables."""
     try:
         with torch.device("meta"):
-            network = build_network(config, *sizes)
+            network = build_network(config, **sizes)
     except UserError:
         raise
     except NOT_BUILT as error:

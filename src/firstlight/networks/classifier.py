@@ -34,6 +34,9 @@ class Classifier(nn.Module):
         num_features: number of features of each token besides its id, such as those of `ReviewData(evidence=True)`.
         both_orders: whether each text is a pair, which is read in both orders, and the two representations are added
             (Radford et al. 2018, for similarity).
+        choices: whether the network scores the answers of multiple choice: `num_outputs` is 1, and `token_ids` has one
+            more dimension, as in (batch, choices, length), where each answer is read with its context. The output is
+            (batch, choices) (Radford et al. 2018).
 
     Shape:
         - token_ids: (batch, length) int
@@ -62,9 +65,10 @@ class Classifier(nn.Module):
         num_features: int = 0,
         *,
         both_orders: bool = False,
+        choices: bool = False,
     ) -> None:
         super().__init__()
-        self.both_orders = both_orders
+        self.both_orders, self.choices = both_orders, choices
         self.context_length = config.context_length
         self.num_features = num_features
         self.is_causal = config.causal
@@ -105,6 +109,14 @@ class Classifier(nn.Module):
         Raises:
             ValueError: if length exceeds the context length, or if the number of features is not `num_features`.
         """
+        if self.choices:
+            if token_ids.ndim != 3:
+                raise ValueError(f"the token ids must have the shape (batch, choices, length), not {token_ids.shape}")
+            masks_of_texts = None if padding_mask is None else padding_mask.flatten(0, 1)
+            return self._logits(token_ids.flatten(0, 1), masks_of_texts, None).view(token_ids.shape[:2])
+        return self._logits(token_ids, padding_mask, features)
+
+    def _logits(self, token_ids: Tensor, padding_mask: Tensor | None, features: Tensor | None) -> Tensor:
         length = token_ids.shape[1]
         if length > self.context_length:
             raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")

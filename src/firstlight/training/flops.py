@@ -26,7 +26,8 @@ _counted: dict[str, int] = {}  # by network, since the jobs of a sweep often tra
 
 
 def _flops_of_a_text(config: Any, sizes: dict[str, int]) -> int:
-    token_ids = torch.zeros(1, config.context_length, dtype=torch.long, device="meta")
+    shape = (1, 1, config.context_length) if sizes.get("choices") else (1, config.context_length)
+    token_ids = torch.zeros(shape, dtype=torch.long, device="meta")
     num_features = sizes.get("num_features")
     features = torch.zeros(1, config.context_length, num_features, device="meta") if num_features else None
     with torch.device("meta"), FlopCounterMode(display=False) as counter:

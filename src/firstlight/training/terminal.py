@@ -18,7 +18,6 @@ from rich.text import Text
 
 from firstlight.console import is_watched, one_console, terminal
 from firstlight.invocation import invocation
-from firstlight.kinds.kind import Kind
 from firstlight.kinds.registry import kind_of_config
 from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed, write_atomically
@@ -138,7 +137,8 @@ def report(config: DictConfig, folder: RunFolder, record: dict[str, Any]) -> Non
     console.print(f"The run is in {as_typed(folder.path)}. To continue:")
     log_dir, kind = Path(config.paths.log_dir), kind_of_config(config)
     compared = log_dir if folder.path.is_relative_to(log_dir.absolute()) else as_typed(folder.path)
-    for command in next_commands(folder, compared, kind, console.width if console.is_terminal else None):
+    width = console.width if console.is_terminal else None
+    for command in next_commands(folder, compared, kind.command, kind.example(config), width):
         console.print(command)
 
 
@@ -149,16 +149,17 @@ def measured(record: dict[str, Any]) -> str:
     return f"the {Path(record['checkpoint']).stem} checkpoint (step {record['checkpoint_step']})"
 
 
-def next_commands(folder: RunFolder, compared: Path, kind: Kind, width: int | None) -> list[str]:
+def next_commands(folder: RunFolder, compared: Path, command: str, example: str, width: int | None) -> list[str]:
     """Return the commands that apply to a finished run. One that is longer than the width has two lines.
 
-    compared: the folder of the runs that `report` compares.
+    compared: the folder of the runs that `report` compares; command, example: the command that applies the run, and
+    options for it.
     """
     run = shlex.quote(str(as_typed(folder.path)))
-    apply = f"  {invocation(kind.command)} {run}"
-    separator = " \\\n      " if width is not None and len(f"{apply} {kind.example}") > width else " "
+    apply = f"  {invocation(command)} {run}"
+    separator = " \\\n      " if width is not None and len(f"{apply} {example}") > width else " "
     return [
-        f"{apply}{separator}{kind.example}",
+        f"{apply}{separator}{example}",
         f"  {invocation('explore')} {run}",
         f"  {invocation('playground')} {run}",
         f"  {invocation('report')} {shlex.quote(str(compared))}",

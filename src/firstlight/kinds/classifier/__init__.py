@@ -10,6 +10,7 @@ from firstlight.kinds.data_nodes import OwnReviewDataNode, ReviewDataNode
 from firstlight.kinds.kind import Kind
 from firstlight.kinds.top_level import ModelNode
 from firstlight.networks.config import ClassifierConfig
+from firstlight.text.options import PAIR_SEPARATOR
 
 
 @dataclass
@@ -23,6 +24,16 @@ def metrics(config: DictConfig) -> tuple[str, ...]:
     return ("loss", "accuracy", "macro_f1", *ordered)
 
 
+def example(config: DictConfig) -> str:
+    """Return a text for the command line: one text, a pair, or a context with answers."""
+    texts = ["It works, and it looks good."]
+    if answers := config.data.get("choice_columns"):
+        texts = ["the context", *(f"answer {number}" for number in range(1, len(answers) + 1))]
+    elif not isinstance(config.data.get("text_column"), str | None):
+        texts = ["A dog runs over the grass.", "An animal moves."]
+    return f'--text "{f" {PAIR_SEPARATOR} ".join(texts)}"'
+
+
 KIND = Kind(
     name="classifier",
     noun="classifier",
@@ -32,7 +43,7 @@ KIND = Kind(
     metric_callbacks=("firstlight.callbacks.accuracy:Accuracy",),
     has_any_length=True,
     command="predict",
-    example='--text "It works, and it looks good."',
+    example=example,
     training="firstlight.lit.classification:Classification",
     tokenizers=("firstlight.text.tokenizers:Tokenizer",),
     loaded="firstlight.kinds.classifier.loaded:from_card",

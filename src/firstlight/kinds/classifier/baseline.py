@@ -44,6 +44,11 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
 
     max_words: the number of most frequent words that are the features, without pairs of words; None: words and pairs.
     """
+    if data.options.choices is not None:
+        raise UserError(
+            "the baseline tfidf does not compare the answers of data.choice_columns; chance is "
+            f"{1 / data.num_classes:.1%}"
+        )
     vectorizer = TfidfVectorizer(
         tokenizer=words,
         token_pattern=None,

@@ -45,7 +45,7 @@ DRAWINGS: tuple[Drawing, ...] = (
     drawing(
         "attributions",
         FIGURES,
-        "classifier",
+        "classifier one_text",
         "Contribution of each word to the log-odds of the predicted class, compared with an unknown word in its place: "
         "blue supports the class, red contradicts it. Look for words that should not matter.",
     ),

@@ -16,6 +16,7 @@ from firstlight.callbacks.accuracy import classification_metrics
 from firstlight.callbacks.confusion_matrix import confusion_counts
 from firstlight.callbacks.outcomes import outcomes_of
 from firstlight.comparison.outcomes import Outcomes
+from firstlight.data.choice_rows import longest
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, targets_of
@@ -78,7 +79,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     if sentence := reading.missing(judged.targets):
         log.warning("%s, %s split: %s", source.where, split, sentence)
     cuts = Cuts(classifier.config["context_length"])
-    cuts.count(encoded.ids.lengths[judged.rows])
+    cuts.count(longest(encoded.lengths[judged.rows]))
     cuts.warn()
     folder = results_folder(classifier, source, split, options)
     num_measured = int((judged.targets != LEFT_OUT).sum())
@@ -90,7 +91,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     }
     write_metrics(folder, classifier, source, split, size, judged.metrics, options)
     values = source.values(data_options.text_columns, judged.rows.tolist())
-    names = data_options.text_columns if data_options.reads_pairs else ["text"]
+    names = data_options.text_columns if len(data_options.text_columns) > 1 else ["text"]
     texts = [dict(zip(names, row, strict=True)) for row in values]
     write_rows(folder / "predictions.csv", prediction_rows(classifier, encoded, judged, texts))
     used = judged.targets != LEFT_OUT
@@ -161,7 +162,7 @@ def prediction_rows(
 ) -> list[dict[str, Any]]:
     """Return one row for each text, with its label, its prediction and all probabilities.
 
-    texts: the text of each row by its column, or the two texts of a pair.
+    texts: the text of each row by its column, or the texts of a pair or of a context with answers.
     """
     names = classifier.class_names
     return [

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from firstlight.data.choice_rows import longest
 from firstlight.data.labels import LEFT_OUT, targets_of
 from firstlight.errors import UserError
 from firstlight.kinds.attention import Attention, collect
@@ -35,7 +36,7 @@ class ClassifierExploration(Exploration):
 
     def some_text(self, data: Reviews) -> str:
         rows = data.encoded.rows_of(SPLIT)
-        return data.texts(rows[[first_drawable(data.encoded.ids.lengths[rows])]])[0]
+        return data.texts(rows[[first_drawable(longest(data.encoded.lengths[rows]))]])[0]
 
     def made_up_text(self) -> tuple[str, str]:
         text = "It looks great, but it broke after a week and nobody answered. I would not buy it again."

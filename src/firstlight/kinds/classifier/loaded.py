@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import EvaluationBatches, Rows
+from firstlight.data.choice_rows import ChoiceRows, longest
 from firstlight.data.cuts import Cuts
+from firstlight.data.encoding import encode_texts
 from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Labels, Truncation
 from firstlight.data.pair_rows import fitted, kept_places
 from firstlight.data.tables import ReviewBatch, TokenTable
+from firstlight.errors import UserError
 from firstlight.kinds.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.kinds.loaded import LoadedRun, OfAllRuns, listed
-from firstlight.lit.cards import evidence_of
+from firstlight.lit.cards import TRAIN_AGAIN, evidence_of
 from firstlight.lit.classification import Prediction, predictions
 from firstlight.lit.losses import probabilities
 from firstlight.text.ragged import RaggedIds
@@ -57,13 +60,14 @@ class LoadedClassifier(LoadedRun):
     def predict(self, text: Text) -> Prediction:
         """Return the predicted class of one text, and the probability of every class.
 
-        A run of pairs accepts a tuple of two texts, or one string with ||| between them. A text that is longer than the
-        context is cut as in training, with a warning. Raises TypeError for anything else.
+        A run of pairs accepts a tuple of two texts, or one string with ||| between them. A run of multiple choice
+        accepts the same with a context and its answers; the label is the column of an answer. A text that is longer
+        than the context is cut as in training, with a warning. Raises TypeError for anything else.
 
         >>> prediction = run.predict("It broke after a week.")
         >>> prediction.label, prediction.probabilities[prediction.label]
         """
-        is_pair = self.tokenizer.reads_pairs and isinstance(text, tuple)
+        is_pair = self.tokenizer.reads_pairs and isinstance(text, tuple)  # or a context with answers
         if not isinstance(text, str) and not is_pair:
             raise TypeError(f"predict accepts one text, not a {type(text).__name__}; use predict_many for many texts")
         (prediction,) = self.predict_many([text])
@@ -78,9 +82,10 @@ class LoadedClassifier(LoadedRun):
         """
         cuts = Cuts(self.config["context_length"])
         for chunk in chunks(texts, TEXTS_AT_ONCE):
-            ids = self.tokenizer.encode_batch(chunk)
-            cuts.count(ids.lengths)
-            yield from predictions(probabilities(self.logits(ids, np.arange(len(ids)))), self.class_names)
+            ids = self.encode(chunk)
+            lengths = longest(self._by_row(ids.lengths))
+            cuts.count(lengths)
+            yield from predictions(probabilities(self.logits(ids, np.arange(len(lengths)))), self.class_names)
         cuts.warn()
 
     def probabilities(self, texts: list[Text]) -> NDArray[np.float32]:
@@ -88,22 +93,28 @@ class LoadedClassifier(LoadedRun):
 
         >>> run.probabilities(["It works.", "It broke."]).shape
         """
-        ids = self.tokenizer.encode_batch(texts)
-        return probabilities(self.logits(ids, np.arange(len(ids)))).numpy()
+        return probabilities(self.logits(self.encode(texts), np.arange(len(texts)))).numpy()
+
+    def encode(self, texts: Iterable[Text]) -> RaggedIds:
+        """Return the token ids of some texts. For multiple choice, each answer is a text of its own, with the context.
+
+        >>> len(run.encode(["It works.", "It broke."]))
+        """
+        return encode_texts(self.tokenizer, texts, self.choices)
 
     def logits(self, ids: RaggedIds, rows: NDArray[np.int64], counted: NDArray[np.int64] | None = None) -> Tensor:
         """Return the outputs of the network for some rows of encoded texts: (rows, outputs).
 
-        ids: the texts as returned by `tokenizer.encode_batch`. rows: (rows,) indices of the texts. counted: (texts,)
+        ids: the texts as returned by `encode`. rows: (rows,) indices of the texts. counted: (texts,)
         the classes of the texts, if the evidence was counted on them. The class of each text is then removed from its
         features, as in training. None for other texts.
 
         >>> import numpy as np
-        >>> ids = run.tokenizer.encode_batch(["It works.", "It broke."])
+        >>> ids = run.encode(["It works.", "It broke."])
         >>> run.logits(ids, np.arange(2)).shape
         """
         table, lookup = self._reader(ids, counted)
-        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=lookup.lengths[rows]))
+        batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=longest(lookup.lengths[rows])))
         with torch.inference_mode():
             tables = (table(lookup[chosen]) for chosen in batches)
             logits = torch.cat([self.network(*batch.inputs) for batch in tables])
@@ -118,7 +129,7 @@ class LoadedClassifier(LoadedRun):
         Its targets are all 0.
 
         >>> import numpy as np
-        >>> batch = run.batch(run.tokenizer.encode_batch(["It works.", "It broke."]), np.arange(2))
+        >>> batch = run.batch(run.encode(["It works.", "It broke."]), np.arange(2))
         >>> run.network(*batch.inputs).shape
         """
         table, lookup = self._reader(ids)
@@ -144,9 +155,14 @@ class LoadedClassifier(LoadedRun):
         """Return the table that cuts and pads encoded texts, and the rows that are sampled for batches."""
         context_length = self.config["context_length"]
         ids = fitted(ids, self.tokenizer, context_length, self.truncation)
-        targets = np.zeros(len(ids), np.int64) if counted is None else counted
-        table = TokenTable(ids, targets, context_length, self.truncation, self.evidence)
-        return table, Rows(ids.lengths.clip(max=context_length), are_counted=counted is not None)
+        lengths = self._by_row(ids.lengths).clip(max=context_length)
+        targets = np.zeros(len(lengths), np.int64) if counted is None else counted
+        table = TokenTable(ids, targets, context_length, self.truncation, self.evidence, self.choices)
+        return table, Rows(lengths, are_counted=counted is not None)
+
+    def _by_row(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the lengths of the texts of each row: (rows,), or (rows, choices) for multiple choice."""
+        return lengths if self.choices is None else self.choices.by_row(lengths)
 
     def places(self, ids: RaggedIds) -> NDArray[np.int64]:
         """Return the places of the tokens of one encoded text that the network reads: (kept,).
@@ -158,6 +174,16 @@ class LoadedClassifier(LoadedRun):
             return kept_places(ids, length, self.truncation).ids.astype(np.int64)
         every_place = RaggedIds(np.arange(len(ids.ids), dtype=np.int32), ids.offsets)
         return self.batch(every_place, np.array([0])).token_ids[0].numpy()
+
+    @property
+    def choices(self) -> ChoiceRows | None:
+        """The layout of a text of multiple choice: a context and the answers. None for other runs.
+
+        >>> run.choices
+        """
+        data = self.config["data"]
+        answers, context = data.get("choice_columns"), data.get("text_column")
+        return None if answers is None else ChoiceRows(len(context) if isinstance(context, list) else 1, len(answers))
 
     @property
     def labels(self) -> Labels:
@@ -179,4 +205,8 @@ class LoadedClassifier(LoadedRun):
 def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedClassifier:  # noqa: ARG001
     """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
     evidence = evidence_of(card, tokenizer.vocab_size, of_all.checkpoint)
-    return LoadedClassifier(*of_all, tokenizer, card["class_names"], card["label_names"], evidence)
+    run = LoadedClassifier(*of_all, tokenizer, card["class_names"], card["label_names"], evidence)
+    num_choices = run.choices.num_choices if run.choices is not None else 0
+    if bool(card.get("choices")) != bool(num_choices) or num_choices not in (0, len(run.class_names)):
+        raise UserError(f"{of_all.checkpoint}: data.choice_columns does not fit the network of the card; {TRAIN_AGAIN}")
+    return run

@@ -1,12 +1,14 @@
 """Panel of a classifier in the playground: the prediction for a review, and its explanation."""
 
 from html import escape
+from itertools import cycle, islice
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from firstlight.data.options import Labels
+from firstlight.errors import UserError
 from firstlight.kinds.attention import AttentionMap, attention_of, has_attention
 from firstlight.kinds.classifier.insight import Attributions, attributions, read_review, words_of
 from firstlight.kinds.classifier.loaded import LoadedClassifier
@@ -28,14 +30,30 @@ PAIRS = (
     "Two men are asleep. ||| Nobody sleeps.",
     "A woman reads. ||| She reads a long letter.",
 )
+STORIES = (
+    (
+        "Nora weighs flour and butter. Dark clouds pour down.",
+        *("Nora has a fresh cake and wet shoes.", "Nora has a new song and wet shoes."),
+        *("Nora has a fresh cake and a sunburn.", "Nora has a new song and a sunburn."),
+    ),
+    (
+        "A man sits down at the piano.",
+        *("He plays a waltz.", "He eats the piano.", "He swims to the shore.", "He sells his boat."),
+    ),
+)
 
 
 class ClassifierPanel(Panel):
-    """Panel that shows the classes, the attributions and the attention for a review."""
+    """Panel that shows the classes, the attributions and the attention for a review.
+
+    For multiple choice, it shows only the probabilities of the answers.
+    """
 
     run: LoadedClassifier
 
     def examples(self) -> tuple[str, ...]:
+        if self.run.choices is not None:
+            return tuple(self._with_answers(*example) for example in STORIES)
         return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
 
     def warm_up(self) -> None:
@@ -48,6 +66,8 @@ class ClassifierPanel(Panel):
         only the classes, since the explanation of a large network takes some tenths of a second.
         """
         text, notes = beginning_of(asked.text("text"))
+        if self.run.choices is not None:
+            return self._chosen(text, self.run.choices.num_choices) + markup.notes(notes)
         if self.run.tokenizer.reads_pairs and PAIR_SEPARATOR not in text:
             return markup.notice(f"Type two texts with {PAIR_SEPARATOR} between them.")
         found = words_of(self.run, text)
@@ -72,6 +92,24 @@ class ClassifierPanel(Panel):
         else:
             parts.append(f'<div class="text">{shaded}</div>')
         return "".join([*parts, markup.notes(notes + why.notes)])
+
+    def _chosen(self, text: str, num_choices: int) -> str:
+        """Return the probability of each answer, as HTML."""
+        answers = [answer.strip() for answer in text.split(PAIR_SEPARATOR)][-num_choices:]
+        try:
+            (shares,) = self.run.probabilities([text]).tolist()
+        except UserError:
+            return markup.notice(f"Type a context and {num_choices} answers with {PAIR_SEPARATOR} between them.")
+        names = [f"{number}. {answer}" for number, answer in enumerate(answers, start=1)]
+        named = dict(zip(names, shares, strict=True))
+        best = max(named, key=named.__getitem__)
+        return self._verdict(Prediction(best, named)) + markup.bars(named, best)
+
+    def _with_answers(self, context: str, *answers: str) -> str:
+        """Return a context with as many answers as the run chooses among. Some of them may be repeated."""
+        assert self.run.choices is not None
+        chosen = islice(cycle(answers), self.run.choices.num_choices)
+        return f" {PAIR_SEPARATOR} ".join([context, *chosen])
 
     def _verdict(self, prediction: Prediction) -> str:
         share = markup.percent(prediction.probabilities[prediction.label])

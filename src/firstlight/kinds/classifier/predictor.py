@@ -23,6 +23,10 @@ class ClassPredictor(Predictor):
             write_out(f"{prediction.label}  ({shares})")
 
     @property
+    def trained_columns(self) -> list[str]:
+        return [*super().trained_columns, *(self.run.config["data"].get("choice_columns") or ())]
+
+    @property
     def columns(self) -> list[str]:
         return ["label", *(f"probability_{name}" for name in self.run.class_names)]
 

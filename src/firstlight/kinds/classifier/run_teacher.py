@@ -54,7 +54,7 @@ def predict(
             f"teacher={run.path}: the run was trained by version 0.2.0, whose evidence cannot leave out a text; train "
             "it again"
         )
-    ids = run.tokenizer.encode_batch(texts)
+    ids = run.encode(texts)
     found = np.empty((len(texts), len(run.class_names)), np.float32)
     for rows, counted in ((np.flatnonzero(~is_seen), None), (np.flatnonzero(is_seen), targets)):
         if len(rows):

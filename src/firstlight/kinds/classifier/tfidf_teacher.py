@@ -41,6 +41,8 @@ def probabilities(data: ReviewData, folds: int) -> NDArray[np.float64]:
 
     Raises UserError for texts without common words, or a class with too few rows.
     """
+    if data.options.choices is not None:
+        raise UserError("teacher=tfidf does not compare the answers of data.choice_columns; name a run as the teacher")
     rows = data.rows("train")
     targets = data.targets[rows]
     present, counts = np.unique(targets, return_counts=True)

@@ -36,7 +36,7 @@ KIND = Kind(
     ),
     has_any_length=False,
     command="generate",
-    example="--num-samples 3 --tokens 300 --temperature 0.8",
+    example=lambda config: "--num-samples 3 --tokens 300 --temperature 0.8",  # noqa: ARG005
     evaluation_options=("context_length", "stride"),
     training="firstlight.lit.generation:Generation",
     tokenizers=(

@@ -48,7 +48,7 @@ KIND = Kind(
     ),
     has_any_length=True,
     command="predict",
-    example='--text "It [MASK] after a week"',
+    example=lambda config: '--text "It [MASK] after a week"',  # noqa: ARG005
     training="firstlight.lit.masked:MaskedLanguageModeling",
     tokenizers=("firstlight.text.tokenizers:Tokenizer",),
     loaded="firstlight.kinds.masked.loaded:from_card",
