@@ -105,6 +105,16 @@ def test_auto_generates_a_sample_at_last_and_warns(no_hub, caplog):
     )
 
 
+def test_a_set_that_is_only_generated_needs_no_address(make, asked, caplog):
+    own = ReviewOptions(name="choices", hub="", sample="choices", choice_columns=["a", "b"], labels="classes")
+    assert find_source(own, sample="choices").where == "generated choices 1"
+    assert not caplog.records
+    make("data/choices")
+    assert find_source(own, sample="choices").kind is SourceKind.local
+    with pytest.raises(UserError, match=r"data\.hub is not set, so there is nothing to download; set data\.path"):
+        find_source(ReviewOptions(name="mine", hub=""))
+
+
 def test_no_warning_is_given_where_real_data_is_found(make, asked, caplog):
     make("data/amazon_reviews")
     find()

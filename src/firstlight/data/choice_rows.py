@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
 from firstlight.text.options import PAIR_SEPARATOR
@@ -41,7 +41,7 @@ class ChoiceRows:
             for answer in parts[-self.num_choices :]:
                 yield context, answer
 
-    def by_row(self, numbers: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    def by_row(self, numbers: "NDArray[Any]") -> "NDArray[Any]":
         """Return an array with a number for each pair, (rows · choices,), as (rows, choices)."""
         return numbers.reshape(-1, self.num_choices)
 

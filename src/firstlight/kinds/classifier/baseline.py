@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
@@ -13,7 +14,7 @@ from firstlight.data.encoding import encode
 from firstlight.data.labels import LEFT_OUT, targets_of
 from firstlight.data.options import Balance, ReviewOptions
 from firstlight.data.reviews import ReviewData
-from firstlight.data.sources import find_source
+from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.kinds.baseline import SPLITS, Fitted, OtherData, best_of, say_choice
 from firstlight.kinds.classifier.evaluation import (
@@ -40,15 +41,11 @@ MOST_STEPS = 1000
 def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = None) -> Fitted:
     """Fit one regression for each C, choose one by a validation metric, and save its figures in `folder`.
 
-    The texts are not cut to a context. Raises UserError for texts without a word.
+    The texts are not cut to a context. For multiple choice, the regression reads each answer without the context, so it
+    measures what the answers alone reveal. Raises UserError for texts without a word.
 
     max_words: the number of most frequent words that are the features, without pairs of words; None: words and pairs.
     """
-    if data.options.choices is not None:
-        raise UserError(
-            "the baseline tfidf does not compare the answers of data.choice_columns; chance is "
-            f"{1 / data.num_classes:.1%}"
-        )
     vectorizer = TfidfVectorizer(
         tokenizer=words,
         token_pattern=None,
@@ -65,21 +62,21 @@ def fit(data: ReviewData, metric: str, folder: Path, max_words: int | None = Non
     validation = vectorizer.transform(_texts(data, "validation"))
     models, shares, tried = {}, {}, {}
     for strength in REGULARIZATION:
-        models[strength] = _new_regression(data, strength).fit(training, _targets(data, "train"))
-        shares[strength] = _shares(models[strength], validation, data.num_classes)
+        models[strength] = _new_regression(data, strength).fit(training, _fitted_targets(data))
+        shares[strength] = _shares(models[strength], validation, data)
         tried[strength] = _metrics(data, "val", shares[strength])
         say_choice("C", strength, tried[strength])
     chosen = best_of(tried, metric)
     _save(data, "val", shares[chosen], folder)
 
     def test() -> dict[str, float]:
-        found = _shares(models[chosen], vectorizer.transform(_texts(data, "test")), data.num_classes)
+        found = _shares(models[chosen], vectorizer.transform(_texts(data, "test")), data)
         _save(data, "test", found, folder)
         return _metrics(data, "test", found)
 
     def other(elsewhere: OtherData) -> dict[str, float]:
         texts, rows, targets = _read_other(data, elsewhere)
-        found = _shares(models[chosen], vectorizer.transform(texts), data.num_classes)
+        found = _shares(models[chosen], vectorizer.transform(texts), data)
         write_outcomes(folder / FOLDER / "other.npz", class_outcomes(rows, targets, found))
         return _metrics_of(data, "other", targets, found)
 
@@ -118,7 +115,7 @@ def _read_other(data: ReviewData, elsewhere: OtherData) -> tuple[list[str], NDAr
     rows, targets = rows[targets != LEFT_OUT], targets[targets != LEFT_OUT]
     if not len(rows):
         raise UserError(f"{source.where}: the test split has no rows for data.labels={kind.value}")
-    return source.texts(options.text_column, rows.tolist()), rows, targets
+    return _texts_of(source, options, rows), rows, targets
 
 
 def _new_regression(data: ReviewData, strength: float) -> LogisticRegression:
@@ -127,16 +124,33 @@ def _new_regression(data: ReviewData, strength: float) -> LogisticRegression:
 
 
 def _texts(data: ReviewData, split: str) -> list[str]:
-    return data.source.texts(data.options.text_columns, data.rows(split).tolist())
+    return _texts_of(data.source, data.options, data.rows(split))
+
+
+def _texts_of(source: Source, options: ReviewOptions, rows: NDArray[np.int64]) -> list[str]:
+    """Return the texts of some rows, or all answers of rows of multiple choice, row by row."""
+    if options.choice_columns is None:
+        return source.texts(options.text_columns, rows.tolist())
+    return [answer for answers in source.values(options.choice_columns, rows.tolist()) for answer in answers]
 
 
 def _targets(data: ReviewData, split: str) -> NDArray[np.int64]:
     return data.targets[data.rows(split)]
 
 
-def _shares(model: LogisticRegression, features: csr_matrix, num_classes: int) -> NDArray[np.float64]:
-    """Return the probabilities, (rows, classes)."""
-    shares = np.zeros((features.shape[0], num_classes))
+def _fitted_targets(data: ReviewData) -> NDArray[np.int64]:
+    """Return the target of each training text; for multiple choice, 1 for each correct answer and 0 for the others."""
+    targets = _targets(data, "train")
+    if data.options.choices is None:
+        return targets
+    return (targets[:, None] == np.arange(data.num_classes)).ravel().astype(np.int64)
+
+
+def _shares(model: LogisticRegression, features: csr_matrix, data: ReviewData) -> NDArray[np.float64]:
+    """Return the probabilities, (rows, classes). For multiple choice, they are the softmax of the answers' log-odds."""
+    if data.options.choices is not None:
+        return softmax(data.options.choices.by_row(model.decision_function(features)), axis=1)
+    shares = np.zeros((features.shape[0], data.num_classes))
     shares[:, model.classes_] = model.predict_proba(features)
     return shares
 
