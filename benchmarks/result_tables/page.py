@@ -196,7 +196,7 @@ def readme_of(text: str, plan: Plan, records: Records) -> str:
     rows = [summary_row(plan, row, records) for row in plan.summary]
     if not rows or None in rows:
         return text
-    titles = ["`experiment=`", "measure", "claim", "counting", "firstlight", "than counting"]
+    titles = ["`experiment=`", "measure", "published", "counting", "firstlight", "compared with counting"]
     table = [titles, ["---"] * len(titles), *(row for row in rows if row is not None)]
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
