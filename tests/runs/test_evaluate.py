@@ -24,6 +24,7 @@ OTHER = {  # another value of every option of the data
     "source": "sample",
     "text_column": "body",
     "label_column": "score",
+    "choice_columns": "first,second",
     "source_column": "fr",
     "target_column": "it",
     "labels": "stars",

@@ -240,7 +240,7 @@ def at_once(tmp_path_factory: pytest.TempPathFactory, drawn_training: list[str])
     return Done(done.returncode, done.stdout, done.stderr), scripts, grid
 
 
-WAITS_FOR_CTRL_C = """
+WAITS = """
 import time
 from pathlib import Path
 
@@ -249,22 +249,26 @@ from lightning.pytorch import Callback
 from firstlight.callbacks import StopAtStepEnd
 
 
-class WaitForCtrlC(Callback):
-    # Waits before the 5th step, only once: a training of milliseconds could end before Ctrl-C arrives.
+class Wait(Callback):
+    # The first job waits before its 5th step for Ctrl-C or for the file `seen`: it could end in milliseconds.
     def on_train_batch_start(self, trainer, *_):
         if trainer.global_step == 4 and not Path("waiting").exists():
             Path("waiting").touch()
             (stop,) = [callback for callback in trainer.callbacks if isinstance(callback, StopAtStepEnd)]
             end = time.monotonic() + 60
-            while stop.received is None and time.monotonic() < end:
+            while stop.received is None and not Path("seen").exists() and time.monotonic() < end:
                 time.sleep(0.01)
 """
 
 
+def waiting(scripts: Scripts) -> str:
+    """Return the override of a callback that lets the first job wait."""
+    (scripts.folder / "waits.py").write_text(WAITS)
+    return "+callbacks.wait._target_=waits.Wait"
+
+
 def test_ctrl_c_leaves_the_table_and_the_same_command_continues(scripts: Scripts, tiny_training: list[str]) -> None:
-    (scripts.folder / "waits_for_ctrl_c.py").write_text(WAITS_FOR_CTRL_C)
-    wait = "+callbacks.wait._target_=waits_for_ctrl_c.WaitForCtrlC"
-    grid = ["-m", *tiny_training, "seed=1,2", "logger=none", wait]
+    grid = ["-m", *tiny_training, "seed=1,2", "logger=none", waiting(scripts)]
     often = "callbacks.checkpoint.every_n_train_steps=2"
     folders = scripts.folder / "logs" / "sweeps"
     is_waiting = (scripts.folder / "waiting").exists
@@ -356,8 +360,14 @@ def test_the_lines_of_a_sweep_name_the_best_job_of_each_task(two_tasks: tuple[Do
 
 
 def test_a_terminal_shows_one_table_with_what_runs_and_what_failed(scripts: Scripts, tiny_training: list[str]) -> None:
-    grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "trainer.max_epochs=11", "logger=none"]
-    done = scripts.run_in_terminal("train", *grid, columns=80)
+    grid = ["-m", *tiny_training, "optimizer.lr=1e-3,1e30", "trainer.max_epochs=11", "logger=none", waiting(scripts)]
+
+    def see(shown: bytes) -> bool:
+        if b"running" in shown:
+            (scripts.folder / "seen").touch()
+        return False
+
+    done = scripts.run_in_terminal("train", *grid, columns=80, interrupt=see)
     assert done.returncode == 1
     seen = seen_at_any_time(done, columns=80, rows=24)
     folder = sweep_folder(scripts).relative_to(scripts.folder)
