@@ -19,6 +19,11 @@ def longest(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
     return lengths if lengths.ndim == 1 else lengths.max(axis=1)
 
 
+def by_row(numbers: "NDArray[np.int64]", choices: "ChoiceRows | None") -> "NDArray[np.int64]":
+    """Return an array with a number for each text, (texts,), as (rows,), or as (rows, choices) for multiple choice."""
+    return numbers if choices is None else choices.by_row(numbers)
+
+
 @dataclass(frozen=True)
 class ChoiceRows:
     """Layout of rows of multiple choice: the texts of the context, followed by the possible answers.

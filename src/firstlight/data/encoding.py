@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import cache
-from firstlight.data.choice_rows import ChoiceRows
+from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
 from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions
 from firstlight.data.sources import Source
@@ -60,7 +60,7 @@ class EncodedTexts:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """The number of tokens of each row, (rows,), or of each answer with its context, (rows, choices)."""
-        return self.ids.lengths if self.choices is None else self.choices.by_row(self.ids.lengths)
+        return by_row(self.ids.lengths, self.choices)
 
     def select(self, rows: NDArray[np.int64]) -> RaggedIds:
         """Return the tokens of some rows, (n,), or of all of their answers."""

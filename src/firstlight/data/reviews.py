@@ -20,7 +20,7 @@ from firstlight.data.batches import (
     TrainingBatches,
     several,
 )
-from firstlight.data.choice_rows import longest
+from firstlight.data.choice_rows import by_row, longest
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.evidence import NgramEvidence, num_features
@@ -276,7 +276,7 @@ class ReviewData(RowData):
         self.ensure_setup()
         options, choices = self.options, self.options.choices
         ids = encode_texts(self.tokenizer, several(texts), choices)
-        lengths = ids.lengths if choices is None else choices.by_row(ids.lengths)
+        lengths = by_row(ids.lengths, choices)
         cuts = Cuts(options.context_length)
         cuts.count(longest(lengths))
         cuts.warn()

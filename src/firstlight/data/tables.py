@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import RowBatch
-from firstlight.data.choice_rows import ChoiceRows
+from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Truncation
 from firstlight.data.windows import WindowBatch
@@ -125,9 +125,7 @@ class TokenTable(torch.nn.Module):
         self.context_length, self.truncation = context_length, truncation
         flat = ids.ids if len(ids.ids) else np.array([PAD_ID], dtype=np.int32)
         self.register_buffer("flat", torch.from_numpy(flat), persistent=False)
-        starts, lengths = ids.offsets[:-1].copy(), ids.lengths
-        if choices is not None:
-            starts, lengths = choices.by_row(starts), choices.by_row(lengths)  # (rows, choices)
+        starts, lengths = (by_row(each, choices) for each in (ids.offsets[:-1].copy(), ids.lengths))
         self.register_buffer("starts", torch.from_numpy(starts), persistent=False)
         self.register_buffer("lengths", torch.from_numpy(lengths), persistent=False)
         self.register_buffer("targets", torch.from_numpy(targets), persistent=False)

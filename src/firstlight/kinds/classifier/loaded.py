@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data.batches import EvaluationBatches, Rows
-from firstlight.data.choice_rows import ChoiceRows, longest
+from firstlight.data.choice_rows import ChoiceRows, by_row, longest
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import encode_texts
 from firstlight.data.evidence import NgramEvidence
@@ -83,7 +83,7 @@ class LoadedClassifier(LoadedRun):
         cuts = Cuts(self.config["context_length"])
         for chunk in chunks(texts, TEXTS_AT_ONCE):
             ids = self.encode(chunk)
-            lengths = longest(self._by_row(ids.lengths))
+            lengths = longest(by_row(ids.lengths, self.choices))
             cuts.count(lengths)
             yield from predictions(probabilities(self.logits(ids, np.arange(len(lengths)))), self.class_names)
         cuts.warn()
@@ -155,14 +155,10 @@ class LoadedClassifier(LoadedRun):
         """Return the table that cuts and pads encoded texts, and the rows that are sampled for batches."""
         context_length = self.config["context_length"]
         ids = fitted(ids, self.tokenizer, context_length, self.truncation)
-        lengths = self._by_row(ids.lengths).clip(max=context_length)
+        lengths = by_row(ids.lengths, self.choices).clip(max=context_length)
         targets = np.zeros(len(lengths), np.int64) if counted is None else counted
         table = TokenTable(ids, targets, context_length, self.truncation, self.evidence, self.choices)
         return table, Rows(lengths, are_counted=counted is not None)
-
-    def _by_row(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the lengths of the texts of each row: (rows,), or (rows, choices) for multiple choice."""
-        return lengths if self.choices is None else self.choices.by_row(lengths)
 
     def places(self, ids: RaggedIds) -> NDArray[np.int64]:
         """Return the places of the tokens of one encoded text that the network reads: (kept,).
