@@ -15,7 +15,8 @@ from firstlight.networks.config import EncoderDecoderConfig
 from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.runs.folder import SAMPLE_NOTE, read_history
 from firstlight.runs.gather import found_runs
-from firstlight.sweeps.widths import ShowActivationSizes, ShowLearningRates, save_marked
+from firstlight.sweeps.figures import save_marked
+from firstlight.sweeps.widths import ShowActivationSizes, ShowLearningRates
 from run_folders import make_run
 from tests_support import Scripts, some_text
 

@@ -1,9 +1,8 @@
 """The figures of sweeps over widths and parametrizations: the best learning rates, and the sizes of activations."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
@@ -11,13 +10,8 @@ from rich.table import Table
 
 from firstlight.console import Console
 from firstlight.reports.rows import Run
-from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import found_runs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-log = logging.getLogger(__name__)
+from firstlight.sweeps.figures import save_marked
 
 WIDTH, PARAMETRIZATION, RATE = "model.dim", "model.parametrization", "optimizer.lr"
 NAMES = {"standard": "standard", "mup": "µP"}
@@ -61,18 +55,6 @@ class ShowActivationSizes(Callback):
             sizes, title=f"{runs[0].task}: mean |activation| against the width of the network"
         )
         save_marked(figure, runs, folder / "coordinate_check.png")
-
-
-def save_marked(figure: "Figure", runs: Sequence[Run], file: Path) -> None:
-    """Save the figure of a sweep, with a mark if a run is on generated data, and report where it is."""
-    from firstlight.figures import save
-    from firstlight.figures.style import mark_sample
-
-    if any(run.is_sample for run in runs):
-        mark_sample(figure)
-        log.info(SAMPLE_NOTE)
-    save(figure, file)
-    log.info("The figure is %s", file)
 
 
 def finished_runs(folder: Path) -> list[Run]:
