@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from firstlight import figures
 from firstlight.callbacks.confusion_matrix import ConfusionMatrix, print_counts
-from firstlight.data.options import Labels
+from firstlight.data.options import Labels, SourceKind
+from firstlight.figures.style import SAMPLE_MARK
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -80,6 +82,18 @@ def test_the_picture_is_a_whole_png(bench, tmp_path) -> None:
         assert picture.format == "PNG"
         assert picture.width > 1000
     assert sorted(path.name for path in tmp_path.glob("test.*")) == ["test.csv", "test.png"]
+
+
+@pytest.mark.parametrize("source", ["sample", "local"])
+def test_the_picture_of_generated_data_is_marked(bench, tmp_path, monkeypatch, source: str) -> None:
+    drawn = []
+    monkeypatch.setattr(figures, "plot_confusion_matrix", lambda *_, **__: drawn.append(Figure()) or drawn[-1])
+    data = bench.data()
+    trainer = bench.fit(data=data)
+    data.source = replace(data.source, kind=SourceKind(source))
+    trainer.callbacks.append(ConfusionMatrix(str(tmp_path)))
+    trainer.test(trainer.lightning_module, datamodule=data, verbose=False)
+    assert [figure.get_suptitle().endswith(SAMPLE_MARK) for figure in drawn] == [source == "sample"]
 
 
 def test_the_fit_writes_and_prints_nothing(bench, tmp_path, capsys) -> None:

@@ -7,8 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from firstlight.data.options import SourceKind
+from firstlight.figures.style import SAMPLE_MARK
+from firstlight.kinds.classifier.evaluation import save_marked
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.evaluation import (
     TRAINED_ON_SAMPLE_NOTE,
@@ -110,3 +113,12 @@ def test_generated_data_is_named_on_either_side(
     trained_on: str, measured_on: SourceKind, note: str | None, tmp_path: Path
 ) -> None:
     assert sample_note(loaded(tmp_path, trained_on), source(measured_on)) == note
+
+
+@pytest.mark.parametrize("kind", [SourceKind.sample, SourceKind.local])
+def test_figures_of_generated_data_are_marked(tmp_path: Path, kind: SourceKind) -> None:
+    figure = Figure()
+    figure.suptitle("Confusion matrix, test")
+    save_marked(figure, source(kind), tmp_path / "figure.png")
+    assert figure.get_suptitle() == "Confusion matrix, test" + (SAMPLE_MARK if kind is SourceKind.sample else "")
+    assert (tmp_path / "figure.png").exists()

@@ -16,7 +16,7 @@ from torchmetrics.classification import MulticlassConfusionMatrix
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from firstlight.callbacks.classes import Classes
-from firstlight.callbacks.publish import log_to_wandb, publish_figure, publish_table, shows_media
+from firstlight.callbacks.publish import is_sample, log_to_wandb, publish_figure, publish_table, shows_media
 from firstlight.console import terminal
 
 NAMES = {"val": "validation", "test": "test"}
@@ -99,10 +99,13 @@ class ConfusionMatrix(Callback):
     def _draw(self, stage: str, counts: np.ndarray, trainer: Trainer, is_final: bool) -> None:
         # matplotlib is imported only if a figure is drawn
         from firstlight.figures import confusion_table, plot_confusion_matrix, save
+        from firstlight.figures.style import mark_sample
 
         figure = plot_confusion_matrix(
             counts, self.class_names, title=f"Confusion matrix, {NAMES[stage]}, step {trainer.global_step}"
         )
+        if is_sample(trainer):
+            mark_sample(figure)
         rows = confusion_table(counts, self.class_names)
         publish_figure(trainer, f"{stage}/confusion_matrix", figure)
         publish_table(trainer, f"{stage}/confusion_matrix_table", rows)

@@ -9,6 +9,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
 from firstlight.lit.classification import review_batch
@@ -19,6 +20,12 @@ def data_if_any(trainer: Trainer) -> Any:
     """Return the trainer's data module, or None if it has loaders or a data module from another package."""
     data = getattr(trainer, "datamodule", None)
     return data if isinstance(data, TableData) else None
+
+
+def is_sample(trainer: Trainer) -> bool:
+    """Return whether the trainer's data module reads generated data."""
+    data = data_if_any(trainer)
+    return data is not None and data.source.kind is SourceKind.sample
 
 
 def data_of(trainer: Trainer, callback: Callback) -> Any:

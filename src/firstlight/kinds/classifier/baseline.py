@@ -175,5 +175,5 @@ def _save(data: ReviewData, stage: str, shares: NDArray[np.float64], folder: Pat
     path = folder / "confusion_matrix" / split
     path.parent.mkdir(exist_ok=True)
     targets = _targets(data, split)
-    write_confusion_matrix(path, targets, shares.argmax(axis=1), data.class_names, split)
+    write_confusion_matrix(path, targets, shares.argmax(axis=1), data.class_names, data.source, split)
     write_outcomes(folder / FOLDER / f"{split}.npz", class_outcomes(data.rows(split), targets, shares))

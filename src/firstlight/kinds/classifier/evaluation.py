@@ -20,7 +20,7 @@ from firstlight.data.choice_rows import longest
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, targets_of
-from firstlight.data.options import Labels, ReviewOptions
+from firstlight.data.options import Labels, ReviewOptions, SourceKind
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.figures import (
@@ -30,6 +30,7 @@ from firstlight.figures import (
     plot_probability_per_star,
     save,
 )
+from firstlight.figures.style import mark_sample
 from firstlight.files.rows import write_rows
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.data_changes import changed_options
@@ -97,7 +98,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     used = judged.targets != LEFT_OUT
     outcomes = class_outcomes(judged.rows[used], judged.targets[used], judged.probabilities[used])
     write_outcomes(folder / OUTCOMES, outcomes)
-    draw_figures(folder, classifier, encoded, judged, split, kind)
+    draw_figures(folder, classifier, encoded, judged, source, split, kind)
     contents = "Figures, predictions and metrics"
     print_results(folder, classifier, source, split, judged.metrics, contents, [str(reading)])
     return folder
@@ -191,15 +192,22 @@ def class_outcomes(rows: NDArray[np.int64], targets: NDArray[np.int64], shares: 
 
 
 def draw_figures(
-    folder: Path, classifier: LoadedClassifier, encoded: EncodedTexts, judged: Judged, split: str, kind: Labels
+    folder: Path,
+    classifier: LoadedClassifier,
+    encoded: EncodedTexts,
+    judged: Judged,
+    source: Source,
+    split: str,
+    kind: Labels,
 ) -> None:
     """Write the confusion matrix as a figure and a table, and the figures of predictions per class."""
     used = judged.targets != LEFT_OUT
     predicted, names = judged.probabilities.argmax(axis=1), classifier.class_names
-    write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, split)
+    write_confusion_matrix(folder / "confusion_matrix", judged.targets[used], predicted[used], names, source, split)
     if tuple(encoded.label_names) == STARS:
-        save(draw_probability_per_star(judged, kind), folder / "probability_per_star.png")
-    save(plot_predicted_per_star(predicted[used], judged.targets[used], names), folder / "predicted_per_class.png")
+        save_marked(draw_probability_per_star(judged, kind), source, folder / "probability_per_star.png")
+    figure = plot_predicted_per_star(predicted[used], judged.targets[used], names)
+    save_marked(figure, source, folder / "predicted_per_class.png")
 
 
 def draw_probability_per_star(judged: Judged, predicted: Labels) -> Figure:
@@ -214,11 +222,18 @@ def draw_probability_per_star(judged: Judged, predicted: Labels) -> Figure:
     return plot_probability_per_star(share, judged.labels + 1, event=event, unseen=unseen)
 
 
+def save_marked(figure: Figure, source: Source, path: Path) -> None:
+    """Save a figure, with a mark if its data is generated."""
+    if source.kind is SourceKind.sample:
+        mark_sample(figure)
+    save(figure, path)
+
+
 def write_confusion_matrix(
-    path: Path, targets: NDArray[np.int64], predicted: NDArray[np.int64], names: list[str], split: str
+    path: Path, targets: NDArray[np.int64], predicted: NDArray[np.int64], names: list[str], source: Source, split: str
 ) -> None:
     """Write the confusion matrix to <path>.png and <path>.csv. targets, predicted: (n,); names: class names."""
     counts = confusion_counts(targets, predicted, len(names))
     figure = plot_confusion_matrix(counts, names, title=f"Confusion matrix, {split}")
-    save(figure, path.with_suffix(".png"))
+    save_marked(figure, source, path.with_suffix(".png"))
     write_rows(path.with_suffix(".csv"), confusion_table(counts, names))
