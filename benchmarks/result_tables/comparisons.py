@@ -55,7 +55,7 @@ def interval(records: Sequence[Record], column: Column) -> Estimate:
         losses = _losses(units)
         found = _bootstrap(losses, np.zeros_like(losses), units[0]).estimate
         if column.metric == "perplexity":
-            return replace(found, value=math.exp(found.value), low=math.exp(found.low), high=math.exp(found.high))
+            return found.mapped(math.exp)
         return _scaled(found, _per_nat(records[0], column))
     scores = _drawn_bleu([each[column.metric] for each in units])
     return _estimate(scores[0], scores[1:], len(units[0][column.metric]))
@@ -82,8 +82,7 @@ def compare(first: Sequence[Record], second: Sequence[Record], column: Column) -
         if column.metric != "perplexity":
             unit = "nats" if column.metric == "loss" else "bits"
             return Verdict(_scaled(estimate, -_per_nat(first[0], column)), unit, p)
-        low, value, high = (100 * (1 - math.exp(each)) for each in (estimate.high, estimate.value, estimate.low))
-        return Verdict(Estimate(value, low, high, estimate.count), "%", p)
+        return Verdict(estimate.mapped(lambda nats: 100 * (1 - math.exp(nats))), "%", p)
     scores = _drawn_bleu([each[column.metric] for each in one]) - _drawn_bleu([each[column.metric] for each in two])
     return Verdict(_estimate(scores[0], scores[1:], len(one[0][column.metric])), "BLEU", p)
 
@@ -174,5 +173,4 @@ def _estimate(value: float, drawn: NDArray[np.float64], count: int) -> Estimate:
 
 
 def _scaled(estimate: Estimate, factor: float) -> Estimate:
-    low, high = sorted((factor * estimate.low, factor * estimate.high))
-    return replace(estimate, value=factor * estimate.value, low=low, high=high)
+    return estimate.mapped(lambda value: factor * value)

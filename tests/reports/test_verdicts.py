@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from firstlight.comparison.intervals import Estimate
 from firstlight.comparison.outcomes import Outcomes
-from firstlight.comparison.paired import mcnemar
+from firstlight.comparison.paired import Difference, mcnemar
 from firstlight.comparison.seeds import seeds_to_decide
+from firstlight.reports import findings
 from firstlight.reports.findings import judged
 from firstlight.reports.rows import Run
 from firstlight.reports.table import Board, boards
 from firstlight.reports.verdicts import (
+    Comparison,
     Verdict,
     by_seed,
     compare,
@@ -205,6 +209,83 @@ def test_a_baseline_has_one_result_for_every_seed() -> None:
                   optimized_metric=METRIC, metrics={METRIC: 0.80})  # fmt: skip
     board = board_of([*group(BETTER), counted])
     assert board.finding == "stars: the best trained group is better than the baseline tfidf by 5.0 ± 1.3 points."
+
+
+def test_the_row_of_a_baseline_agrees_with_the_finding_above_it() -> None:
+    runs = [*group(BETTER, model="tiny"), replace(a_run(0.80, model="tfidf"), is_baseline=True)]
+    board = board_of(runs)
+    assert "the best trained group is better than the baseline tfidf by 5.0 ± 1.3 points" in board.finding
+    verdict = board.verdicts[1]
+    assert verdict is not None
+    assert (verdict.word, verdict.value) == ("worse", pytest.approx(-0.05))
+    assert verdict.half_width == pytest.approx(0.013, abs=1e-3)
+
+
+def test_two_baselines_are_compared_over_the_texts_alone() -> None:
+    runs = [replace(a_run(value, model=model), is_baseline=True) for model, value in (("small", 0.85), ("tiny", 0.75))]
+    one, two = by_seed(runs[:1]), by_seed(runs[1:])
+    (shown,) = verdicts([compare(one, two, METRIC, texts({"small": 0.85, "tiny": 0.75}))], falls=False)
+    assert (shown.word, shown.value) == ("better", pytest.approx(0.1))
+    (unknown,) = verdicts([compare(one, two, METRIC, nothing)], falls=False)
+    assert (unknown.word, unknown.why) == ("undecided", "both have no saved predictions of the same texts")
+
+
+@pytest.mark.parametrize("name", ["loss", "perplexity", "bits_per_character"])
+def test_the_interval_over_the_texts_has_the_unit_of_the_metric(name: str) -> None:
+    per_token = {"small": 3.9, "tiny": 4.0}
+
+    def load(run: Run) -> Outcomes:
+        spread = np.random.default_rng(0 if run.keys["model"] == "small" else 1).normal(scale=0.2, size=300)
+        losses = (per_token[str(run.keys["model"])] + spread - spread.mean()).astype(np.float32) * 10
+        return Outcomes(np.arange(300), losses, np.full(300, 10), np.zeros(300, dtype=np.int64), "k")
+
+    def of(loss: float) -> float:
+        return {"loss": loss, "perplexity": np.exp(loss), "bits_per_character": loss / np.log(2) / 4}[name]
+
+    one, two = (
+        replace(a_run(0, model=model), metrics={"val/loss": loss, f"val/{name}": of(loss)})
+        for model, loss in per_token.items()
+    )
+    found = compare(by_seed([one]), by_seed([two]), f"val/{name}", load).over_texts
+    assert found is not None
+    assert found.estimate.value == pytest.approx(of(3.9) - of(4.0), rel=1e-3)
+    in_nats = compare(by_seed([one]), by_seed([two]), "val/loss", load).over_texts
+    assert in_nats is not None
+    slope = (of(4.0) - of(3.9)) / 0.1
+    assert found.estimate.half_width == pytest.approx(slope * in_nats.estimate.half_width, rel=0.01)
+
+
+def test_the_reason_for_undecided_uses_the_same_correction_as_the_verdict() -> None:
+    clear = [Comparison(-0.1, Difference(Estimate(-0.1, -0.11, -0.09, 4), 1e-6), None, 0.01, 4) for _ in range(9)]
+    close = Comparison(
+        0.01,
+        Difference(Estimate(0.01, -0.001, 0.021, 4), 0.06),
+        Difference(Estimate(0.01, 0.002, 0.018, 900), 0.01),
+        0.007,
+        4,
+    )
+    last = verdicts([*clear, close], falls=False)[-1]
+    assert (last.word, last.p) == ("undecided", pytest.approx(0.06))
+    needed = seeds_to_decide(0.01, 0.007, 0.05)
+    assert needed is not None
+    assert last.why == f"about {needed - 4} more seeds would decide"
+
+
+def test_a_comparison_without_a_test_is_not_counted_as_one() -> None:
+    pair = compare(by_seed(group(BETTER, model="small")), by_seed(group(WORSE)), METRIC, nothing)
+    alone = compare(by_seed([a_run(0.9)]), by_seed([a_run(0.8)]), METRIC, nothing)
+    first, *others = verdicts([pair, *[alone] * 25], falls=False)
+    assert first.p == pytest.approx(pair.p)
+    assert {(each.p, each.word) for each in others} == {(1.0, "undecided")}
+
+
+def test_the_draws_of_the_bootstrap_are_enough_for_many_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "DRAWS", 100)  # the smallest p-value times 24 tests is 0.24
+    runs = [run for place in range(25) for run in group([0.65 if place else 0.85] * 4, model=f"m{place}")]
+    hits = {f"m{place}": 0.65 if place else 0.85 for place in range(25)}
+    (board,) = boards(runs, lambda _: False)
+    board = judged(board, texts(hits), 0, most=None)
+    assert {verdict.word for verdict in board.verdicts if verdict is not None} == {"worse"}
 
 
 def test_a_single_group_is_described_and_a_board_without_result_says_nothing() -> None:

@@ -1,7 +1,7 @@
 """Intervals of a mean over seeds and of an accuracy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,11 @@ class Estimate:
     def is_bounded(self) -> bool:
         """Whether there is an interval."""
         return math.isfinite(self.half_width)
+
+    def mapped(self, function: Callable[[float], float]) -> "Estimate":
+        """Return the estimate of a monotonic function of the number."""
+        low, high = sorted((function(self.low), function(self.high)))
+        return Estimate(function(self.value), low, high, self.count)
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:

@@ -7,11 +7,12 @@ from firstlight.reports.fronts import front_sentence
 from firstlight.reports.rows import SEED, Run, Value, shown
 from firstlight.reports.table import Board, Group, short_name
 from firstlight.reports.text import amount, spread_text
-from firstlight.reports.verdicts import Comparison, Load, Verdict, by_seed, compare, difference_text, verdicts
+from firstlight.reports.verdicts import DRAWS, Comparison, Load, Verdict, by_seed, compare, difference_text, verdicts
 
 MOST_VALUES = 12  # of a key that are compared with the best one
 MOST_CLAUSES = 5
 MOST_NAMED = 2  # values of a key with their own differences
+DRAWS_PER_TEST = 40  # of a bootstrap, so that the smallest p-value times the number of tests is 0.025
 MOST_GROUPS = 30  # that are compared with the best one, because each comparison takes a tenth of a second
 
 
@@ -28,7 +29,9 @@ def judged(board: Board, load: Load, reference: int | None = None, most: int | N
     place = _reference(board.groups) if reference is None else reference
     others = [each for each in counted[:most] if each != place]
     base = board.groups[place]
-    found = verdicts([_against(board.groups[each], base, board.metric, load) for each in others], falls=board.falls)
+    draws = max(DRAWS, DRAWS_PER_TEST * len(others))
+    compared = [_against(board.groups[each], base, board.metric, load, draws) for each in others]
+    found = verdicts(compared, falls=board.falls)
     by_place = dict(zip(others, found, strict=True))
     return replace(
         board,
@@ -94,8 +97,8 @@ def _is_baseline(group: Group) -> bool:
     return all(run.is_baseline for run in group.counted)
 
 
-def _against(best: Group, other: Group, metric: str, load: Load) -> Comparison:
-    return compare(by_seed(best.counted), by_seed(other.counted), metric, load)
+def _against(best: Group, other: Group, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
+    return compare(by_seed(best.counted), by_seed(other.counted), metric, load, draws)
 
 
 def _effects(board: Board, best_group: Group, trained: Sequence[Group], key: str, load: Load) -> list[Effect]:

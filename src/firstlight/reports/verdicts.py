@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from firstlight.reports.rows import SEED, Run, shown
 
 if TYPE_CHECKING:
+    from firstlight.comparison.intervals import Estimate
     from firstlight.comparison.outcomes import Outcomes
     from firstlight.comparison.paired import Difference
 
@@ -31,6 +32,7 @@ class Comparison:
 
     value: the mean of the first minus that of the second. over_seeds, over_texts: the tests; None if there are fewer
     than two seeds, or no saved predictions of the same texts. deviation: of the differences of pairs, None if unknown.
+    has_seeds: whether a seed changes one of the results, which is not the case for two baselines.
     """
 
     value: float
@@ -38,20 +40,24 @@ class Comparison:
     over_texts: "Difference | None"
     deviation: float | None
     seeds: int
+    has_seeds: bool = True
+
+    @property
+    def tests(self) -> "list[Difference]":
+        """The tests that must all show the difference; [] if a test that is required cannot be made."""
+        if self.has_seeds and self.over_seeds is None:
+            return []
+        return [each for each in (self.over_seeds if self.has_seeds else None, self.over_texts) if each is not None]
 
     @property
     def p(self) -> float:
-        """The larger p-value of both tests, so that both must agree. 1 without a test over seeds."""
-        if self.over_seeds is None:
-            return 1.0
-        return max(self.over_seeds.p, 0.0 if self.over_texts is None else self.over_texts.p)
+        """The larger p-value of both tests, so that both must agree. 1 without a test that is required."""
+        return max((each.p for each in self.tests), default=1.0)
 
     @property
     def half_width(self) -> float | None:
-        """Half of the wider interval of both; None without an interval over seeds."""
-        if self.over_seeds is None:
-            return None
-        return max(each.estimate.half_width for each in (self.over_seeds, self.over_texts) if each is not None)
+        """Half of the wider interval of both tests; None without a test that is required."""
+        return max((each.estimate.half_width for each in self.tests), default=None)
 
 
 @dataclass(frozen=True)
@@ -78,15 +84,17 @@ def by_seed(runs: Sequence[Run]) -> dict[str, list[Run]]:
     return found
 
 
-def compare(first: BySeed, second: BySeed, metric: str, load: Load) -> Comparison:
-    """Return the comparison of two settings. first, second: their counted runs by seed.
+def compare(first: BySeed, second: BySeed, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
+    """Return the comparison of two settings. first, second: their counted runs by seed. draws: of a bootstrap.
 
     Equal seeds are paired. Two settings without two common seeds are compared as independent samples. A baseline that
-    counts has one result for every seed.
+    counts has one result for every seed. Two baselines are compared over the texts only.
     """
-    common = [seed for seed in first if seed in second]
     if _is_without_seed(second) and not _is_without_seed(first):
-        second, common = {seed: next(iter(second.values())) for seed in first}, list(first)
+        second = {seed: next(iter(second.values())) for seed in first}
+    elif _is_without_seed(first) and not _is_without_seed(second):
+        first = {seed: next(iter(first.values())) for seed in second}
+    common = [seed for seed in first if seed in second]
     if len(common) >= 2 or (common and min(len(first), len(second)) < 2):
         first, second = {seed: first[seed] for seed in common}, {seed: second[seed] for seed in common}
     one, two = ([fmean(run.metrics[metric] for run in runs) for runs in each.values()] for each in (first, second))
@@ -95,9 +103,10 @@ def compare(first: BySeed, second: BySeed, metric: str, load: Load) -> Compariso
     return Comparison(
         over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two),
         over_seeds,
-        over_texts(first, second, metric, load),
+        over_texts(first, second, metric, load, draws),
         _deviation(one, two, is_paired=is_paired),
         min(len(one), len(two)),
+        has_seeds=not (_is_without_seed(first) and _is_without_seed(second)),
     )
 
 
@@ -121,8 +130,11 @@ def _deviation(one: list[float], two: list[float], *, is_paired: bool) -> float 
     return math.hypot(stdev(one), stdev(two))
 
 
-def over_texts(first: BySeed, second: BySeed, metric: str, load: Load) -> "Difference | None":
-    """Return the test over texts: McNemar's for the classes of two runs, a paired bootstrap otherwise."""
+def over_texts(first: BySeed, second: BySeed, metric: str, load: Load, draws: int = DRAWS) -> "Difference | None":
+    """Return the test over texts: McNemar's for the classes of two runs, a paired bootstrap otherwise.
+
+    The estimate has the unit of the metric.
+    """
     from firstlight.comparison.paired import mcnemar, paired_bootstrap  # imports NumPy
 
     found = [[load(run) for runs in each.values() for run in runs] for each in (first, second)]
@@ -133,49 +145,73 @@ def over_texts(first: BySeed, second: BySeed, metric: str, load: Load) -> "Diffe
         return None
     means = [sum(each.values(metric) for each in outcomes) / len(outcomes) for outcomes in (one, two)]  # type: ignore[misc]
     block = -(-len(one[0].rows) // MOST_BLOCKS)
-    difference = paired_bootstrap(means[0], means[1], one[0].tokens, block=block, draws=DRAWS)
+    difference = paired_bootstrap(means[0], means[1], one[0].tokens, block=block, draws=draws)
+    if metric.endswith("/perplexity"):
+        levels = [float((mean * one[0].tokens).sum() / one[0].tokens.sum()) for mean in means]
+        difference = replace(difference, estimate=of_perplexity(difference.estimate, fmean(levels)))
+    elif metric.endswith("/bits_per_character"):
+        metrics = next(run.metrics for runs in first.values() for run in runs)
+        per_nat = metrics[metric] / metrics[f"{metric.rpartition('/')[0]}/loss"]
+        difference = replace(difference, estimate=difference.estimate.mapped(lambda nats: per_nat * nats))
     if len(one) == len(two) == 1 and one[0].is_of_classes and metric.endswith("/accuracy"):
         return replace(difference, p=mcnemar(one[0].correct, two[0].correct).p)
     return difference
 
 
+def of_perplexity(difference: "Estimate", level: float) -> "Estimate":
+    """Return a difference of losses in nats as the difference of perplexities. level: the mean of both losses."""
+    return difference.mapped(lambda nats: 2 * math.exp(level) * math.sinh(nats / 2))
+
+
 def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]:
     """Return the verdicts on several comparisons of one table, whose p-values are corrected together.
 
-    falls: whether lower values of the metric are better.
+    falls: whether lower values of the metric are better. A comparison that cannot be tested is not counted as a test.
     """
-    if not comparisons:
-        return []
+    tested = [each for each in comparisons if each.tests]
+    if not tested:
+        return [_verdict(each, 1.0, 1, falls=falls) for each in comparisons]
     from firstlight.comparison.paired import holm  # imports NumPy
 
-    corrected = holm([each.p for each in comparisons])
-    return [_verdict(each, p, len(comparisons), falls=falls) for each, p in zip(comparisons, corrected, strict=True)]
+    corrected = iter(holm([each.p for each in tested]))
+    return [
+        _verdict(each, next(corrected) if each.tests else 1.0, _factor(each, tested), falls=falls)
+        for each in comparisons
+    ]
 
 
-def _verdict(found: Comparison, p: float, tests: int, *, falls: bool) -> Verdict:
+def _factor(found: Comparison, tested: Sequence[Comparison]) -> int:
+    """Return the factor by which Holm's method multiplies the p-value of a comparison."""
+    return len(tested) - sum(each.p < found.p for each in tested) or 1
+
+
+def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdict:
+    """Return the verdict on a comparison. p: corrected; factor: that of the correction."""
     if p < LEVEL and found.value != 0:
         word = "better" if (found.value < 0) == falls else "worse"
         return Verdict(word, found.value, found.half_width, p, why="" if found.over_texts else "by seeds only")
     more, why = None, ""
     if found.value == 0:
         why = "the means are equal"
-    elif found.over_seeds is None:
+    elif not found.has_seeds and found.over_texts is None:
+        why = "both have no saved predictions of the same texts"
+    elif found.has_seeds and found.over_seeds is None:
         why = "two seeds of each are required"
         if found.over_texts is not None and found.over_texts.p < LEVEL:
             why = "these two runs differ, but " + why
-    elif found.over_texts is not None and found.over_texts.p * tests >= LEVEL:
+    elif found.over_texts is not None and found.over_texts.p * factor >= LEVEL:
         why = "the validation split has too few texts for this difference"
     else:
-        more, why = _more_seeds(found, tests)
+        more, why = _more_seeds(found, factor)
     return Verdict("undecided", found.value, found.half_width, p, more, why)
 
 
-def _more_seeds(found: Comparison, tests: int) -> tuple[int | None, str]:
-    """Return about how many more seeds would decide, and the words for it."""
+def _more_seeds(found: Comparison, factor: int) -> tuple[int | None, str]:
+    """Return about how many more seeds would decide, and the words for it. factor: that of the correction."""
     from firstlight.comparison.seeds import seeds_to_decide
 
     assert found.deviation is not None, "there is a test over seeds"
-    needed = seeds_to_decide(found.value, found.deviation, LEVEL / tests)
+    needed = seeds_to_decide(found.value, found.deviation, LEVEL / factor)
     if needed is None:
         return None, "no number of seeds would show a difference"
     more = max(1, needed - found.seeds)
