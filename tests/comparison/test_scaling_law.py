@@ -76,3 +76,14 @@ def test_two_sizes_are_too_few() -> None:
     two = points.of(np.flatnonzero(points.parameters < 20e3))
     with pytest.raises(ValueError, match="at least 3 sizes and 3 numbers of tokens"):
         fit_scaling_law(two)
+
+
+@pytest.mark.parametrize("flat", ["size", "data"])
+def test_a_law_that_is_flat_has_a_finite_optimum_and_says_that_it_is_flat(flat: str) -> None:
+    sizes, tokens = (each.ravel() for each in np.meshgrid(SIZES, TOKENS))
+    falling, rising = (sizes, tokens) if flat == "data" else (tokens, sizes)
+    losses = 1.1 + 60 / falling**0.45 + 1e-3 * np.log(rising)
+    found = fit_scaling_law(Losses(sizes, tokens, losses, np.arange(len(sizes))), draws=10)
+    assert (found.law.is_flat_in_size, found.law.is_flat_in_data) == (flat == "size", flat == "data")
+    for law in (found.law, *found.draws):
+        assert np.isfinite([*law.optimum(1e12), law.loss(*law.optimum(1e12))]).all()

@@ -119,6 +119,27 @@ def test_a_law_of_generated_data_is_fitted_and_says_so(tmp_path: Path) -> None:
     assert "GENERATED SAMPLE" in (tmp_path / "grid" / "report.html").read_text(encoding="utf-8")
 
 
+def test_losses_that_do_not_fall_with_more_tokens_have_no_frontier(tmp_path: Path) -> None:
+    for size in SIZES:
+        for steps in BUDGETS:
+            loss = loss_of(SIZES[size], 500) + steps * 1e-5
+            lines = [{"step": steps - 1, "seconds": 1.0, "epoch": 0, "val/loss": loss}]
+            make_cell(tmp_path / "grid", size, steps, metrics={"val/loss": loss}, lines=lines)
+    done = Scripts(tmp_path).run("report", "grid", "--scaling")
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    assert "no compute-optimal size, because the loss does not fall with more training tokens in these runs" in text
+    assert {path.name for path in (tmp_path / "grid").glob("*.png")} == {"scaling_fit.png"}
+
+
+def test_sizes_that_differ_only_in_their_embeddings_have_no_fit_without_them(tmp_path: Path) -> None:
+    for size in SIZES:
+        for steps in BUDGETS:
+            make_cell(tmp_path, size, steps, embedding_parameters=SIZES[size] - 2000)
+    found = scaling(found_runs(tmp_path), None, lambda _: False, "")
+    assert list(found.others) == ["with 24 losses before the decay"]
+
+
 @pytest.mark.parametrize(
     ("sizes", "budgets", "message"),
     [

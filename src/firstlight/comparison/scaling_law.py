@@ -15,7 +15,9 @@ from firstlight.comparison.intervals import CONFIDENCE, Estimate
 DELTA = 1e-3  # of the Huber loss, in log loss
 DRAWS = 400  # of a bootstrap
 FEWEST = 3  # different sizes, and different numbers of tokens, without which the coefficients are not determined
-LARGEST_EXPONENT = 4.0
+SMALLEST_EXPONENT, LARGEST_EXPONENT = 1e-3, 4.0  # the optimum of a law with an exponent of 0 does not exist
+LARGEST_LOG = 300.0  # of the optimum, so that it stays finite
+SMALLEST_FACTOR = 1e-300
 FLOPS_PER_WEIGHT = 6  # of a training, for each parameter and token (Kaplan et al. 2020)
 OPTIONS = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-9}
 
@@ -59,10 +61,28 @@ class ScalingLaw:
 
         N* = G (C / 6)^a and D* = (C / 6)^(1 − a) / G with G = (α A / (β B))^(1 / (α + β)).
         """
-        exponents = self.size_exponent + self.data_exponent
-        ratio = self.size_exponent * self.size_factor / (self.data_exponent * self.data_factor)
-        scale, products = ratio ** (1 / exponents), compute / FLOPS_PER_WEIGHT
-        return scale * products**self.size_share, products ** (1 - self.size_share) / scale
+        of_size, of_data = (
+            math.log(exponent) + math.log(max(factor, SMALLEST_FACTOR))
+            for exponent, factor in ((self.size_exponent, self.size_factor), (self.data_exponent, self.data_factor))
+        )
+        scale = (of_size - of_data) / (self.size_exponent + self.data_exponent)  # log G
+        products = math.log(compute / FLOPS_PER_WEIGHT)
+        size = min(max(scale + self.size_share * products, -LARGEST_LOG), LARGEST_LOG)
+        return math.exp(size), math.exp(min(max(products - size, -LARGEST_LOG), LARGEST_LOG))
+
+    @property
+    def is_flat_in_size(self) -> bool:
+        """Whether the loss does not fall with the number of parameters."""
+        return _is_flat(self.size_factor, self.size_exponent)
+
+    @property
+    def is_flat_in_data(self) -> bool:
+        """Whether the loss does not fall with the number of training tokens."""
+        return _is_flat(self.data_factor, self.data_exponent)
+
+
+def _is_flat(factor: float, exponent: float) -> bool:
+    return exponent <= SMALLEST_EXPONENT or factor <= SMALLEST_FACTOR
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +200,7 @@ def _best(points: Losses, starts: Sequence[Array]) -> tuple[ScalingLaw, Array]:
         by_theta = np.stack((*shares, -shares[0] * size, -shares[1] * tokens, unfinished))
         return float(np.where(near, ratio**2 / 2, np.abs(ratio) - 0.5).sum()), by_theta @ slope
 
-    exponents = (0.0, LARGEST_EXPONENT)
+    exponents = (SMALLEST_EXPONENT, LARGEST_EXPONENT)
     bounds = [(None, None)] * 3 + [exponents, exponents, (None, None)]
     found = [minimize(error, start, jac=True, method="L-BFGS-B", bounds=bounds, options=OPTIONS) for start in starts]
     best = min(found, key=lambda each: float(each.fun)).x

@@ -69,7 +69,7 @@ def scaling(
     others: dict[str, ScalingFit] = {}
     if not compared:
         return Scaling(str(points[0].run.task), metric, points, held_out, fit, others, notes)
-    if all(point.run.embedding_parameters is not None for point in points):
+    if has_sizes_without_embeddings(points):
         others["N without embeddings"] = fit_scaling_law(losses_of(points, is_without_embeddings=True))
     if before := unfinished_points(points, metric):
         others[f"with {len(before)} losses before the decay"] = fit_scaling_law(losses_of([*points, *before]))
@@ -152,6 +152,14 @@ def refuse_too_few(points: Sequence[Point], where: str) -> None:
             raise UserError(
                 f"--scaling: the finished runs have {len(found)} {what}{where} ({listed}); a fit requires {FEWEST}"
             )
+
+
+def has_sizes_without_embeddings(points: Sequence[Point]) -> bool:
+    """Return whether the numbers of parameters without embeddings are known, and enough for a fit."""
+    if any(point.run.embedding_parameters is None for point in points):
+        return False
+    sizes = {point.parameters - (point.run.embedding_parameters or 0) for point in points}
+    return len(sizes) >= FEWEST and min(sizes) > 0
 
 
 def unfinished_points(points: Sequence[Point], metric: str) -> list[Point]:

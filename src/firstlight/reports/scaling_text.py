@@ -20,6 +20,7 @@ COEFFICIENTS: "tuple[tuple[str, Callable[[ScalingLaw], float]], ...]" = (
     ("β", lambda law: law.data_exponent),
 )
 FRONTIER = 6  # rows of the table
+LARGEST_WRITTEN = 1e15
 
 
 def sentences(found: Scaling) -> list[str]:
@@ -27,13 +28,15 @@ def sentences(found: Scaling) -> list[str]:
     law, fit = found.fit.law, found.fit
     grows = fit.interval(lambda each: each.size_share)
     sizes = [point.parameters for point in found.points]
-    errors = [abs(each) for each in fit.residuals]
+    errors = [abs(fitted_error(found, point)) for point in found.points]
     text = [
         f"L(N, D) = {law.irreducible:.3f} + {law.size_factor:.4g} / N^{law.size_exponent:.3f} + "
         f"{law.data_factor:.4g} / D^{law.data_exponent:.3f}, fitted to {len(found.points)} runs of {min(sizes):,} to "
         f"{max(sizes):,} parameters N. Its error is {100 * sum(errors) / len(errors):.2f}% on average and "
         f"{100 * max(errors):.2f}% at most.",
-        f"Compute-optimal: N* grows as C^{interval_text(grows, 2)}, and D* as C^{1 - grows.value:.2f}; C = 6 N D.",
+        f"Compute-optimal: N* grows as C^{interval_text(grows, 2)}, and D* as C^{1 - grows.value:.2f}; C = 6 N D."
+        if has_frontier(law)
+        else f"There is no compute-optimal size, because the loss does not fall with more {_flat(law)} in these runs.",
     ]
     if ratio := flops_text(found.points):
         text.append(ratio)
@@ -46,6 +49,16 @@ def sentences(found: Scaling) -> list[str]:
             "losses are in its 95% interval."
         )
     return [*text, *found.notes]
+
+
+def has_frontier(law: "ScalingLaw") -> bool:
+    """Return whether a law has a size with the lowest loss for each compute."""
+    return not (law.is_flat_in_size or law.is_flat_in_data)
+
+
+def _flat(law: "ScalingLaw") -> str:
+    named = {"parameters": law.is_flat_in_size, "training tokens": law.is_flat_in_data}
+    return " or ".join(name for name, is_flat in named.items() if is_flat)
 
 
 def fitted_error(found: Scaling, point: Point) -> float:
@@ -82,7 +95,9 @@ def tables(found: Scaling) -> list[Table]:
         for name, fit in fits.items()
     ]
     made = [Table("Coefficients [95% interval]", ("fit", *(name for name, _ in COEFFICIENTS), "N* ∝ C^"), rows)]
-    made.append(Table("Compute-optimal frontier", ("C in FLOP", "N*", "D*", "loss [95% interval]"), _frontier(found)))
+    if has_frontier(found.fit.law):
+        columns = ("C in FLOP", "N*", "D*", "loss [95% interval]")
+        made.append(Table("Compute-optimal frontier", columns, _frontier(found)))
     if found.held_out:
         predicted = ("run", "N", "D", "predicted [95% interval]", "measured", "relative error")
         rows = [_held_out(found, each) for each in found.held_out]
@@ -149,6 +164,8 @@ def interval_text(estimate: "Estimate", digits: int) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Return a number with three significant digits, such as 4,100,000 or 38,700."""
+    """Return a number with three significant digits, such as 4,100,000 or 38,700; a very large one as 1e+30."""
+    if value >= LARGEST_WRITTEN:
+        return f"{value:.0e}"
     digits = max(0, math.floor(math.log10(value)) - 2) if value >= 1 else 0
     return f"{round(value / 10**digits) * 10**digits:,}"
