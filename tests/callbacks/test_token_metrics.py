@@ -251,3 +251,17 @@ def test_the_training_perplexity_is_that_of_the_loss_without_label_smoothing() -
         callback.on_train_batch_end(trainer, None, smoothed, None, 0)
         callback.on_train_batch_end(trainer, None, {"loss": torch.tensor(0.5)}, None, 1)
     assert callback.training.added == [1.5, 1.5]  # Lightning divides the loss by the number of batches per step
+
+
+@pytest.mark.parametrize(
+    ("world_size", "value", "logged"), [(1, 3.0, []), (2, 3.0, ["val/perplexity"]), (2, math.nan, [])]
+)
+def test_a_process_without_a_batch_takes_part_in_the_sum_over_processes(
+    world_size: int, value: float, logged: list[str]
+) -> None:
+    callback, names = Perplexity(), list[str]()
+    ratio = SimpleNamespace(update_called=False, compute=lambda: torch.tensor(value), reset=lambda: None)
+    callback.ratios = {"val": ratio}
+    trainer = SimpleNamespace(world_size=world_size)
+    callback.on_validation_epoch_end(trainer, SimpleNamespace(trainer=trainer, log=lambda name, _: names.append(name)))
+    assert names == logged

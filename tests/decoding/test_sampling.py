@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from firstlight.decoding.sampling import Sampling, nucleus
+from firstlight.decoding.sampling import Sampling, finest, nucleus
 
 BATCH, VOCABULARY = 3, 29
 
@@ -271,3 +271,7 @@ def test_the_same_seed_draws_the_same_and_the_global_state_stays() -> None:
 def test_a_number_that_leaves_no_distribution_is_named(options: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Sampling(**options)
+
+
+def test_an_apple_gpu_which_has_no_float64_draws_from_float32() -> None:
+    assert [finest(torch.device(name)) for name in ("cpu", "cuda", "mps")] == [torch.float64] * 2 + [torch.float32]

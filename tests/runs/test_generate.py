@@ -208,8 +208,16 @@ def test_long_texts_are_written_fewer_at_a_time_and_all_of_them(
     monkeypatch.setattr(generate, "TOKENS_AT_ONCE", 50)  # two samples of 23 tokens
     found = write("text", "--prompt", "ka", "--num-samples", "5", "--tokens", "23", "--seed", "3")
     many = firstlight.load(runs.text).generate_many
-    texts = [text for seed, count in ((3, 2), (4, 2), (5, 1)) for text in many("ka", count, tokens=23, seed=seed)]
+    seeds = [3, generate.another_seed(3, 1), generate.another_seed(3, 2)]
+    texts = [
+        text for seed, count in zip(seeds, (2, 2, 1), strict=True) for text in many("ka", count, tokens=23, seed=seed)
+    ]
     assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
+
+
+def test_neighboring_seeds_share_no_later_samples() -> None:
+    seeds = [generate.another_seed(seed, number) for seed in range(-3, 50) for number in range(1, 50)]
+    assert len({*seeds, *range(100)}) == len(seeds) + 100
 
 
 @pytest.mark.parametrize("kind", ["text", "names"])

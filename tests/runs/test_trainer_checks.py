@@ -41,6 +41,12 @@ def test_what_trains_nothing_or_fails_is_refused(
         checked(**trainer)
 
 
+@pytest.mark.parametrize("strategy", ["fsdp", "fsdp_cpu_offload", "deepspeed_stage_3", "model_parallel"])
+def test_strategies_that_divide_the_parameters_are_refused(strategy: str) -> None:
+    with pytest.raises(UserError, match=f"trainer.strategy={strategy} divides the parameters .*; use trainer=ddp"):
+        checked(strategy=strategy, devices=2)
+
+
 def test_a_search_of_the_learning_rate_requires_one_process() -> None:
     callbacks = {"learning_rate_finder": {"min_lr": 1e-6}}
     config = {"train": True, "trainer": DEFAULT | {"strategy": "ddp_fork"}, "callbacks": callbacks}

@@ -66,10 +66,13 @@ class TokenMetric(Callback):
 
     def _finish(self, stage: str, pl_module: LightningModule) -> None:
         ratio = self.ratios[stage]
-        if ratio.update_called:
-            for name, value in self.named(ratio.compute()).items():
+        if not ratio.update_called and pl_module.trainer.world_size == 1:
+            return
+        found = ratio.compute()  # every process takes part, also one without a batch
+        if ratio.update_called or not found.isnan():
+            for name, value in self.named(found).items():
                 pl_module.log(f"{stage}/{name}", value)
-            ratio.reset()
+        ratio.reset()
 
 
 class Perplexity(TokenMetric):
@@ -106,7 +109,7 @@ class Perplexity(TokenMetric):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         loss = outputs["loss"] * trainer.accumulate_grad_batches  # Lightning passes the loss divided by this number
-        self.training.add(outputs.get("token_loss", loss))  # without label smoothing, if the loss has any
+        self.training.add(outputs.get("token_loss", loss))  # without label smoothing and without a teacher
         if is_logging_step(trainer, batch_idx):
             log_training(trainer, pl_module, {"train/perplexity": self.training.take().exp()})
 

@@ -121,12 +121,20 @@ def texts(generator: "LoadedGenerator", prompt: "Prompt", writing: "Writing", nu
     """Yield the samples, each with its prompt. Up to SAMPLES_AT_ONCE are written together, fewer if they are long."""
     at_once = max(1, min(SAMPLES_AT_ONCE, TOKENS_AT_ONCE // writing.tokens))
     for number, chunk in enumerate(chunks(range(num_samples), at_once)):
-        seed = None if writing.seed is None else (writing.seed + number) % 2**63
+        seed = writing.seed if number == 0 or writing.seed is None else another_seed(writing.seed, number)
         together = [StringIO() for _ in chunk]
         for pieces in generator.stream(prompt, len(chunk), replace(writing, seed=seed)):
             for text, piece in zip(together, pieces, strict=True):
                 text.write(piece)
         yield from (prompt.text + text.getvalue() for text in together)
+
+
+def another_seed(seed: int, number: int) -> int:
+    """Return the seed of the samples that are written in a later step; neighboring seeds share none."""
+    import numpy as np  # imported late: --help answers without it
+
+    (drawn,) = np.random.SeedSequence([seed % 2**64, number]).generate_state(1, np.uint64)
+    return int(drawn) % 2**63
 
 
 if __name__ == "__main__":

@@ -68,7 +68,8 @@ class Trainer:
     num_nodes: int
     """Number of machines that train together."""
     strategy: str
-    """Distribution over several devices, such as ddp or fsdp; trainer=ddp and trainer=fsdp set it."""
+    """Distribution over several devices, such as ddp; trainer=ddp sets it. Strategies that divide the parameters (fsdp,
+    deepspeed) are refused."""
     precision: str | int
     """Precision of the arithmetic: 32-true, bf16-mixed or 16-mixed; the latter two are faster on recent GPUs."""
     max_epochs: int | None

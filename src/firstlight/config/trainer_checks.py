@@ -9,6 +9,7 @@ from firstlight.errors import UserError
 WHOLE_NUMBERS = ("max_epochs", "max_steps", "accumulate_grad_batches", "log_every_n_steps")
 AT_LEAST_ONE = ("accumulate_grad_batches", "check_val_every_n_epoch")
 ACCELERATORS = ("gpu", "cuda", "mps")
+DIVIDED = ("fsdp", "deepspeed", "model_parallel")  # strategies
 TRAINS_NOTHING_AT_0 = ("max_epochs", "max_steps", "limit_train_batches")
 
 
@@ -33,6 +34,12 @@ def check_trainer(config: DictConfig) -> None:
                 f"trainer.{key}=0 would train nothing; set a larger number, or train=false to train nothing"
             )
     check_devices(trainer)
+    strategy = str(trainer.get("strategy", "auto"))
+    if strategy.startswith(DIVIDED):
+        raise UserError(
+            f"trainer.strategy={strategy} divides the parameters among processes, which firstlight does not support: "
+            "weight decay and Muon depend on their shapes; use trainer=ddp"
+        )
     finder = (config.get("callbacks") or {}).get("learning_rate_finder")
     if finder and config.train and str(trainer.get("devices")) not in ("1", "[0]"):
         raise UserError(

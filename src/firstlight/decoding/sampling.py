@@ -40,7 +40,7 @@ class Sampling:
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return the probabilities from which the next token is drawn: (batch, vocab_size). Each row sums to 1."""
-        scores = self._possible(logits).double()
+        scores = self._possible(logits).to(finest(logits.device))
         scores = (scores - scores.amax(dim=1, keepdim=True)) / self.temperature  # at most 0: no overflow
         if self.top_k is not None and self.top_k < scores.shape[1]:
             order = scores.argsort(dim=1, descending=True, stable=True)  # of equal scores the first, as in argmax
@@ -54,6 +54,11 @@ class Sampling:
             return logits
         never = torch.tensor(list(self.never), device=logits.device)
         return logits.index_fill(1, never, -math.inf)
+
+
+def finest(device: torch.device) -> torch.dtype:
+    """Return the most precise type of a device. An Apple GPU has no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def nucleus(scores: Tensor, top_p: float) -> Tensor:

@@ -67,11 +67,15 @@ class Generation(Training):
         return self.network(token_ids)
 
     def training_step(self, batch: TokenBatch) -> dict[str, Tensor]:
-        """Return the `loss`, in nats per token, and the `logits`, (batch, length, vocab_size), of one batch."""
+        """Return the `loss`, the `token_loss` without a teacher, and the `logits` of one batch.
+
+        The losses are in nats per token. The logits are (batch, length, vocab_size).
+        """
         batch = token_batch(batch)
         logits = self.network(batch.token_ids)
-        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        return {"loss": self.distilled(loss, logits.flatten(0, 1), batch), "logits": logits.detach()}
+        token_loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        loss = self.distilled(token_loss, logits.flatten(0, 1), batch)
+        return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
 
     def validation_step(self, batch: TokenBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""

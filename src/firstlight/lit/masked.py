@@ -74,10 +74,14 @@ class MaskedLanguageModeling(Training):
         return self.network(token_ids, padding_mask, places)
 
     def training_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
-        """Return the `loss`, in nats per word, and the `logits`, (targets, vocab_size), of one batch."""
+        """Return the `loss`, the `token_loss` without a teacher, and the `logits` of one batch.
+
+        The losses are in nats per word. The logits are (targets, vocab_size).
+        """
         logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
-        loss = F.cross_entropy(logits, batch.targets, reduction="sum") / max(batch.num_targets, 1)
-        return {"loss": self.distilled(loss, logits, batch), "logits": logits.detach()}
+        token_loss = F.cross_entropy(logits, batch.targets, reduction="sum") / max(batch.num_targets, 1)
+        loss = self.distilled(token_loss, logits, batch)
+        return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
 
     def validation_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
         """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""

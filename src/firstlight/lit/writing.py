@@ -130,7 +130,8 @@ class Writer:
         Raises UserError if a value is out of range.
         """
         sampling = writing.sampling(self.tokenizer.unwritten)
-        random = torch.Generator()
+        device = next(self.network.parameters()).device
+        random = torch.Generator(device)
         if writing.seed is None:
             random.seed()
         else:
@@ -146,7 +147,7 @@ class Writer:
         is_over = [False] * num_samples
         steps = generate(
             self.network,
-            prompt.token_ids.expand(num_samples, -1),
+            prompt.token_ids.to(device).expand(num_samples, -1),
             writing.tokens,
             choose,
             window=Window[writing.window],

@@ -177,7 +177,7 @@ def refuse_processes(config: DictConfig) -> None:
     strategy = str(config.trainer.get("strategy", "auto"))
     if strategy == "auto" and not (config.trainer.get("devices") in (1, "1") and config.trainer.get("num_nodes") == 1):
         strategy = "ddp"  # Lightning's choice for several devices
-    if not strategy.startswith(("ddp", "fsdp", "deepspeed")) or re.search("spawn|fork|notebook", strategy):
+    if not strategy.startswith("ddp") or re.search("spawn|fork|notebook", strategy):
         return
     if "Slurm" in str(config.hydra.launcher.get("_target_")):  # Slurm starts the processes of a job
         return
