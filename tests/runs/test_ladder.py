@@ -31,6 +31,7 @@ def test_the_rungs_are_trained_one_after_the_other(climbed: tuple[Done, Path]) -
     parameters = [int(row["parameters"]) for row in rows]
     assert parameters == sorted(parameters)
     assert (folder / "ladder.png").stat().st_size > 10_000
+    assert done.stdout.count(SAMPLE_NOTE) == 1, "a sweep on generated data says so at its end"
     for rung in ("bigram_table", "one_head"):
         assert rung in done.stdout
 
@@ -50,17 +51,13 @@ def test_a_rung_that_was_not_finished_is_left_out(climbed: tuple[Done, Path], tm
 
 
 @pytest.mark.parametrize(("source", "published"), [("local", ["2.476", "2.024"]), ("sample", ["", ""])])
-def test_generated_names_are_not_compared_with_the_post(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, source: str, published: list[str]
-) -> None:
+def test_generated_names_are_not_compared_with_the_post(tmp_path: Path, source: str, published: list[str]) -> None:
     for rung in ("pre_norm", "one_head"):
         make_run(tmp_path, rung, f"ladder={rung}", task="names", data={"source": source, "fingerprint": "f"})
-    with caplog.at_level("INFO", "firstlight"):
-        show(tmp_path)
+    show(tmp_path)
     assert [(row["rung"], row["post"]) for row in rows_of(tmp_path)] == list(
         zip(("one_head", "pre_norm"), published, strict=True)
     )
-    assert (SAMPLE_NOTE in caplog.messages) == (source == "sample")
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:

@@ -101,7 +101,8 @@ def test_every_logger_has_the_metrics_steps_and_values_of_the_history(
 def test_the_history_has_curves_of_training_and_validation(logged: Callable[[str], Run], task: str) -> None:
     """Else the loggers could agree on nothing."""
     found = in_history(logged(task))
-    for name in ("train/loss", "train/accuracy", "train/tokens_per_second", "lr-AdamW/pg1"):
+    rate = f"lr-{'MuonAdamW' if task == 'translation' else 'AdamW'}/pg1"
+    for name in ("train/loss", "train/accuracy", "train/tokens_per_second", rate):
         assert [step for step, _ in found[name]] == [1, 3, 5], name
     for name in ("val/loss", "val/accuracy"):
         assert [step for step, _ in found[name]] == [2, 5], name

@@ -93,6 +93,19 @@ def test_a_pruned_trial_is_not_the_best_run(logs: Path) -> None:
     assert find_run("best:val/loss:names", logs).path.name == "two"
 
 
+def test_a_run_on_generated_data_is_best_only_where_no_other_is(logs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def set_source(run: str, source: str) -> None:
+        file = logs / "names/runs" / run / "metrics.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"data": {"source": source}}))
+
+    set_source("one", "sample")
+    set_source("two", "local")
+    assert find_run("best:val/loss:names", logs).path.name == "two"
+    assert "best:val/loss:names ignores 1 run on generated data" in caplog.text
+    set_source("two", "sample")
+    assert find_run("best:val/loss:names", logs).path.name == "one"
+
+
 def test_a_damaged_run_hides_no_other(logs: Path, caplog: pytest.LogCaptureFixture) -> None:
     broken = add(logs, "broken", "names", age=-5)
     (broken / "metrics.json").write_text("{")

@@ -66,6 +66,13 @@ def test_runs_are_chosen_by_task_and_status(arguments: tuple[str, ...], names: l
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(("source", "mark"), [("sample", " (sample)"), ("local", "")])
+def test_the_score_of_a_run_on_generated_data_is_marked(tmp_path: Path, source: str, mark: str) -> None:
+    make_run(tmp_path / "logs", "run", task="names", data={"source": source}, metrics={"val/accuracy": 0.5})
+    (row,) = listed(tmp_path).stdout.splitlines()[1:]
+    assert f"val/accuracy 0.5000{mark}  finished" in row
+
+
 def test_a_list_without_a_run_is_one_line(home: Path) -> None:
     done = listed(home, "--task", "nams")
     assert (done.returncode, done.stdout) == (2, "")

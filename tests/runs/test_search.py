@@ -21,6 +21,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from firstlight.config.metric_names import check_objectives
 from firstlight.errors import UserError
 from firstlight.runs.objectives import objectives_of
+from firstlight.runs.study import seed_of
 from firstlight.sweeps import search
 from firstlight.sweeps.jobs import refuse_search_options
 from firstlight.sweeps.space import distribution
@@ -451,3 +452,7 @@ def test_a_pruner_and_several_objectives_exclude_each_other(scripts: Scripts, ti
     done = scripts.run("train", *tiny_training, "hparams_search=optuna", *both)
     assert is_one_line(done)
     assert "hydra/sweeper/pruner=HyperbandPruner: Optuna prunes searches with one objective" in done.stderr
+
+
+def test_a_search_without_a_sampler_of_its_own_has_no_seed() -> None:
+    assert [seed_of(node) for node in (None, "tpe", {"_target_": "x"}, {"seed": 3})] == [None, None, None, 3]

@@ -89,7 +89,7 @@ def row_of(run: Run, when: float) -> Row:
     """Return the cells of a run, in the order of the headers."""
     metric = run.optimized_metric
     value = run.metrics.get(metric) if metric else None
-    score = "–" if value is None else f"{metric} {value:.4f}"
+    score = "–" if value is None else f"{metric} {value:.4f}{' (sample)' if run.is_sample else ''}"
     model = shown(run.keys.get("model"))
     written = datetime.fromtimestamp(when).strftime("%Y-%m-%d %H:%M")
     return (written, shown(run.task), model, score, run.status, run.folder)

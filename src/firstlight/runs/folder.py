@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,12 @@ LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_lo
 def lower_is_better(metric: str) -> bool:
     """Return whether lower values of a metric, such as val/loss, are better."""
     return metric.rpartition("/")[2] in LOWER_IS_BETTER
+
+
+def is_of_sample(record: Mapping[str, Any]) -> bool:
+    """Return whether the record of a run says that it was trained on generated data."""
+    data = record.get("data")
+    return isinstance(data, dict) and data.get("source") == "sample"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from firstlight.errors import UserError
-from firstlight.runs.folder import RunFolder, all_runs, is_finite, lower_is_better, metrics_in
+from firstlight.runs.folder import RunFolder, all_runs, is_finite, is_of_sample, lower_is_better, metrics_in
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +126,7 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     if separator and not task:
         raise UserError(f"{name}: the task is missing; write best:{metric}:<task>, such as best:{metric}:names")
     scored: dict[str, list[tuple[float, RunFolder]]] = {}
+    of_sample: dict[str, list[tuple[float, RunFolder]]] = {}
     known, tasks = set[str](), set[str]()
     for run, (metrics, task_of_run) in _readable(name, runs, lambda run: (metrics_in(run), str(task_of(run)))):
         tasks.add(task_of_run)
@@ -134,9 +135,14 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
         known.update(metrics)
         value = metrics.get(metric)
         if is_finite(value):
-            scored.setdefault(task_of_run, []).append((value, run))
+            chosen = of_sample if is_of_sample(run.read()) else scored
+            chosen.setdefault(task_of_run, []).append((value, run))
         elif value is not None:
             log.warning("%s ignores %s: the value %.40r is not a finite number", name, run.path, value)
+    if scored and of_sample:
+        count = sum(map(len, of_sample.values()))
+        log.warning("%s ignores %d run%s on generated data", name, count, "" if count == 1 else "s")
+    scored = scored or of_sample
     if not scored and task and task not in tasks:
         raise UserError(f"{name}: no {wanted} has task={task}; {_tasks(tasks)}")
     if not scored:

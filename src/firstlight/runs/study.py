@@ -81,7 +81,7 @@ def made(part: str, node: Any, **changes: Any) -> Any:
 
 def seed_of(node: Any) -> int | None:
     """Return the seed that the node of a sampler gives; None if it gives none."""
-    return None if isinstance(node, str) or node.get("seed") is None else int(node["seed"])
+    return None if node is None or isinstance(node, str) or node.get("seed") is None else int(node["seed"])
 
 
 def _check_numbers(key: str, cls: Any, node: Any) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firstlight.reports.rows import Run
-from firstlight.runs.folder import SAMPLE_NOTE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +20,5 @@ def save_marked(figure: "Figure", runs: Sequence[Run], file: Path) -> None:
 
     if any(run.is_sample for run in runs):
         mark_sample(figure)
-        log.info(SAMPLE_NOTE)
     save(figure, file)
     log.info("The figure is %s", file)

@@ -23,7 +23,7 @@ from rich.text import Text
 from firstlight.console import Console
 from firstlight.errors import Interrupted
 from firstlight.invocation import invocation
-from firstlight.runs.folder import lower_is_better, read_history
+from firstlight.runs.folder import SAMPLE_NOTE, is_of_sample, lower_is_better, read_history
 from firstlight.runs.identity import plain
 from firstlight.sweeps.jobs import ENDED, Job, status_of
 from firstlight.sweeps.launchers import OUTPUT
@@ -215,6 +215,8 @@ class Progress:
             lines.insert(0, self.summary([row[1:] for row in rows], with_best=False))
         for line in lines:
             console.print(line, soft_wrap=True)
+        if any(is_of_sample(record) for _, record in done):
+            console.print(SAMPLE_NOTE, style="bold", soft_wrap=True)
         console.print(f"To compare the jobs:\n  {invocation('report')} {shlex.quote(str(self.folder))}", soft_wrap=True)
         upload = upload_command(self.folder)
         if upload is not None:

@@ -1,7 +1,9 @@
 """The figures of sweeps over widths and parametrizations: the best learning rates, and the sizes of activations."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hydra.experimental.callback import Callback
@@ -9,9 +11,11 @@ from omegaconf import DictConfig
 from rich.table import Table
 
 from firstlight.console import Console
-from firstlight.reports.rows import Run
+from firstlight.reports.rows import SEED, Run, shown
 from firstlight.runs.gather import found_runs
 from firstlight.sweeps.figures import save_marked
+
+log = logging.getLogger(__name__)
 
 WIDTH, PARAMETRIZATION, RATE = "model.dim", "model.parametrization", "optimizer.lr"
 NAMES = {"standard": "standard", "mup": "µP"}
@@ -28,12 +32,12 @@ class ShowLearningRates(Callback):
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
         runs = finished_runs(folder)
-        if not (losses := losses_of(runs)):
+        if not (losses := losses_of(runs)) or has_others(runs, WIDTH, PARAMETRIZATION, RATE, SEED):
             return
         Console().print(table_of(losses))
         from firstlight.figures import plot_loss_by_rate  # imports matplotlib
 
-        seeds = len({run.keys.get("seed") for run in runs})
+        seeds = len({run.keys.get(SEED) for run in runs})
         title = f"{runs[0].task}: validation loss after {runs[0].steps:,} steps, {seeds} seed{'s' if seeds > 1 else ''}"
         save_marked(plot_loss_by_rate(losses, title=title), runs, folder / "learning_rates.png")
 
@@ -47,7 +51,7 @@ class ShowActivationSizes(Callback):
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
         runs = finished_runs(folder)
-        if not (sizes := sizes_of(runs)):
+        if not (sizes := sizes_of(runs)) or has_others(runs, WIDTH, PARAMETRIZATION, SEED):
             return
         from firstlight.figures import plot_activation_sizes  # imports matplotlib
 
@@ -64,6 +68,22 @@ def finished_runs(folder: Path) -> list[Run]:
     return [run for run in found_runs(folder) if run.is_counted and WIDTH in run.keys and METRIC in run.metrics]
 
 
+def has_others(runs: Sequence[Run], *keys: str) -> bool:
+    """Return whether runs differ in other keys than these, which a figure cannot show, and say so."""
+    found: dict[tuple[str, ...], Run] = {}
+    for run in runs:
+        other = found.setdefault(tuple(shown(run.keys.get(key)) for key in keys), run)
+        if other is not run:
+            log.warning(
+                "No figure is drawn, because %s and %s differ in something else than %s; vary only these",
+                other.folder,
+                run.folder,
+                ", ".join(keys),
+            )
+            return True
+    return False
+
+
 def losses_of(runs: Sequence[Run]) -> dict[str, dict[int, dict[float, list[float]]]]:
     """Return the losses of the seeds by the name of the parametrization, the width and the learning rate."""
     found: dict[str, dict[int, dict[float, list[float]]]] = {}
@@ -75,15 +95,24 @@ def losses_of(runs: Sequence[Run]) -> dict[str, dict[int, dict[float, list[float
 
 
 def sizes_of(runs: Sequence[Run]) -> dict[str, dict[str, dict[int, dict[int, float]]]]:
-    """Return the sizes of activations by the name of the parametrization, the layer, the step and the width."""
-    found: dict[str, dict[str, dict[int, dict[int, float]]]] = {}
+    """Return the sizes of activations by the name of the parametrization, the layer, the step and the width.
+
+    A size is the mean over the seeds.
+    """
+    found: dict[str, dict[str, dict[int, dict[int, list[float]]]]] = {}
     for run in sorted(runs, key=_place):
         for name, curve in run.curves.items():
             if name.startswith(ACTIVATIONS):
                 of_layer = found.setdefault(_name(run), {}).setdefault(name.removeprefix(ACTIVATIONS), {})
                 for step, size in zip(curve.steps, curve.values, strict=True):
-                    of_layer.setdefault(step, {})[_width(run)] = size
-    return found
+                    of_layer.setdefault(step, {}).setdefault(_width(run), []).append(size)
+    return {
+        name: {
+            layer: {step: {width: fmean(values) for width, values in widths.items()} for step, widths in steps.items()}
+            for layer, steps in layers.items()
+        }
+        for name, layers in found.items()
+    }
 
 
 def table_of(losses: dict[str, dict[int, dict[float, list[float]]]]) -> Table:
