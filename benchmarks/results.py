@@ -72,6 +72,7 @@ def measure(run: Run, section: Section, options: Options) -> bool:
     """Make the record of a run, which is trained if necessary. Return False if it failed."""
     try:
         if run.line.sweep is not None:
+            run.refuse_other_sweep()
             done = not missing_of(run) or not options.train or run.measure()
             write_record(run, (), options.measured)
             return done

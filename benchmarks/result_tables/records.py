@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,7 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
         record = sweep_record(run)
         if record is None:
             raise MeasurementError(f"{run.folder} has no finished job")
+        refuse_sample(run, record["data"])
         _write(with_fits(record, run.line), file_of(run, measured))
         return
     found = run.read()
@@ -67,6 +69,8 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
     if lacking := [name for name, each in evaluated.items() if each["units"] is None]:
         raise MeasurementError(f"{run.folder} has no predictions for {lacking[0]}; remove it to measure again")
     data = {key: found["data"].get(key) for key in ("source", "fingerprint", "rows", "tokens")}
+    refuse_sample(run, data)
+    refuse_other_data(run, data, measured)
     git = found.get("git") or {}
     record = {
         "command": run.command,
@@ -83,6 +87,25 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
         "evaluations": evaluated,
     }
     _write(record, file_of(run, measured))
+
+
+def refuse_sample(run: Run, data: Record) -> None:
+    """Raise MeasurementError for numbers of generated data, which must not stand beside those of real data."""
+    if data["source"] == "sample":
+        raise MeasurementError(
+            f"{run.folder} was trained on generated data, because the real data was not found; set FIRSTLIGHT_DATA, "
+            "and remove the folder to measure again"
+        )
+
+
+def refuse_other_data(run: Run, data: Record, measured: Path) -> None:
+    """Raise MeasurementError if another seed of the line was measured on other data."""
+    for line_run in (replace(run, seed=seed, place=run.place.with_name(f"seed-{seed}")) for seed in run.line.seeds):
+        other = read_record(line_run, measured) if run.seed is not None else None
+        if other is not None and other["data"].get("fingerprint") != data["fingerprint"]:
+            raise MeasurementError(
+                f"{run.folder} has other data than {file_of(line_run, measured)}; measure all seeds on the same data"
+            )
 
 
 def _write(record: Record, file: Path) -> None:

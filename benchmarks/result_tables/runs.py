@@ -17,6 +17,8 @@ from result_tables.plan import Line, Plan
 ROOT = Path(__file__).parents[2]
 Record = dict[str, Any]
 
+COMMAND = "command.txt"  # in the folder of a baseline or a sweep
+
 
 class MeasurementError(Exception):
     """A run that a record requires is missing, unfinished or has other settings. The message says what to do."""
@@ -55,14 +57,30 @@ class Run:
         return [os.path.expandvars(each) for each in shlex.split(self.command)[2:]]
 
     def is_finished(self) -> bool:
-        """Return whether the folder has a finished run.
+        """Return whether the folder has a finished run. A baseline of another command does not count.
 
-        Raises MeasurementError if it has another command's run.
+        Raises MeasurementError if it has another command's training.
         """
         record = self.read()
-        if self.line.train is not None and record and record.get("overrides") != self.typed:
-            raise MeasurementError(f"{self.folder} has a run of another command; remove it to measure {self.command}")
+        if self.line.train is not None and record:
+            typed = [each for each in record.get("overrides", []) if not each.startswith("resume=")]
+            self._refuse_other(typed == self.typed)
+        if self.line.baseline is not None and self._started() != self.command:
+            return False
         return record.get("status") == "finished"
+
+    def refuse_other_sweep(self) -> None:
+        """Raise MeasurementError if the folder has the jobs of another command."""
+        self._refuse_other(self._started() in (None, self.command))
+
+    def _refuse_other(self, is_same: bool) -> None:
+        if not is_same:
+            raise MeasurementError(f"{self.folder} has a run of another command; remove it to measure {self.command}")
+
+    def _started(self) -> str | None:
+        """Return the command that was started in the folder; None if none was."""
+        file = self.folder / COMMAND
+        return file.read_text(encoding="utf-8").strip() if file.is_file() else None
 
     def read(self) -> Record:
         """Return the content of metrics.json, or {} if the file does not exist."""
@@ -104,6 +122,8 @@ class Run:
 
     def _call(self, arguments: list[str]) -> bool:
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.line.train is None:  # a training has its command in metrics.json
+            (self.folder / COMMAND).write_text(f"{self.command}\n", encoding="utf-8")
         with (self.folder / "output.txt").open("a") as output:
             command = [sys.executable, *arguments]
             done = subprocess.run(command, cwd=ROOT, stdout=output, stderr=output, check=False)  # noqa: S603

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -462,10 +463,55 @@ def test_a_plan_is_measured_once_and_continued(
     assert "python src" not in measure("--only", "task"), "the records suffice"
 
 
-def test_a_folder_with_another_command_is_not_taken(tmp_path: Path) -> None:
-    plan = plan_of(content_of([LINE]))
-    run = runs.runs_of(plan, "task", Line(**LINE), tmp_path)[0]
+def finished(tmp_path: Path, overrides: list[str], **data: str) -> runs.Run:
+    """Return the first run of LINE, whose folder has a finished training."""
+    run = runs.runs_of(plan_of(content_of([LINE])), "task", Line(**LINE), tmp_path)[0]
     run.folder.mkdir(parents=True)
-    (run.folder / "metrics.json").write_text(json.dumps({"status": "finished", "overrides": ["task=movies", "seed=1"]}))
+    record = {"status": "finished", "overrides": overrides, "data": {"fingerprint": "f", "source": "local"} | data}
+    (run.folder / "metrics.json").write_text(json.dumps(record))
+    return run
+
+
+def test_a_folder_with_another_command_is_not_taken(tmp_path: Path) -> None:
+    run = finished(tmp_path, ["task=movies", "seed=1"])
     with pytest.raises(runs.MeasurementError, match=r"has a run of another command; remove it to measure python"):
         run.is_finished()
+
+
+def test_a_training_that_was_resumed_is_taken(tmp_path: Path) -> None:
+    run = finished(tmp_path, [])
+    record = json.loads((run.folder / "metrics.json").read_text())
+    (run.folder / "metrics.json").write_text(json.dumps(record | {"overrides": [*run.typed, f"resume='{run.folder}'"]}))
+    assert run.is_finished()
+
+
+def test_a_baseline_of_another_command_is_counted_again(tmp_path: Path) -> None:
+    line = Line(name="counted", title="TF-IDF", baseline="--task stars")
+    run = runs.runs_of(plan_of(content_of([LINE])), "task", line, tmp_path)[0]
+    run.folder.joinpath("counted").mkdir(parents=True)
+    (run.folder / "counted" / "metrics.json").write_text('{"status": "finished"}')
+    (run.folder / "command.txt").write_text(f"{run.command}\n")
+    assert run.is_finished()
+    assert not replace(run, line=replace(line, baseline="--task stars --max-words 10000")).is_finished()
+
+
+def test_the_jobs_of_another_sweep_are_not_taken(tmp_path: Path) -> None:
+    run = runs.Run(Line(name="names", title="names", sweep="experiment=scaling/names"), None, Path("names"), tmp_path)
+    run.refuse_other_sweep()
+    run.folder.mkdir()
+    (run.folder / "command.txt").write_text("python src/train.py experiment=scaling/names seed=2\n")
+    with pytest.raises(runs.MeasurementError, match=r"has a run of another command"):
+        run.refuse_other_sweep()
+
+
+def test_numbers_of_generated_data_or_of_other_data_are_not_published(tmp_path: Path) -> None:
+    run = finished(tmp_path, [], source="sample")
+    with pytest.raises(runs.MeasurementError, match=r"was trained on generated data, .* set FIRSTLIGHT_DATA"):
+        records.write_record(run, (), tmp_path / "measured")
+    other = replace(run, seed=2, place=run.place.with_name("seed-2"))
+    file = records.file_of(other, tmp_path / "measured")
+    records._write({"command": other.command, "data": {"fingerprint": "g"}}, file)
+    data = {"fingerprint": "f", "source": "local"}
+    with pytest.raises(runs.MeasurementError, match=r"has other data than .*seed-2\.json"):
+        records.refuse_other_data(run, data, tmp_path / "measured")
+    records.refuse_other_data(run, data | {"fingerprint": "g"}, tmp_path / "measured")
