@@ -12,6 +12,7 @@ import pytest
 import firstlight
 from browser import a_browser, open_file
 from firstlight.config.keys import keys
+from firstlight.explore.catalog import NAMES
 from tests_support import ROOT
 
 PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")
@@ -143,3 +144,9 @@ def test_every_choice_that_a_page_names_exists(page: Path) -> None:
 
 def test_the_start_page_names_the_wheel_of_this_version() -> None:
     assert f"firstlight-{firstlight.__version__}-py3-none-any.whl" in (ROOT / "docs/index.md").read_text()
+
+
+def test_the_number_of_figures_in_readme_is_that_of_the_catalog() -> None:
+    found = re.search(r"\| looking inside \| (\d+) figures", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert found is not None
+    assert int(found[1]) == len(NAMES)

@@ -203,7 +203,7 @@ class MaskedReviewData(RowData):
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: The generated sample: reviews with stars (`reviews`), film reviews with two classes (`movies`), or
+        sample: The generated sample: reviews with stars (`reviews`), short reviews with two classes (`movies`), or
             premises and hypotheses (`entailment`).
         text_column: The column with the texts.
         label_column: The column with the labels.

@@ -26,8 +26,8 @@ class SourceKind(Enum):
 
 
 class SampleKind(Enum):
-    """The generated sample: reviews with 1 to 5 stars, film reviews with two classes, premises and hypotheses, or short
-    stories with four endings."""
+    """The generated sample: reviews with 1 to 5 stars, short reviews with two classes, premises and hypotheses, or
+    short stories with four endings."""
 
     reviews = "reviews"
     movies = "movies"
@@ -91,8 +91,9 @@ class ReviewTextOptions:
     """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
     Hub."""
     sample: SampleKind = SampleKind.reviews
-    """Texts that data.source=sample generates: reviews with stars, film reviews with two classes (movies), premises and
-    hypotheses with three classes (entailment), or short stories with four endings (choices)."""
+    """Texts that data.source=sample generates: reviews with stars, short reviews with two classes in place of film
+    reviews (movies), premises and hypotheses with three classes (entailment), or short stories with four endings
+    (choices)."""
     text_column: str | list[str] = "text"
     """Column with the texts, or two columns with pairs of texts, as in 'data.text_column=[premise,hypothesis]'; quote a
     name with spaces or commas twice, as in "data.text_column='review, text'"."""

@@ -51,7 +51,7 @@ class ReviewData(RowData):
         name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
         hub: The identifier of the data set on the Hub. It is used when `path` is None.
         path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: The generated sample: reviews with stars (`reviews`), film reviews with two classes (`movies`),
+        sample: The generated sample: reviews with stars (`reviews`), short reviews with two classes (`movies`),
             premises and hypotheses (`entailment`), or short stories with four endings (`choices`).
         text_column: The column with the texts, or a list of two columns with pairs of texts, such as a premise and a
             hypothesis. A pair is read as [START] first [DELIMITER] second [EXTRACT]. If it is longer than

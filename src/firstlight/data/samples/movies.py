@@ -1,4 +1,4 @@
-"""Sample of film reviews with two classes: the shorter half of the generated reviews, without those of 3 stars."""
+"""Sample in place of film reviews: the shorter half of the generated reviews, without those of 3 stars."""
 
 from firstlight.data.samples import reviews
 
