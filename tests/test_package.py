@@ -55,6 +55,12 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -
     assert "hydra_plugins/own_settings.py" in held
 
 
+def test_no_run_and_no_encoded_data_is_in_git() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in listed if "logs" in Path(name).parts] == ["logs/.gitkeep"]
+    assert not [name for name in listed if name.endswith((".npy", ".npz", ".ckpt", ".arrow", ".parquet"))]
+
+
 def test_a_wheel_has_the_command_and_the_version(wheel: Path) -> None:
     assert wheel.name == f"firstlight-{firstlight.__version__}-py3-none-any.whl"
     archive, information = zipfile.ZipFile(wheel), f"firstlight-{firstlight.__version__}.dist-info"
