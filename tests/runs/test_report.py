@@ -711,3 +711,14 @@ def test_a_page_without_a_readable_run_says_why(browser: Any, tmp_path: Path) ->
     assert found.page.locator("#runs").count() == 0
     assert found.errors == []
     found.page.close()
+
+
+def test_optimized_mode_decides_which_values_are_better(tmp_path: Path) -> None:
+    for model, value in (("tiny", 1.0), ("small", 3.0)):
+        optimized = {"optimized_metric": "val/energy", "optimized_mode": "min", "metrics": {"val/energy": value}}
+        make_run(tmp_path / "logs", model, f"model={model}", **optimized | {"model": model})
+    done = Scripts(tmp_path).run("report")
+    assert done.returncode == 0, done.stderr
+    assert "val/energy (lower is better)" in done.stdout
+    with (tmp_path / "logs" / "report.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["model"] for row in csv.DictReader(file)] == ["tiny", "small"]

@@ -21,8 +21,8 @@ from firstlight.reports.findings import MOST_GROUPS, judged
 from firstlight.reports.fronts import Front
 from firstlight.reports.rows import PRUNED, Run, brief, shown
 from firstlight.reports.table import Board, Group, boards, most_runs_first, not_counted, short_name
-from firstlight.runs.folder import SAMPLE_NOTE, lower_is_better, write_atomically
-from firstlight.runs.gather import found_runs
+from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
+from firstlight.runs.gather import direction_of, found_runs
 from firstlight.runs.saved_outcomes import SavedOutcomes
 from firstlight.runs.settings import plain_value
 from firstlight.terminal_text import note, say
@@ -89,7 +89,8 @@ def report(options: ReportOptions) -> Path:
     runs = found_runs(options.folder)
     refuse_metric(options.metric, runs)
     refuse_keys(options.group_by, runs)
-    found = boards(runs, lower_is_better, options.metric, options.group_by)
+    falls = direction_of(runs)
+    found = boards(runs, falls, options.metric, options.group_by)
     references = references_of(options.baseline, found)
     law = scaling_of(runs, options.metric, options.hold_out, has_values) if options.scaling else None
     drawn = draw(law, options.folder) if law else []
@@ -108,7 +109,7 @@ def report(options: ReportOptions) -> Path:
     from firstlight.reports.page import page
 
     contents = {
-        "report.html": page(title, notes, in_order, runs, lower_is_better, section(law, drawn) if law else ""),
+        "report.html": page(title, notes, in_order, runs, falls, section(law, drawn) if law else ""),
         "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{markdown(law, drawn)}" if law else ""),
         "report.csv": text.table(found, runs),
     }

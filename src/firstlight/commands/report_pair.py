@@ -8,8 +8,8 @@ from firstlight.errors import UserError
 from firstlight.reports.changed_predictions import A, B, Table
 from firstlight.reports.pair import Pair, pair
 from firstlight.reports.rows import Run
-from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, lower_is_better, write_atomically
-from firstlight.runs.gather import read_run
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
+from firstlight.runs.gather import direction_of, read_run
 from firstlight.runs.named import find_run
 from firstlight.runs.saved_outcomes import SavedOutcomes
 from firstlight.runs.settings import Configuration, with_settings
@@ -48,7 +48,7 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
         (settings[0], settings[1]),
         (load(first), load(second)),
         _classes(found),
-        lower_is_better,
+        direction_of(runs),
         metric,
     )
     from firstlight.reports.pair_page import pair_page

@@ -51,6 +51,7 @@ class Run:
     split: dict[str, Value] = field(default_factory=dict)
     apart: dict[str, str] = field(default_factory=dict)
     optimized_metric: str | None = None
+    optimized_mode: str | None = None
     objectives: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     parameters: int | None = None

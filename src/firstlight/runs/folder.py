@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,21 @@ LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_lo
 def lower_is_better(metric: str) -> bool:
     """Return whether lower values of a metric, such as val/loss, are better."""
     return metric.rpartition("/")[2] in LOWER_IS_BETTER
+
+
+def direction(optimized: Iterable[tuple[str | None, str | None]]) -> Callable[[str], bool]:
+    """Return a function that returns whether lower values of a metric are better.
+
+    optimized: `optimized_metric` and `optimized_mode` of some runs. A mode applies to its metric in every split. Other
+    metrics have the direction that their names imply.
+    """
+    modes = {metric.rpartition("/")[2]: mode for metric, mode in optimized if metric and mode in ("min", "max")}
+
+    def falls(metric: str) -> bool:
+        mode = modes.get(metric.rpartition("/")[2])
+        return lower_is_better(metric) if mode is None else mode == "min"
+
+    return falls
 
 
 def is_of_sample(record: Mapping[str, Any]) -> bool:

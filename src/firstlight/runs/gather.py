@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from firstlight.earlier_names import current_override
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run
-from firstlight.runs.folder import MOMENT, RunFolder
+from firstlight.runs.folder import MOMENT, RunFolder, direction
 from firstlight.runs.objectives import MAXIMIZE, MINIMIZE
 from firstlight.runs.settings import key_and_value, plain_value, with_settings
 
@@ -44,6 +44,11 @@ class Damaged(Exception):  # noqa: N818 (the run is damaged; the report does not
 def found_runs(folder: Path) -> list[Run]:
     """Return the runs below a folder. Raises UserError if the folder is missing or has no runs."""
     return _read_runs(folder, existing_run_folders(folder))
+
+
+def direction_of(runs: Sequence[Run]) -> Callable[[str], bool]:
+    """Return a function that returns whether lower values of a metric of these runs are better."""
+    return direction((run.optimized_metric, run.optimized_mode) for run in runs)
 
 
 def existing_run_folders(folder: Path) -> list[Path]:
@@ -167,6 +172,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         sizes=sizes_of(data),
         is_of_classes=isinstance(data.get("classes"), list),
         optimized_metric=_part(record, "optimized_metric", str),
+        optimized_mode=_part(record, "optimized_mode", str),
         objectives=objectives_in(record),
         metrics=metrics_of(record),
         parameters=_part(record, "parameters", int),
@@ -182,9 +188,9 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
 def objectives_in(record: dict[str, Any]) -> dict[str, str]:
     """Return the objectives of a record's search, if it has several. Raises Damaged for a direction that is not one."""
     objectives: dict[str, Any] = _part(record, "objectives", dict) or {}
-    for name, direction in objectives.items():
-        if direction not in (MINIMIZE, MAXIMIZE):
-            raise Damaged(f"metrics.json: the direction of {name[:40]} is {str(direction)[:40]!r}")
+    for name, goal in objectives.items():
+        if goal not in (MINIMIZE, MAXIMIZE):
+            raise Damaged(f"metrics.json: the direction of {name[:40]} is {str(goal)[:40]!r}")
     return objectives
 
 

@@ -10,8 +10,7 @@ import pandas  # type: ignore[import-untyped]
 from firstlight.reports.findings import judged
 from firstlight.reports.run_rows import columns, run_rows
 from firstlight.reports.table import boards
-from firstlight.runs.folder import lower_is_better
-from firstlight.runs.gather import found_runs
+from firstlight.runs.gather import direction_of, found_runs
 from firstlight.runs.saved_outcomes import SavedOutcomes
 
 log = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ def list_runs(folder: Path) -> pandas.DataFrame:
     """Return the runs below a folder as the rows and columns of `report.csv`. Raises UserError."""
     runs = found_runs(folder)
     load = SavedOutcomes(folder)
-    found = [judged(board, load) for board in boards(runs, lower_is_better)]
+    found = [judged(board, load) for board in boards(runs, direction_of(runs))]
     for run, problem in load.damaged.items():
         log.warning("not compared by texts: %s: %s", folder / run, problem)
     rows = list(run_rows(found, runs))

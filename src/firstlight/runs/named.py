@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from firstlight.errors import UserError
-from firstlight.runs.folder import RunFolder, all_runs, is_finite, is_of_sample, lower_is_better, metrics_in
+from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is_of_sample, metrics_in
 
 log = logging.getLogger(__name__)
 
@@ -127,15 +127,18 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
         raise UserError(f"{name}: the task is missing; write best:{metric}:<task>, such as best:{metric}:names")
     scored: dict[str, list[tuple[float, RunFolder]]] = {}
     of_sample: dict[str, list[tuple[float, RunFolder]]] = {}
+    optimized: list[tuple[str | None, str | None]] = []
     known, tasks = set[str](), set[str]()
     for run, (metrics, task_of_run) in _readable(name, runs, lambda run: (metrics_in(run), str(task_of(run)))):
         tasks.add(task_of_run)
-        if (task and task_of_run != task) or run.read().get("status") == "pruned":
+        record = run.read()
+        if (task and task_of_run != task) or record.get("status") == "pruned":
             continue
+        optimized.append((record.get("optimized_metric"), record.get("optimized_mode")))
         known.update(metrics)
         value = metrics.get(metric)
         if is_finite(value):
-            chosen = of_sample if is_of_sample(run.read()) else scored
+            chosen = of_sample if is_of_sample(record) else scored
             chosen.setdefault(task_of_run, []).append((value, run))
         elif value is not None:
             log.warning("%s ignores %s: the value %.40r is not a finite number", name, run.path, value)
@@ -151,7 +154,7 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     if len(scored) > 1:
         choices = " or ".join(f"{name}:{each}" for each in sorted(scored))
         raise UserError(f"{name}: runs of {len(scored)} tasks have this metric; write {choices}")
-    choose = min if lower_is_better(metric) else max
+    choose = min if direction(optimized)(metric) else max
     [pairs] = scored.values()
     return choose(pairs, key=lambda pair: pair[0])[1]
 

@@ -41,6 +41,7 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "status": "running",
         "reason": None,
         "optimized_metric": config.optimized_metric,
+        "optimized_mode": config.optimized_mode,
         **({"objectives": objectives} if objectives else {}),
         "data": None,
         "teacher": None,
