@@ -26,7 +26,7 @@ def test_another_confidence_is_possible() -> None:
 def test_one_value_has_no_interval() -> None:
     found = mean_interval([0.5])
     assert (found.value, found.low, found.high) == (0.5, -math.inf, math.inf)
-    assert not found.is_bounded
+    assert math.isinf(found.half_width)
 
 
 @pytest.mark.parametrize("values", [[], [0.5, math.nan], [math.inf]])

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from firstlight.figures.stars import plot_predicted_per_star, plot_probability_per_star
+from firstlight.figures.stars import OUTLINE, plot_predicted_per_star, plot_probability_per_star
 
 STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 PROBABILITY = np.array([0.02, 0.03, 0.92, 0.51, 0.97, 0.98, 1.0])
@@ -157,7 +158,7 @@ def test_only_correct_predictions_are_outlined() -> None:
         (row, column)
         for column, container in enumerate(axes.containers)
         for row, bar in enumerate(container)
-        if bar.get_zorder() == 3
+        if (bar.get_edgecolor(), bar.get_linewidth()) == (to_rgba(OUTLINE["edgecolor"]), OUTLINE["linewidth"])
     ]
     assert outlined == [(0, 0), (1, 1), (4, 4)]
 

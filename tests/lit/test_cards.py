@@ -103,12 +103,12 @@ def diverged(content: Content) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
-    "no tokenizer": (without("tokenizer"), r"the checkpoint's card has no tokenizer"),
-    "no config": (without("config"), r"the checkpoint's card has no config"),
-    "no fingerprint": (without("data_fingerprint"), r"the checkpoint's card has no data_fingerprint"),
-    "no classes": (without("class_names"), r"the checkpoint's card has no class_names"),
+    "no tokenizer": (without("tokenizer"), r"the checkpoint's metadata has no tokenizer"),
+    "no config": (without("config"), r"the checkpoint's metadata has no config"),
+    "no fingerprint": (without("data_fingerprint"), r"the checkpoint's metadata has no data_fingerprint"),
+    "no classes": (without("class_names"), r"the checkpoint's metadata has no class_names"),
     "classes that are numbers": (card(class_names=[1, 2, 3, 4, 5]), r"class_names .* are not names"),
-    "config is a list": (card(config=[1]), r"config in the checkpoint's card is a list"),
+    "config is a list": (card(config=[1]), r"config in the checkpoint's metadata is a list"),
     "another network": (card(network="diffusion"), r"network=diffusion must be one of classifier, generator"),
     "network is a list": (card(network=["classifier"]), r"must be one of classifier, generator"),
     "no data": (config(data=None), r"data in the checkpoint's configuration is missing"),
@@ -128,7 +128,7 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "a float for a number": (model(dim=6.0), r"cannot be built"),
     "model is a list": (config(model=[1]), r"model in the checkpoint's configuration is missing or broken"),
     "a weight less": (lambda content: content["state_dict"].pop(BIAS), r"file has no weight head\.outputs"),
-    "a weight more": (weight("network.more", torch.ones(3)), r"its card describes has no weight more"),
+    "a weight more": (weight("network.more", torch.ones(3)), r"its metadata describes has no weight more"),
     "another shape": (weight(BIAS, torch.ones(7)), r"head\.outputs\.bias has the shape \(7,\) in the file, but \(5,\)"),
     "no tensor": (weight(BIAS, [1.0]), r"state_dict holds more than tensors"),
     "no weights": (lambda content: content.update(state_dict=[]), r"state_dict holds more than tensors"),
@@ -178,7 +178,7 @@ def test_a_generator_without_its_separator_or_with_another_tokenizer_is_one_line
 ) -> None:
     content = content_of(generator)
     content[CARD].pop("separator_id")
-    with pytest.raises(UserError, match="card has no separator_id"):
+    with pytest.raises(UserError, match="metadata has no separator_id"):
         firstlight.load(written(content))
     content = content_of(classifier)
     content[CARD]["tokenizer"] = generator.card["tokenizer"]  # type: ignore[index]

@@ -105,10 +105,10 @@ def test_a_network_of_ones_own_that_takes_no_features_reads_batches_without() ->
 
 
 BROKEN: dict[str, tuple[Change, str]] = {
-    "a number": (lambda card: card.update(evidence=3), "evidence in the checkpoint's card is not a table of tensors"),
+    "a number": (lambda card: card.update(evidence=3), "evidence in the checkpoint's metadata is not a table of"),
     "a list": (
         lambda card: card["evidence"].update(scale=[1.0]),
-        "evidence in the checkpoint's card is not a table of",
+        "evidence in the checkpoint's metadata is not a table of",
     ),
     "one number for many": (
         lambda card: card["evidence"].update(word_scores=torch.zeros(1, 1).expand(99, 2)),
@@ -119,7 +119,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
         r"is broken \(word_scores must be a tensor of type torch.float32 and shape",
     ),
     "no pairs": (lambda card: card["evidence"].pop("pair_keys"), r"is broken \(pair_keys must be"),
-    "no table": (lambda card: card.pop("evidence"), "the network that its card describes has no weight"),
+    "no table": (lambda card: card.pop("evidence"), "the network that its metadata describes has no weight"),
 }
 
 

@@ -72,7 +72,8 @@ def test_the_javascript_unpacks_what_was_packed(tmp_path: Path) -> None:
     noise = random.Random(7)
     texts = ["".join(noise.choices("ab<né ✓", k=20_011)) * 2, "x" * 5003, str(list(range(3001)))]
     packed = pack(texts)
-    script = f"{module._read('unpack.js')}\nconst {{text, sizes}} = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+    unpack = module.packaged("unpack.js")
+    script = f"{unpack}\nconst {{text, sizes}} = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
     script += "process.stdout.write(JSON.stringify(unpack(text, sizes)));"
     (tmp_path / "unpack.cjs").write_text(script, encoding="utf-8")
     given = json.dumps({"text": packed.text, "sizes": packed.sizes})
@@ -95,7 +96,7 @@ def test_a_dollar_in_what_a_run_says_is_a_dollar() -> None:
 
 
 def test_the_colours_are_those_of_the_figures() -> None:
-    palette = re.search(r"const PALETTE = \[(.*?)\]", module._read("page.js"))
+    palette = re.search(r"const PALETTE = \[(.*?)\]", module.packaged("page.js"))
     assert palette is not None
     assert tuple(re.findall(r"#\w+", palette[1])) == style.PALETTE
 

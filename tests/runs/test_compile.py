@@ -15,7 +15,7 @@ from tests_support import Scripts
 HAS_COMPILER = bool(shutil.which("g++") or shutil.which("c++"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # the compiler takes a minute
 @pytest.mark.skipif(not HAS_COMPILER, reason="torch.compile needs a C++ compiler, and there is neither g++ nor c++")
 @pytest.mark.parametrize("task", ["sentiment", "names"])
 def test_a_compiled_training_gives_nearly_the_losses_of_one_that_is_not(

@@ -112,7 +112,7 @@ def test_several_machines_may_train_together() -> None:
         assert strategy in StrategyRegistry.available_strategies()
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # submitit waits 10 s; test_launchers.py tests the launchers without it
 def test_submitit_runs_a_job(scripts: Scripts, tiny_training: list[str]) -> None:
     quick = ["logger=none", "trainer.max_steps=2", "sweep.name=mine", "hydra/launcher=submitit_local"]
     done = scripts.run_alone("train", "-m", *tiny_training, *quick, "seed=3")
@@ -124,7 +124,7 @@ def test_submitit_runs_a_job(scripts: Scripts, tiny_training: list[str]) -> None
     assert "1 jobs: 1 finished, 0 failed, 0 to go" in done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # two processes; a classifier is compared in make test
 @pytest.mark.parametrize("task", ["text", "names"])
 def test_two_processes_read_a_text_as_one_does_with_twice_the_batch(task: str, scripts: Scripts) -> None:
     (scripts.folder / "play.txt").write_text(some_text(40_000), encoding="utf-8")
@@ -148,7 +148,7 @@ def test_two_processes_read_a_text_as_one_does_with_twice_the_batch(task: str, s
     assert len(list((scripts.folder / "two" / "samples").iterdir())) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # two processes; a classifier is compared in make test
 def test_two_processes_translate_as_one_does_with_twice_the_batch(scripts: Scripts) -> None:
     """Where each batch holds sentences of one length, in even numbers: else the processes' means weigh differently."""
     rng = np.random.default_rng(0)

@@ -176,7 +176,7 @@ def test_figures_go_to_the_runs_own_tensorboard(generator: Path, scripts: Script
     assert image.step == json.loads((generator / "metrics.json").read_text())["steps"] == 20
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a process of WB; test_loggers.py sends other figures to WB
 def test_figures_go_to_wandb_as_a_run_of_the_same_group(own: Path, scripts: Scripts) -> None:
     config = own / "config.yaml"
     node = (
@@ -341,7 +341,8 @@ def test_a_mistake_is_answered_before_anything_heavy_is_imported(trained: Traine
         "import sys; sys.argv = ['explore.py', {!r}, '--figures', 'surprise']\n"
         "from firstlight.commands.explore import main\n"
         "try: main()\n"
-        "except ValueError: pass\n"
+        "except ValueError as error: assert '--figures surprise does not apply' in str(error), error\n"
+        "else: raise AssertionError('no error')\n"
         "assert not set(sys.modules) & {{'torch', 'matplotlib', 'lightning', 'datasets'}}"
     )
     import subprocess

@@ -205,7 +205,7 @@ def test_a_network_of_another_width_takes_nothing(saved: Saved) -> None:
     saved(generation(vocabulary, 0), vocabulary)
     module = generation(vocabulary, 1, dim=18, feed_forward_dim=17)
     before = {name: weight.clone() for name, weight in module.state_dict().items()}
-    with pytest.raises(UserError, match=r"^init_from=.*: no weight of .*last\.ckpt has the name and shape of one here"):
+    with pytest.raises(UserError, match=r"^init_from=.*: no weight in .*last\.ckpt has the name and shape of a weight"):
         initialized(saved, module, vocabulary)
     assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
 

@@ -240,7 +240,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     assert_same_run(whole, killed)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # 72 trainings; the test above kills a run in make test
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("checkpoints", [1, 3, 5, 8, 11, 14])
 @pytest.mark.parametrize("accumulate", [1, 3])

@@ -423,7 +423,7 @@ def test_several_objectives_have_a_pareto_front(scripts: Scripts, tiny_training:
     ("typed", "message"),
     [
         (["objectives=[val/loss]"], "name several different objectives; for one metric, set optimized_metric=val/loss"),
-        (["objectives=[val/loss,size]"], "objectives: size is not known of a run; there are parameters, "),
+        (["objectives=[val/loss,size]"], "objectives: size is not a metric or a measure of a run; there are "),
         (["objectives=[val/loss,flops]", "direction=[minimize]"], "names 1 directions for 2 objectives; name one for"),
         (["objectives=[val/loss,flops]", "direction=[min,min]"], "direction: min must be minimize or maximize"),
         (["direction=minimize"], "requires hydra.sweeper.objectives; for one metric, set optimized_mode=min"),

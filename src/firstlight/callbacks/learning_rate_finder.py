@@ -45,7 +45,7 @@ class LearningRateFinder(Callback):
         min_lr: The first rate.
         max_lr: The last rate.
         num_training_steps: The number of steps of the search.
-        early_stop_threshold: The search ends when the mean loss of the last steps is so many times the lowest one.
+        early_stop_threshold: Ratio of the smoothed loss to its lowest value at which the search ends.
         seed: The seed of dropout in the search.
 
     Attributes:

@@ -27,11 +27,6 @@ class Estimate:
         """Half of the interval's length, which is what ± shows. Infinite without an interval."""
         return (self.high - self.low) / 2
 
-    @property
-    def is_bounded(self) -> bool:
-        """Whether there is an interval."""
-        return math.isfinite(self.half_width)
-
     def mapped(self, function: Callable[[float], float]) -> "Estimate":
         """Return the estimate of a monotonic function of the number."""
         low, high = sorted((function(self.low), function(self.high)))

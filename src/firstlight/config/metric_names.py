@@ -37,7 +37,9 @@ def check_objectives(config: DictConfig, objectives: Collection[str]) -> None:
         if name in MEASURES or name in (known or ()) or (known is None and name.startswith("val/")):
             continue
         there_are = ", ".join([*MEASURES, *(known or ["any metric of validation, such as val/loss"])])
-        raise UserError(f"hydra.sweeper.objectives: {name} is not known of a run; there are {there_are}")
+        raise UserError(
+            f"hydra.sweeper.objectives: {name} is not a metric or a measure of a run; there are {there_are}"
+        )
 
 
 def check_metric(config: DictConfig) -> None:

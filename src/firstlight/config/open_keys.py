@@ -87,7 +87,7 @@ class Trainer:
     gradient_clip_algorithm: Literal["norm", "value"]
     """Clipping by the norm of the whole gradient or by the value of each component."""
     accumulate_grad_batches: int
-    """Number of batches whose gradients are added up before a step, in place of larger batches."""
+    """Number of batches whose gradients are averaged for one optimizer step, in place of larger batches."""
     val_check_interval: float | int | str | None
     """Interval between validations: a share of an epoch such as 0.25, a number of batches, or a time such as 00:05:00;
     null: an epoch."""
@@ -118,7 +118,7 @@ class Trainer:
     enable_model_summary: bool
     """Whether Lightning prints its own summary of the network; false, since callbacks.model_summary prints one."""
     enable_progress_bar: bool
-    """Whether a terminal shows a progress bar; quiet=true prints no other lines either."""
+    """Whether a terminal shows a progress bar; quiet=true hides it too."""
 
 
 class Callbacks:
@@ -188,7 +188,7 @@ class Callbacks:
         num_training_steps: int
         """Number of steps of the search, on a copy of the network."""
         early_stop_threshold: float
-        """The search ends when the smoothed loss is so many times the lowest one."""
+        """Ratio of the smoothed loss to its lowest value at which the search ends."""
         seed: int
         """Seed of dropout in the search; it follows seed."""
 
@@ -199,7 +199,7 @@ class Callbacks:
         """Depth of the modules that the table lists; 0: no table, -1: all."""
 
     class NonFinite:
-        """Ends the training with an error when the loss or a weight is not finite."""
+        """Ends the training with an error when the loss is NaN or infinite."""
 
     class Perplexity:
         """Measures perplexity."""
@@ -303,8 +303,8 @@ class Logger:
         tags: list[str]
         """Labels of the run; they follow tags."""
         offline: bool | None
-        """Whether the run is only recorded on this machine; null: as WANDB_MODE says, else offline if there is no API
-        key."""
+        """Whether the run is only recorded on this machine; null: the value of WANDB_MODE, else offline if there is no
+        API key."""
         log_model: bool | str
         """Whether the best checkpoint is uploaded."""
 

@@ -347,10 +347,10 @@ class ReviewData(RowData):
             if len(self.rows(split)) == 0:
                 problem = f"{self.source.where} has no {split} rows for data.labels={self.options.labels.value}"
                 if split in self.source.splits:
-                    raise UserError(problem)
+                    raise UserError(f"{problem}; add rows with these labels")
                 raise UserError(
-                    f"{problem}; of its {len(self.encoded.splits)} rows, each class has too few to take some for "
-                    f"{split}: add rows, or set a larger data.validation_fraction"
+                    f"{problem}; its {len(self.encoded.splits)} rows have too few of each class for a {split} split; "
+                    "add rows, or set a larger data.validation_fraction"
                 )
         present = np.unique(self.targets[self.rows("train")])
         if len(present) < 2:

@@ -61,7 +61,7 @@ def check_content(content: dict[str, Any], path: Path | str, schema: CardSchema)
     _check_config(path, card["config"], schema.data)
     for key in ("class_names", "label_names"):
         if not all(isinstance(name, str) for name in card.get(key, ())):
-            raise UserError(f"{path}: {key} in the checkpoint's card are not names; {TRAIN_AGAIN}")
+            raise UserError(f"{path}: {key} in the checkpoint's metadata are not names; {TRAIN_AGAIN}")
     _check_tensors(path, content["state_dict"])
     _check_evidence(path, card.get("evidence", {}))
 
@@ -76,7 +76,8 @@ def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> Ngra
     try:
         return NgramEvidence.from_table(card["evidence"], vocab_size, len(card["class_names"]))
     except ValueError as error:
-        raise UserError(f"{path}: the evidence in the checkpoint's card is broken ({error}); {TRAIN_AGAIN}") from error
+        problem = f"the evidence in the checkpoint's metadata is broken ({error})"
+        raise UserError(f"{path}: {problem}; {TRAIN_AGAIN}") from error
 
 
 def open_weights(path: Path | str) -> dict[str, Any]:
@@ -91,9 +92,10 @@ def open_weights(path: Path | str) -> dict[str, Any]:
 def _check_keys(path: Path | str, card: dict[str, Any], kinds_of: dict[str, tuple[type, ...]]) -> None:
     for key, kinds in kinds_of.items():
         if key not in card:
-            raise UserError(f"{path}: the checkpoint's card has no {key}; {TRAIN_AGAIN}")
+            raise UserError(f"{path}: the checkpoint's metadata has no {key}; {TRAIN_AGAIN}")
         if not isinstance(card[key], kinds):
-            raise UserError(f"{path}: {key} in the checkpoint's card is a {type(card[key]).__name__}; {TRAIN_AGAIN}")
+            kind = type(card[key]).__name__
+            raise UserError(f"{path}: {key} in the checkpoint's metadata is a {kind}; {TRAIN_AGAIN}")
 
 
 def _check_tensors(path: Path | str, state: Any) -> None:
@@ -103,7 +105,7 @@ def _check_tensors(path: Path | str, state: Any) -> None:
 
 def _check_evidence(path: Path | str, table: Any) -> None:
     if not isinstance(table, dict) or not all(isinstance(each, Tensor) for each in table.values()):
-        raise UserError(f"{path}: evidence in the checkpoint's card is not a table of tensors; {TRAIN_AGAIN}")
+        raise UserError(f"{path}: evidence in the checkpoint's metadata is not a table of tensors; {TRAIN_AGAIN}")
     refuse_weights_larger_than_the_file(table, path)
 
 
@@ -127,13 +129,13 @@ def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path:
     own = network.state_dict()
     for name in [*own, *weights]:
         if name not in weights or name not in own:
-            lacks = "the file" if name not in weights else "the network that its card describes"
+            lacks = "the file" if name not in weights else "the network that its metadata describes"
             raise UserError(f"{path}: {lacks} has no weight {name}; {TRAIN_AGAIN}")
         given, expected = tuple(weights[name].shape), tuple(own[name].shape)
         if given != expected:
             raise UserError(
                 f"{path}: the weight {name} has the shape {given} in the file, but {expected} in the network that its "
-                f"card describes; {TRAIN_AGAIN}"
+                f"metadata describes; {TRAIN_AGAIN}"
             )
 
 

@@ -29,8 +29,8 @@ class MultiHeadAttention(nn.Module):
         rotary: rotary positions, applied to queries and keys.
         relative: relative positions, added to the scores.
         scale_scores: whether the scores are divided by √head_dim.
-        base_head_dim: the head_dim at which the scores are divided by its root. They are divided by head_dim in
-            proportion otherwise (maximal update parametrization, Yang et al. 2022). None: `head_dim`.
+        base_head_dim: head_dim of the base network of µP (maximal update parametrization, Yang et al. 2022). The scores
+            are divided by head_dim / √base_head_dim, which is √head_dim if both are equal. None: `head_dim`.
         dropout: probability of dropout on the attention weights in training.
 
     Shape:

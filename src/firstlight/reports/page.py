@@ -29,17 +29,17 @@ def page(
 ) -> str:
     """Return the whole page. All texts of runs are escaped. first: HTML of the sections before the others."""
     packed = libraries()
-    return Template(_read("page.html")).substitute(
+    return Template(packaged("page.html")).substitute(
         title=html.escape(title),
         notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
-        style=_read("page.css"),
+        style=packaged("page.css"),
         findings="\n".join(f"<li>{html.escape(board.finding)}</li>" for board in found if board.finding),
         first=first,
         libraries=packed.text,
         sizes=",".join(map(str, packed.sizes)),
         data=as_script(content(found, runs, falls)),
-        unpack=_read("unpack.js"),
-        script=_read("page.js"),
+        unpack=packaged("unpack.js"),
+        script=packaged("page.js"),
     )
 
 
@@ -184,5 +184,6 @@ def finite(value: float | None) -> float | int | None:
     return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.5g}")
 
 
-def _read(name: str) -> str:
+def packaged(name: str) -> str:
+    """Return the text of a file of this package."""
     return (files("firstlight.reports") / name).read_text(encoding="utf-8")

@@ -1,13 +1,12 @@
 """The comparison of two runs as a page that works offline: sentences, tables, and the curves on one axis."""
 
 import html
-from importlib.resources import files
 from string import Template
 from typing import Any
 
 from firstlight.reports.changed_predictions import A, B, Table
 from firstlight.reports.packed import Packed, libraries
-from firstlight.reports.page import as_script, finite
+from firstlight.reports.page import as_script, finite, packaged
 from firstlight.reports.pair import Pair
 from firstlight.reports.rows import Run
 from firstlight.reports.text import SAMPLE_MARK
@@ -22,7 +21,7 @@ def pair_page(found: Pair) -> str:
     """Return the whole page. All texts of runs are escaped."""
     curves = _curves(found)
     packed = libraries() if curves else Packed("", ())
-    return Template(_read("pair.html")).substitute(
+    return Template(packaged("pair.html")).substitute(
         title=html.escape(f"{B} against {A}: {found.metric}"),
         runs="\n".join(
             f"<p><b>{name}</b> {html.escape(run.folder)}{SAMPLE_BADGE if run.is_sample else ''}</p>"
@@ -30,12 +29,12 @@ def pair_page(found: Pair) -> str:
         ),
         sentences="\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in found.sentences),
         tables="\n".join(table_section(table) for table in found.tables),
-        style=_read("page.css"),
+        style=packaged("page.css"),
         libraries=packed.text,
         sizes=",".join(map(str, packed.sizes)),
         data=as_script(curves),
-        unpack=_read("unpack.js"),
-        script=_read("pair.js"),
+        unpack=packaged("unpack.js"),
+        script=packaged("pair.js"),
     )
 
 
@@ -61,7 +60,3 @@ def _curves(found: Pair) -> list[dict[str, Any]]:
 def _line(side: str, run: Run, metric: str) -> dict[str, Any]:
     curve = run.curves[metric]
     return {"name": side, "steps": list(curve.steps), "values": [finite(value) for value in curve.values]}
-
-
-def _read(name: str) -> str:
-    return (files("firstlight.reports") / name).read_text(encoding="utf-8")

@@ -70,7 +70,8 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
                 taken[name] = joined
     if not taken:
         raise UserError(
-            f"init_from={run}: no weight of {path} has the name and shape of one here; choose the same model"
+            f"init_from={run}: no weight in {path} has the name and shape of a weight of this network; choose the same "
+            "model"
         )
     module.load_state_dict({**own, **taken})
     copied = f"init_from {path}: {len(taken)} weights copied"
