@@ -257,6 +257,20 @@ def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
     assert "lengths" in drawn(own)
 
 
+def test_the_data_that_is_drawn_decides_whether_figures_are_marked(own: Path, scripts: Scripts) -> None:
+    explored(scripts, str(own), "--figures", "lengths", "--data.source", "sample")
+    assert "GENERATED SAMPLE" in (own / "figures" / "figures.html").read_text(encoding="utf-8")
+
+
+def test_labels_are_read_as_evaluate_reads_them(own: Path, scripts: Scripts, tmp_path: Path) -> None:
+    rows = [f"It is {word} and works every day,{label}" for label, word in ((1, "bad"), (2, "good")) for _ in range(40)]
+    (tmp_path / "two.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    arguments = (str(own), "--data.path", str(tmp_path / "two.csv"))
+    doubt = scripts.run("evaluate", *arguments).stderr.removeprefix("error: ")
+    assert doubt.startswith(str(tmp_path / "two.csv"))
+    assert refused(scripts, *arguments, "--figures", "confusion_matrix") == f"error: nothing can be drawn: {doubt}"
+
+
 def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts, reviews_folder: Path) -> None:
     lose_data(own, reviews_folder)
     done = scripts.run("explore", str(own), "--figures", "lengths")

@@ -50,6 +50,18 @@ def test_a_rung_that_was_not_finished_is_left_out(climbed: tuple[Done, Path], tm
     assert [row["rung"] for row in rows_of(folder)] == ["bigram_table"]
 
 
+def test_a_job_that_was_interrupted_is_resumed_as_one_run(climbed: tuple[Done, Path], tmp_path: Path) -> None:
+    job = tmp_path / "names_ladder" / "ladder-one_head"
+    shutil.copytree(climbed[1] / job.name, job)
+    record = json.loads((job / "metrics.json").read_text())
+    (job / "metrics.json").write_text(json.dumps(record | {"status": "interrupted"}))
+    done = Scripts(tmp_path).run("train", f"resume={job}", "trainer.max_epochs=2")
+    assert done.returncode == 0, done.stderr
+    again = json.loads((job / "metrics.json").read_text())
+    assert (again["status"], again["steps"]) == ("finished", 2 * record["steps"])
+    assert not (tmp_path / "logs" / "sweeps").exists()
+
+
 @pytest.mark.parametrize(("source", "published"), [("local", ["2.476", "2.024"]), ("sample", ["", ""])])
 def test_generated_names_are_not_compared_with_the_post(tmp_path: Path, source: str, published: list[str]) -> None:
     for rung in ("pre_norm", "one_head"):

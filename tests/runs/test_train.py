@@ -134,6 +134,14 @@ def test_a_run_can_start_from_another_runs_weights(
     assert "weights copied; not copied: network.head.outputs.weight (5, 16) here (1, 16)" in done.stdout
 
 
+def test_a_bag_of_words_can_start_from_another_ones_weights(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = ["model=bag_of_words", "trainer.max_steps=2", "logger=none", "test=false"]
+    first = scripts.train(*tiny_training, *quick)
+    done = scripts.run("train", *tiny_training, *quick, "seed=2", f"init_from={first}")
+    assert done.returncode == 0, done.stderr
+    assert "weights copied; not copied: none" in done.stdout
+
+
 def test_another_width_cannot_be_initialized_from(
     scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
 ) -> None:

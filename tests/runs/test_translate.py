@@ -737,3 +737,12 @@ def test_a_number_that_makes_no_training_is_one_line(
 ) -> None:
     done = scripts.run("train", *QUICK, *PIECES, f"data.path={translator.data}", option)
     assert_one_line(done, message)
+
+
+def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tmp_path: Path, scripts: Scripts) -> None:
+    run = shutil.copytree(translator.run, tmp_path / "run")
+    pairs = [{"en": f"a dog runs {number} .", "de": f"ein hund läuft {number} ."} for number in range(60)]
+    path = write_rows(tmp_path / "pairs.csv", pairs)
+    done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "norms")
+    assert done.returncode == 0, done.stderr
+    assert {"pair_lengths.png", "norms.png"} <= {file.name for file in (run / "figures").iterdir()}

@@ -27,7 +27,7 @@ from firstlight.text.options import TokenizerOptions, VectorOptions, VectorsKind
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 from firstlight.text.vectors import cooccurrence, principal_components
-from firstlight.training.word_vectors import set_vectors
+from firstlight.training.word_vectors import fill, set_vectors
 from tests_support import Scripts
 
 DIM = 3
@@ -543,3 +543,13 @@ def test_glove_below_the_working_folder_trains_a_translator_of_words(scripts: Sc
     assert "vectors=glove, embedding: 2 of " in log
     words = [word.removeprefix("Ġ") for word in words_of(run)]
     assert weight_of(run)[words.index("Katze")].tolist() == [6, 5, 4, 3, 2, 1]
+
+
+def test_words_without_a_vector_of_their_own_are_counted_as_unknown(data: TableData, caplog: Any) -> None:
+    (side,) = data.training_words().values()
+    few = len(side.words) - 3
+    embedding = nn.Embedding(few, 5)
+    with caplog.at_level("INFO"):
+        fill(embedding, side, VectorOptions(kind=VectorsKind.cooccurrence), "embedding")
+    assert "vectors=cooccurrence, embedding: " in caplog.text
+    assert torch.isfinite(embedding.weight).all()

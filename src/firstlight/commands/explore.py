@@ -84,6 +84,18 @@ def explore(options: ExploreOptions) -> Path:
     return _explore_run(options, run_for("explore", options.run, options.log_dir))
 
 
+def shows_sample(subject: "Subject") -> bool:
+    """Return whether the figures of a run show generated data: its own, or the data that the user named."""
+    if not subject.data_changes.given():
+        return subject.is_sample
+    from firstlight.kinds.drawn import NothingToDrawError
+
+    try:
+        return bool(subject.data.source.kind.value == "sample")
+    except NothingToDrawError:
+        return subject.is_sample
+
+
 def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     refuse_links(folder.path, "" if options.log else "figures")
     config = config_of_network(folder)
@@ -124,7 +136,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         folder.path / "figures",
         f"{record.get('task')}, {record.get('model')}",
         f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters",
-        is_sample=loaded.data_source == "sample",
+        is_sample=shows_sample(subject),
     )
     shown = draw(drawings, subject, page, options.figures)
     if options.log:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from firstlight.kinds.attention import Attention
 from firstlight.kinds.data_changes import DataChanges
+from firstlight.kinds.drawn import NothingToDrawError
 from firstlight.kinds.loaded import LoadedRun
 from firstlight.kinds.tokens import DrawnTokens
 
@@ -76,22 +77,29 @@ class Exploration(ABC):
     @property
     def vocab_size(self) -> int:
         """The number of tokens with a vector."""
-        return self.run.tokenizer.vocab_size
+        return int(self.run.network.embedding.num_embeddings)
 
     def vectors(self) -> Vectors:
         """Return the weights of the embedding, and of the output layer if it has its own weights."""
         network = self.run.network
         tables, notes = {"embedding": network.embedding.weight}, []
-        if network.head.weight is network.embedding.weight:
+        head = getattr(network, "head", None)  # a network of your own, and a table of pairs, may have none
+        weight = getattr(head, "weight", None)
+        if weight is network.embedding.weight:
             notes.append(
                 "the embedding and the head have the same weights (model.tie_embeddings=true), which are shown once"
             )
-        else:
-            tables["output head"] = network.head.weight
+        elif isinstance(weight, Tensor) and weight.ndim == 2 and len(weight) == network.embedding.num_embeddings:
+            tables["output head"] = weight
         return Vectors(tables, notes)
 
 
 def first_drawable(lengths: NDArray[np.int64]) -> int:
-    """Return the index of the first length from SHORTEST_TEXT to LONGEST_TEXT, or of the length nearest to them."""
+    """Return the index of the first length from SHORTEST_TEXT to LONGEST_TEXT, or of the length nearest to them.
+
+    Raises NothingToDrawError without a length.
+    """
+    if not len(lengths):
+        raise NothingToDrawError(f"the {SPLIT} split has no rows")
     off = np.maximum(SHORTEST_TEXT - lengths, 0) + np.maximum(lengths - LONGEST_TEXT, 0)
     return int(off.argmin())

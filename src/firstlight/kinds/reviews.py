@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.encoding import EncodedTexts
-from firstlight.data.options import ReviewOptions
+from firstlight.data.options import Labels, ReviewOptions
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.kinds.data_changes import DataChanges, changed_options
@@ -21,6 +21,7 @@ class Reviews:
     source: Source
     options: ReviewOptions
     encoded: EncodedTexts
+    labels: Labels | None = None  # how the labels become targets, for a run
 
     def __post_init__(self) -> None:
         if not len(self.encoded.rows_of("train")):

@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 EMBEDDING = "network.embedding.weight"
 SOURCE_EMBEDDING = "network.source_embedding.weight"  # of a translator; EMBEDDING has the vectors of its target
 ONLY_IN_LOG = {"on_terminal": ""}
-BY_WORD = {EMBEDDING, "network.head.weight", "network.head.bias"}  # one row for each word of the vocabulary
+HEAD = "network.head."
+BY_WORD = {EMBEDDING, f"{HEAD}weight", f"{HEAD}bias"}  # one row for each word of the vocabulary
 POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
 
@@ -53,9 +54,10 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     for name, weight in own.items():
         source = given.get(name)
         shared = shared_words.get(name)
-        if shared and source is not None and _same_width(given, own):
+        is_by_word = name in shared_words and not _is_head_of_classes(name, own, given)
+        if shared and is_by_word and source is not None and _same_width(given, own):
             taken[name] = _rows_of(weight, source, shared)
-        elif source is not None and source.shape == weight.shape and name not in shared_words:
+        elif source is not None and source.shape == weight.shape and not is_by_word:
             taken[name] = source
         elif source is not None and name.endswith(POSITIONS) and source.shape[1] == weight.shape[1]:
             taken[name] = _fitted(source, len(weight), is_relative=name.endswith(POSITIONS[1]))
@@ -76,6 +78,12 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     module.load_state_dict({**own, **taken})
     copied = f"init_from {path}: {len(taken)} weights copied"
     log.info("%s; not copied: %s", copied, ", ".join(left) or "none", extra={"on_terminal": copied})
+
+
+def _is_head_of_classes(name: str, own: dict[str, Tensor], given: dict[str, Tensor]) -> bool:
+    """Return whether a weight is that of an output layer with a row for each class, in one of two networks."""
+    heads = [weights for weights in (own, given) if name.startswith(HEAD) and name in weights]
+    return any(len(weights[name]) != len(weights[EMBEDDING]) for weights in heads)
 
 
 def _refuse_other_parametrization(run: str, card: dict[str, Any], network: nn.Module) -> None:

@@ -62,7 +62,8 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     old = saved_overrides(folder, typed)
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
-    sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}"]
+    one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
+    sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
 
 
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:

@@ -12,6 +12,8 @@ from firstlight.data.sources import DATA_VARIABLE, local_folder
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.errors import UserError
 from firstlight.text.options import VectorOptions, VectorsKind
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import UNKNOWN_ID
 from firstlight.text.vectors import cooccurrence, coverage, explained_variance, principal_components, read_vectors
 
 log = logging.getLogger(__name__)
@@ -42,7 +44,9 @@ def set_vectors(options: VectorOptions, network: nn.Module, data: TableData, *, 
 
 def fill(embedding: nn.Embedding, side: TrainingWords, options: VectorOptions, name: str) -> None:
     """Copy scaled vectors into an embedding, and log how many of its words have one."""
-    side = side._replace(words=side.words[: embedding.num_embeddings])  # a classifier may have vectors of fewer words
+    if len(side.words) > embedding.num_embeddings:  # a classifier may have vectors of fewer words
+        ids = np.where(side.ids.ids < embedding.num_embeddings, side.ids.ids, UNKNOWN_ID).astype(side.ids.ids.dtype)
+        side = side._replace(words=side.words[: embedding.num_embeddings], ids=RaggedIds(ids, side.ids.offsets))
     found = vectors_of(side, options, embedding.embedding_dim)  # (words, dim), zeros where there is none
     known: NDArray[np.bool_] = np.asarray(found.any(axis=1))
     if not known.any():

@@ -10,7 +10,7 @@ from firstlight.data.choice_rows import longest
 from firstlight.data.labels import LEFT_OUT, targets_of
 from firstlight.errors import UserError
 from firstlight.kinds.attention import Attention, collect
-from firstlight.kinds.classifier.evaluation import encode_for
+from firstlight.kinds.classifier.evaluation import encode_for, read_labels
 from firstlight.kinds.classifier.insight import NO_WORD, read_review, readable_tokens, words_of
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.drawn import NothingToDrawError
@@ -32,7 +32,9 @@ class ClassifierExploration(Exploration):
     def open_data(self) -> Reviews:
         source, options = find_reviews(self.run.config["data"], self.changes, self.log_dir)
         refuse_other_data(self.run, source, self.changes)
-        return Reviews(source, options, encode_for(self.run, source, options))
+        encoded = encode_for(self.run, source, options)
+        labels, _ = read_labels(encoded, self.run.labels, self.run.class_names, source, options)
+        return Reviews(source, options, encoded, labels)
 
     def some_text(self, data: Reviews) -> str:
         rows = data.encoded.rows_of(SPLIT)
@@ -55,7 +57,7 @@ class ClassifierExploration(Exploration):
 
     def loss(self, data: Reviews) -> Tensor:
         rows = data.encoded.rows_of(SPLIT)
-        targets = targets_of(data.encoded.labels[rows], self.run.labels, data.encoded.label_names)
+        targets = targets_of(data.encoded.labels[rows], data.labels or self.run.labels, data.encoded.label_names)
         rows, targets = rows[targets != LEFT_OUT][:MOST_ROWS], targets[targets != LEFT_OUT][:MOST_ROWS]
         if not len(rows):
             raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")

@@ -93,7 +93,7 @@ def attributions(subject: Subject) -> Drawn:
 def judged_of(subject: Subject) -> Judged:
     """Return the predictions of the run for the validation split."""
     reviews: Reviews = subject.data
-    return subject.part("judged", lambda: judge(subject.run, reviews.encoded, SPLIT))
+    return subject.part("judged", lambda: judge(subject.run, reviews.encoded, SPLIT, reviews.labels))
 
 
 def _used(subject: Subject) -> tuple[np.ndarray, np.ndarray]:

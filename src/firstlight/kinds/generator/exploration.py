@@ -49,7 +49,10 @@ class GeneratorExploration(Exploration):
         read = run.read(text, Writing())
         seen = read.token_ids[:, -run.network.context_length :]
         tokens = [readable(run.tokenizer, i, run.separator_id) for i in seen[0].tolist()]
-        return Attention(collect(run.network, (seen,), tokens, tokens), read.notes)
+        notes, loops = list(read.notes), run.config["model"].get("num_loops") or 1
+        if loops > 1:
+            notes.append(f"the blocks are applied {loops} times; the weights are those of the last time")
+        return Attention(collect(run.network, (seen,), tokens, tokens), notes)
 
     def loss(self, data: StreamData) -> Tensor:
         windows = EveryWindow(data.stream(SPLIT), self.run.network.context_length, MOST_ROWS)

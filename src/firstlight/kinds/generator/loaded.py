@@ -119,7 +119,7 @@ class LoadedGenerator(LoadedRun):
         >>> len(run.known_documents())
         """
         path = self.folder.known_documents_file
-        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
         return {" ".join(line.split()) for line in lines if line.strip()}
 
 

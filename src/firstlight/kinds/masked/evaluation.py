@@ -42,12 +42,17 @@ def evaluate_masked(run: LoadedMasked, options: EvaluateOptions) -> Path:
     return folder
 
 
-def open_data(run: LoadedMasked, changes: DataChanges, log_dir: Path) -> MaskedReviewData:
-    """Return the data in the vocabulary of the run. Raises UserError for other data that the user did not choose."""
+def open_data(
+    run: LoadedMasked, changes: DataChanges, log_dir: Path, only_split: str | None = None
+) -> MaskedReviewData:
+    """Return the data in the vocabulary of the run. Raises UserError for other data that the user did not choose.
+
+    only_split: the split as which a single file is read; None: that of the changes.
+    """
     changed: MaskedReviewOptions = changed_options(run.config["data"], MaskedReviewOptions, changes, log_dir)
     data = MaskedReviewData(**vars(changed))
     data.reader = run.tokenizer
-    data.source = find_source(changed, sample=changed.sample.value, only_split=changes.only_split)
+    data.source = find_source(changed, sample=changed.sample.value, only_split=only_split or changes.only_split)
     refuse_other_data(run, data.source, changes)
     data.setup("test")
     return data

@@ -25,7 +25,7 @@ class MaskedExploration(Exploration):
     choice_note = "the text is from the validation split, with its longest word masked"
 
     def open_data(self) -> MaskedReviewData:
-        return evaluation.open_data(self.run, self.changes, self.log_dir)
+        return evaluation.open_data(self.run, self.changes, self.log_dir, only_split="train")
 
     def some_text(self, data: MaskedReviewData) -> str:
         rows = data.rows(SPLIT)

@@ -53,12 +53,17 @@ def evaluate_translator(translator: LoadedTranslator, options: EvaluateOptions) 
     return folder
 
 
-def open_data(translator: LoadedTranslator, changes: DataChanges, log_dir: Path) -> PairData:
-    """Return the pairs in the vocabularies of the run. Raises UserError for others that the user did not choose."""
+def open_data(
+    translator: LoadedTranslator, changes: DataChanges, log_dir: Path, only_split: str | None = None
+) -> PairData:
+    """Return the pairs in the vocabularies of the run. Raises UserError for others that the user did not choose.
+
+    only_split: the split as which a single file is read; None: that of the changes.
+    """
     changed = vars(changed_options(translator.config["data"], PairOptions, changes, log_dir))
     data = PairData(**changed)
     data.reader = translator.tokenizers
-    data.only_split = changes.only_split
+    data.only_split = only_split or changes.only_split
     refuse_other_data(translator, data.source, changes)
     data.setup("test")
     return data

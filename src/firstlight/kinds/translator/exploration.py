@@ -7,6 +7,7 @@ from torch import Tensor
 
 from firstlight.data.pairs import IGNORED, PairData
 from firstlight.kinds.attention import Attention, collect
+from firstlight.kinds.drawn import NothingToDrawError
 from firstlight.kinds.exploration import MOST_ROWS, SPLIT, Exploration, first_drawable
 from firstlight.kinds.tokens import DrawnTokens, drawn_words
 from firstlight.kinds.translator import evaluation
@@ -24,7 +25,7 @@ class TranslatorExploration(Exploration):
     attention_title = "Attention of each block during the translation"
 
     def open_data(self) -> PairData:
-        return evaluation.open_data(self.run, self.changes, self.log_dir)
+        return evaluation.open_data(self.run, self.changes, self.log_dir, only_split="train")
 
     def some_text(self, data: PairData) -> str:
         rows = data.rows(SPLIT)
@@ -44,7 +45,10 @@ class TranslatorExploration(Exploration):
         return Attention(collect(run.network, (source, target), sources, targets, [*targets[1:], END]), notes)
 
     def loss(self, data: PairData) -> Tensor:
-        part = data.table(data.lookup()[data.rows(SPLIT)[:MOST_ROWS]])
+        rows = data.rows(SPLIT)[:MOST_ROWS]
+        if not len(rows):
+            raise NothingToDrawError(f"{data.source.where} has no {SPLIT} rows")
+        part = data.table(data.lookup()[rows])
         logits = self.run.network(*part.inputs)
         return F.cross_entropy(logits.flatten(0, 1), part.targets.flatten(), ignore_index=IGNORED)
 
