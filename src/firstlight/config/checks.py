@@ -6,16 +6,18 @@ from pathlib import Path
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from firstlight import earlier_names
+from firstlight import config_files, earlier_names
 from firstlight.config.keys import as_typed, keys
 from firstlight.config.messages import did_you_mean, explain, flat_keys
 from firstlight.config.metric_names import check_metric
 from firstlight.config.open_keys import OPEN_SECTIONS
 from firstlight.config.trainer_checks import check_trainer, is_number
 from firstlight.errors import UserError
+from firstlight.files.plain_yaml import read_yaml
 from firstlight.kinds.registry import KINDS, kind_of_config
 from firstlight.networks.config import Architecture
 from firstlight.runs.named import find_run, find_runs
+from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import check_targets
 from firstlight.text.options import TokenizerKind, VectorsKind
 
@@ -32,6 +34,7 @@ def check(config: DictConfig) -> None:
     check_written_once(config)
     check_trainer(config)
     check_numbers(config)
+    check_model(config)
     check_run(config)
     check_teacher(config)
     check_metric(config)
@@ -87,6 +90,25 @@ def check_written_once(config: DictConfig) -> None:
             raise UserError(
                 f"{group}.{key}={value} differs from {key}={config[key]}; write {key}={value}, which sets all sections"
             )
+
+
+def check_model(config: DictConfig) -> None:
+    """Raise UserError for a size that was typed, such as model=large, if the experiment sets the width itself.
+
+    It would have no effect, and a sweep over sizes would train the same network several times.
+    """
+    hydra = config.get("hydra")
+    choices = {} if hydra is None else hydra.runtime.choices
+    size, experiment = choices.get("size"), choices.get("experiment")
+    if not experiment or size not in config_files.choices("size") or config.resume is not None:
+        return
+    typed = {key_of(each) for each in hydra.overrides.task}
+    dim = read_yaml(config_files.file_of("size", size)).get("dim")
+    if "model" in typed and "model.dim" not in typed and config.model.get("dim") != dim:
+        raise UserError(
+            f"model={choices['model']} has no effect, because experiment={experiment} sets model.dim="
+            f"{config.model.dim}; leave it out, or set model.dim={dim} and the other sizes"
+        )
 
 
 def check_run(config: DictConfig) -> None:
