@@ -103,6 +103,7 @@ def test_a_variant_that_the_benchmark_of_gpus_does_not_know_is_named(
 THIRD_KIND = pytest.param("translation", marks=pytest.mark.slow)  # two kinds of network are already tested
 
 
+@pytest.mark.slow  # 4 s of processor time; `make test` checks its --help and its mistakes
 @pytest.mark.parametrize("task", ["sentiment", THIRD_KIND])
 def test_a_profile_of_a_step_has_all_its_parts(benchmark: Benchmark, task: str, sample: list[str]) -> None:
     printed = benchmark("profile_step", f"task={task}", *sample, "model=tiny", "context_length=31", "--steps", "3")

@@ -7,15 +7,20 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
+from firstlight.commands.explore import shows_sample
+from firstlight.data.options import SourceKind
 from firstlight.explore.catalog import DRAWINGS, NAMES, traits_of
 from firstlight.explore.page import Page
 from firstlight.figures import style
-from firstlight.kinds.drawn import Drawn
+from firstlight.kinds.data_changes import DataChanges
+from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.kind import get
 from firstlight.kinds.tokens import OPINION_NOTE, drawn_words
 from tests_support import ROOT, Scripts
@@ -257,9 +262,21 @@ def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
     assert "lengths" in drawn(own)
 
 
-def test_the_data_that_is_drawn_decides_whether_figures_are_marked(own: Path, scripts: Scripts) -> None:
-    explored(scripts, str(own), "--figures", "lengths", "--data.source", "sample")
-    assert "GENERATED SAMPLE" in (own / "figures" / "figures.html").read_text(encoding="utf-8")
+@pytest.mark.parametrize("trained_on", ["sample", "local"])
+@pytest.mark.parametrize("drawn", ["sample", "local", "missing", None])
+def test_the_data_that_is_drawn_decides_whether_figures_are_marked(trained_on: str, drawn: str | None) -> None:
+    class Subject:
+        data_changes = DataChanges() if drawn is None else DataChanges(path="a.csv")
+        is_sample = trained_on == "sample"
+
+        @property
+        def data(self) -> Any:
+            if drawn == "missing":
+                raise NothingToDrawError("the data is not found")
+            return SimpleNamespace(source=SimpleNamespace(kind=SourceKind(drawn)))
+
+    shown = trained_on if drawn in ("missing", None) else drawn
+    assert shows_sample(Subject()) == (shown == "sample")
 
 
 def test_labels_are_read_as_evaluate_reads_them(own: Path, scripts: Scripts, tmp_path: Path) -> None:
