@@ -206,9 +206,9 @@ def test_a_run_without_loggers_of_figures_has_none_to_send_them_to(own: Path, sc
 
 @pytest.mark.slow  # 0.9 s; test_report.py names runs by what differs
 def test_two_runs_are_compared_and_named_by_what_differs(
-    own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, tiny_training: list[str]
+    own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, drawn_training: list[str]
 ) -> None:
-    other = scripts.train("task=sentiment", *tiny_training, "dropout=0", "seed=5")
+    other = scripts.train("task=sentiment", *drawn_training, "dropout=0", "seed=5")
     notes = explored(scripts, str(own), "--compare", str(other), "--figures", "comparison")
     svg = (own / "figures" / "comparison.svg").read_text(encoding="utf-8")
     assert "dropout=0.3, training" in svg
