@@ -212,7 +212,7 @@ def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
     measured = {name: with_value(records(row.section, section.line(name)), column) for name in names}
     if not all(measured.values()):
         return None
-    cells = [f"`{row.experiment}`", row.measure, row.claim]
+    cells = [f"`{row.settings}`", row.measure, row.claim]
     if row.counting is None:
         return [*cells, NOTHING, spread(measured[row.line], column), NOTHING]
     verdict = verdicts_of(section, table, records)[row.counting]

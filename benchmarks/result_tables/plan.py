@@ -108,13 +108,13 @@ class Section:
 class Summary:
     """A row of the table in README.
 
-    counting: the name of the line of a baseline that counts, if the section has one. experiment, measure and claim are
+    counting: the name of the line of a baseline that counts, if the section has one. settings, measure and claim are
     texts.
     """
 
     section: str
     column: str
-    experiment: str
+    settings: str
     measure: str
     claim: str
     line: str = "best"

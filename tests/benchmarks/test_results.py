@@ -266,7 +266,8 @@ def test_each_line_of_the_plan_names_what_exists() -> None:
     folder = ROOT / "conf" / "experiment"
     for row in plan.summary:
         section = plan.sections[row.section]
-        assert section.line(row.line).train == f"experiment={row.experiment} threads=1"
+        settings = row.settings if "=" in row.settings else f"experiment={row.settings}"
+        assert section.line(row.line).train == f"{settings} threads=1"
         assert row.counting is None or section.line(row.counting).baseline is not None
     for section in plan.sections.values():
         named = [line.name for line in section.lines() if line.name]
@@ -303,7 +304,7 @@ def test_readme_has_the_verdicts_once_all_rows_are_measured() -> None:
         {"name": "tfidf", "title": "TF-IDF", "baseline": "--task stars"},
     ]
     compare = {"line": "best", "column": "test accuracy", "title": "the recipe is"}
-    row = {"section": "task", "column": "test accuracy", "experiment": "best/stars", "measure": "accuracy"}
+    row = {"section": "task", "column": "test accuracy", "settings": "best/stars", "measure": "accuracy"}
     plan = plan_of(content_of(lines, compare=compare) | {"summary": [row | {"claim": "49.9%", "counting": "tfidf"}]})
     text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     answers = {"best": right(0.6, seed=1)}
