@@ -7,10 +7,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import fmean
 from types import TracebackType
 from typing import Any
 
@@ -291,42 +290,45 @@ def metric_of(job: Job, record: dict[str, Any]) -> float | None:
     return None if value is None else float(value)
 
 
-def best_of(done: Sequence[tuple[Job, dict[str, Any]]]) -> list[str]:
-    """Return a line on the best of the finished jobs of each task."""
-    scored: dict[tuple[str, str], list[tuple[float, Job]]] = {}
+Done = Sequence[tuple[Job, dict[str, Any]]]
+
+
+def scored_by_task(done: Done) -> Iterator[tuple[str, Callable[..., Any], list[tuple[float, Job]]]]:
+    """Yield the metric of each task, `min` or `max`, and the values with their jobs."""
+    found: dict[tuple[str, str], list[tuple[float, Job]]] = {}
     for job, record in done:
-        value = metric_of(job, record)
-        if value is not None:
-            scored.setdefault((record["task"], job.config.optimized_metric), []).append((value, job))
-    best = []
-    for (_, metric), pairs in scored.items():
-        choose = min if is_minimized(pairs[0][1].config) else max
-        value, job = choose(pairs, key=lambda pair: pair[0])
-        best.append(f"best {metric} {value:.4f} ({job.name})")
-    return best
+        if (value := metric_of(job, record)) is not None:
+            found.setdefault((record["task"], job.config.optimized_metric), []).append((value, job))
+    for (_, metric), scored in found.items():
+        yield metric, min if is_minimized(scored[0][1].config) else max, scored
 
 
-def best_means(done: Sequence[tuple[Job, dict[str, Any]]]) -> list[str]:
+def best_of(done: Done) -> list[str]:
+    """Return a line on the best of the finished jobs of each task."""
+    lines = []
+    for metric, choose, scored in scored_by_task(done):
+        value, job = choose(scored, key=lambda pair: pair[0])
+        lines.append(f"best {metric} {value:.4f} ({job.name})")
+    return lines
+
+
+def best_means(done: Done) -> list[str]:
     """Return a line on the setting of each task with the best mean over seeds, if several have several seeds."""
     from firstlight.comparison.intervals import mean_interval  # imports SciPy, which the start does not require
 
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for job, record in done:
-        value = metric_of(job, record)
-        setting = " ".join(each for each in job.varied if not each.startswith("seed="))
-        if value is not None and setting != job.name:
-            of_task = found.setdefault((record["task"], job.config.optimized_metric), {})
-            of_task.setdefault(setting, []).append(value)
-    falls = {job.config.optimized_metric: is_minimized(job.config) for job, _ in done}
     lines = []
-    for (_, metric), values in found.items():
-        repeated = {setting: each for setting, each in values.items() if len(each) > 1}
-        if len(repeated) < 2:
-            continue
-        best = (min if falls[metric] else max)(repeated, key=lambda setting: fmean(repeated[setting]))
-        mean = mean_interval(repeated[best])
-        interval = f"{mean.value:.4f} ± {mean.half_width:.2g}"
-        lines.append(f"best mean {metric} {interval} over {len(repeated[best])} seeds ({best})")
+    for metric, choose, scored in scored_by_task(done):
+        values: dict[str, list[float]] = {}
+        for value, job in scored:
+            setting = " ".join(each for each in job.varied if not each.startswith("seed="))
+            if setting != job.name:
+                values.setdefault(setting, []).append(value)
+        means = {setting: mean_interval(each) for setting, each in values.items() if len(each) > 1}
+        if len(means) > 1:
+            setting = choose(means, key=lambda setting: means[setting].value)
+            mean = means[setting]
+            interval = f"{mean.value:.4f} ± {mean.half_width:.2g}"
+            lines.append(f"best mean {metric} {interval} over {mean.count} seeds ({setting})")
     return lines
 
 
