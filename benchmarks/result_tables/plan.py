@@ -42,7 +42,8 @@ class Line:
     train, baseline: what follows the command. evaluate: the options of an evaluation of the runs of another line, `of`,
     such as `sentiment/best`. reference: a model that the record of the baseline `of` has, such as `largest_class`.
     published: texts by the title of a column, and of parameters and seen. sweep: what follows the command of a sweep
-    over sizes and budgets, which is alone in its table; hold_out: the value of `scale` that is predicted.
+    over sizes and budgets, which is alone in its table; hold_out: the value of `scale` that is predicted. generated:
+    whether the data is generated, as the title of the section must say.
     """
 
     title: str
@@ -55,6 +56,7 @@ class Line:
     published: dict[str, str] | None = None
     sweep: str | None = None
     hold_out: str = ""
+    generated: bool = False
     seeds: tuple[int, ...] = ()
     aims: tuple[Aim, ...] = ()
 

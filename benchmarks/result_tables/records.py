@@ -55,7 +55,7 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
         record = sweep_record(run)
         if record is None:
             raise MeasurementError(f"{run.folder} has no finished job")
-        refuse_sample(run, record["data"])
+        refuse_other_source(run, record["data"])
         _write(with_fits(record, run.line), file_of(run, measured))
         return
     found = run.read()
@@ -69,7 +69,7 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
     if lacking := [name for name, each in evaluated.items() if each["units"] is None]:
         raise MeasurementError(f"{run.folder} has no predictions for {lacking[0]}; remove it to measure again")
     data = {key: found["data"].get(key) for key in ("source", "fingerprint", "rows", "tokens")}
-    refuse_sample(run, data)
+    refuse_other_source(run, data)
     refuse_other_data(run, data, measured)
     git = found.get("git") or {}
     record = {
@@ -89,12 +89,20 @@ def write_record(run: Run, evaluations: Sequence[str], measured: Path) -> None:
     _write(record, file_of(run, measured))
 
 
-def refuse_sample(run: Run, data: Record) -> None:
-    """Raise MeasurementError for numbers of generated data, which must not stand beside those of real data."""
-    if data["source"] == "sample":
+def refuse_other_source(run: Run, data: Record) -> None:
+    """Raise MeasurementError for numbers of generated data, which must not stand beside those of real data.
+
+    The data of a line with `generated` must be generated.
+    """
+    if data["source"] == "sample" and not run.line.generated:
         raise MeasurementError(
             f"{run.folder} was trained on generated data, because the real data was not found; set FIRSTLIGHT_DATA, "
             "and remove the folder to measure again"
+        )
+    if data["source"] != "sample" and run.line.generated:
+        raise MeasurementError(
+            f"{run.folder} was trained on real data ({data['source']}), and its line in the plan has generated: true; "
+            "remove one of them"
         )
 
 

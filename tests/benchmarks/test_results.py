@@ -509,6 +509,10 @@ def test_numbers_of_generated_data_or_of_other_data_are_not_published(tmp_path: 
     run = finished(tmp_path, [], source="sample")
     with pytest.raises(runs.MeasurementError, match=r"was trained on generated data, .* set FIRSTLIGHT_DATA"):
         records.write_record(run, (), tmp_path / "measured")
+    of_generated = replace(run, line=replace(run.line, generated=True))
+    records.refuse_other_source(of_generated, {"source": "sample"})
+    with pytest.raises(runs.MeasurementError, match=r"was trained on real data \(local\), .* generated: true"):
+        records.refuse_other_source(of_generated, {"source": "local"})
     other = replace(run, seed=2, place=run.place.with_name("seed-2"))
     file = records.file_of(other, tmp_path / "measured")
     records._write({"command": other.command, "data": {"fingerprint": "g"}}, file)
