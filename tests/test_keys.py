@@ -112,6 +112,8 @@ def test_a_key_has_its_type_its_choices_and_its_default_for_each_task() -> None:
     assert "30 (names)" in epochs.default_text
     assert key("model.pooling").variant("names") is None, "a generator has none"
     assert key("model.dim").variant("translation").sizes["large"] == 512  # type: ignore[union-attr]
+    assert key("optimizer.momentum").default_text == "0.95 (translation, optimizer=muon); 0.0 (optimizer=sgd)"
+    assert key("callbacks.translations.num_samples").default_text == "5"
     assert key("schedule.decay_fraction").default_text == "0.2 (schedule=warmup_stable_decay)"
     assert "UTF-8" in key("data.path").variant("text").sentence  # type: ignore[union-attr]
 

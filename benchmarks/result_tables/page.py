@@ -87,10 +87,10 @@ def numbers_of(section: Section, table: Table, line: Line, found: Sequence[Recor
     if not found:
         return [NOTHING] * (2 + len(table.columns))
     if line.reference is not None:
-        return [NOTHING, seen(found[0], section.unit), *(reference_of(found[0], line, each) for each in table.columns)]
+        return [NOTHING, seen(found, section.unit), *(reference_of(found[0], line, each) for each in table.columns)]
     first = found[0]
     parameters = f"{first['parameters']:,}" if first["parameters"] else NOTHING
-    return [parameters, seen(first, section.unit), *(cell(found, column) for column in table.columns)]
+    return [parameters, seen(found, section.unit), *(cell(found, column) for column in table.columns)]
 
 
 def reference_of(record: Record, line: Line, column: Column) -> str:
@@ -128,14 +128,16 @@ def number(value: float, column: Column) -> str:
     return f"{value:.1f}" if column.rises else f"{value:.3f}"
 
 
-def verdicts_of(section: Section, table: Table, records: Records) -> dict[str, Verdict | str]:
+def verdicts_of(
+    section: Section, table: Table, records: Records, column: Column | None = None
+) -> dict[str, Verdict | str]:
     """Return how the line of the comparison differs from each other measured line of a table, by the names.
 
-    For a line that was evaluated on other texts, this is OTHER_TEXTS.
+    For a line that was evaluated on other texts, this is OTHER_TEXTS. column: by default that of the comparison.
     """
     if table.compare is None:
         return {}
-    column = next(each for each in table.columns if each.title == table.compare.column)
+    column = column or next(each for each in table.columns if each.title == table.compare.column)
     first = with_value(records(section.name, section.line(table.compare.line)), column)
     others = {
         line.name: with_value(records(section.name, line), column)
@@ -179,11 +181,18 @@ def verdict_of(line: Line, aim: Aim, table: Table, found: Sequence[Record]) -> s
     return f"{goal}; {spread(measured, column)}: {'reached' if reached else '**not reached**'}."
 
 
-def seen(record: Record, unit: str) -> str:
-    """Return the amount of training data as a text: rows, or tokens in all epochs together."""
+def seen(found: Sequence[Record], unit: str) -> str:
+    """Return the amount of training data as a text: rows, or tokens in all epochs together.
+
+    Seeds that stopped early have seen fewer tokens than the others, so this may be a range.
+    """
     if unit.endswith("rows"):
-        return f"{record['data']['rows']['train']:,}"
-    return f"{record['tokens_seen'] / 1e6:.2f} million" if record["tokens_seen"] else NOTHING
+        return f"{found[0]['data']['rows']['train']:,}"
+    if not found[0]["tokens_seen"]:
+        return NOTHING
+    amounts = [record["tokens_seen"] / 1e6 for record in found]
+    low, high = f"{min(amounts):.2f}", f"{max(amounts):.2f}"
+    return f"{low} million" if low == high else f"{low} to {high} million"
 
 
 def minutes(found: Sequence[Record]) -> str:
@@ -196,7 +205,7 @@ def readme_of(text: str, plan: Plan, records: Records) -> str:
     rows = [summary_row(plan, row, records) for row in plan.summary]
     if not rows or None in rows:
         return text
-    titles = ["`experiment=`", "measure", "published", "counting", "firstlight", "compared with counting"]
+    titles = ["settings", "measure", "published", "counting", "firstlight", "compared with counting"]
     table = [titles, ["---"] * len(titles), *(row for row in rows if row is not None)]
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -215,7 +224,7 @@ def summary_row(plan: Plan, row: Summary, records: Records) -> list[str] | None:
     cells = [f"`{row.settings}`", row.measure, row.claim]
     if row.counting is None:
         return [*cells, NOTHING, spread(measured[row.line], column), NOTHING]
-    verdict = verdicts_of(section, table, records)[row.counting]
+    verdict = verdicts_of(section, table, records, column)[row.counting]
     values = [spread(measured[name], column) for name in (row.counting, row.line)]
     return [*cells, *values, verdict_text(verdict)]
 

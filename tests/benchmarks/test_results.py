@@ -123,6 +123,16 @@ def test_what_is_not_measured_has_dashes_and_waits_at_the_end() -> None:
     assert page.rstrip().endswith(f"- `make results ONLY=task`: ours, 2 runs: `{command}`")
 
 
+def test_seeds_that_stopped_early_give_a_range_of_what_was_read() -> None:
+    content = content_of([LINE])
+    content["sections"]["task"]["unit"] = "letters seen"
+    found = [record_of(seed, validation=right(0.5), test=right(0.5)) for seed in (1, 2, 3)]
+    for record, tokens in zip(found, (5_470_000, 4_200_000, 4_200_000), strict=True):
+        record["tokens_seen"] = tokens
+    assert row_of(page_with(content, {"ours": found}), "ours")[3] == "4.20 to 5.47 million"
+    assert row_of(page_with(content, {"ours": found[1:]}), "ours")[3] == "4.20 million"
+
+
 def losses_of(loss: float) -> dict[str, Any]:
     units = {"key": "text", "tokens": [10, 20, 30], "losses": [10 * loss, 20 * loss, 30 * loss]}
     return {"metrics": {"loss": loss, "perplexity": float(np.exp(loss))}, "units": units}
@@ -312,7 +322,7 @@ def test_readme_has_the_verdicts_once_all_rows_are_measured() -> None:
     assert readme_of(text, plan, lambda _, line: found.get(line.name, [])) == text
     found["tfidf"] = [record_of(None, test=answers["best"] & (np.arange(1000) % 4 > 0))]
     readme = readme_of(text, plan, lambda _, line: found[line.name])
-    assert readme.startswith(f"before\n{BEGIN}\n\n| `experiment=` |")
+    assert readme.startswith(f"before\n{BEGIN}\n\n| settings |")
     assert readme.endswith(f"|\n\n{END}\nafter\n")
     value = 100 * found["tfidf"][0]["evaluations"]["test"]["metrics"]["accuracy"]
     expected = f"| `best/stars` | accuracy | 49.9% | {value:.1f}% | 60.0% (1) | better: {60 - value:+.1f} points ["

@@ -23,6 +23,7 @@ from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.drawn import Drawn, NothingToDrawError
 from firstlight.kinds.kind import get
 from firstlight.kinds.tokens import OPINION_NOTE, drawn_words
+from firstlight.runs.folder import SAMPLE_NOTE
 from tests_support import ROOT, Scripts
 
 Trained = Callable[[str], Path]
@@ -122,6 +123,27 @@ def test_details_are_on_the_page_and_printed_only_for_a_figure_that_was_named(
     assert "note: position_similarity: the text was cut\n" in printed
     assert ("the axes are distances" in printed) == is_asked_for
     assert "the axes are distances" in page.write().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("is_sample", "is_trained_on_sample", "note"),
+    [(False, True, "The run was trained on a GENERATED SAMPLE"), (True, False, SAMPLE_NOTE), (False, False, None)],
+)
+def test_figures_of_the_training_and_of_other_data_are_marked_separately(
+    is_sample: bool, is_trained_on_sample: bool, note: str | None, tmp_path: Path
+) -> None:
+    page = Page(tmp_path, "", "", is_sample=is_sample, is_trained_on_sample=is_trained_on_sample)
+    marked = {}
+    for drawing in (each for each in DRAWINGS if each.name in ("confusion_matrix", "curves")):
+        figure = Figure()
+        figure.suptitle(drawing.name)
+        page.add(drawing, Drawn(figure), is_asked_for=False)
+        marked[drawing.name] = figure.get_suptitle() != drawing.name
+    assert marked == {"confusion_matrix": is_sample, "curves": is_trained_on_sample}
+    text = page.write().read_text(encoding="utf-8")
+    assert text.count("Generated sample.") == sum(marked.values())
+    assert ('<p class="sample">' in text) == (note is not None)
+    assert note is None or note in text
 
 
 @pytest.mark.parametrize(("words", "details"), [(["tea", "great"], [OPINION_NOTE]), (["tea", "wren"], [])])

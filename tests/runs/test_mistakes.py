@@ -33,7 +33,7 @@ MISTAKES = {
     "dropout=1.5": "dropout=1.5 must be at least 0 and below 1",
     "optimizer.lr=fast": "error: optimizer.lr=fast must be a number\n",
     "seed=-1": "seed=-1 must be at least 0",
-    "experiment=post/stars model=large": "model=large has no effect, because experiment=post/stars sets model.dim=32",
+    "experiment=post/stars model=large": "because experiment=post/stars and its files set model.dim=32; leave it out",
     "data.batch_size=0": "data.batch_size=0 must be at least 1",
     "tokenizer.max_size=2": "tokenizer.max_size=2 must be at least 3",
     "optimized_metric=accuracy": "optimized_metric=accuracy is not measured in validation",

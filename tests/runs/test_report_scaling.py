@@ -10,6 +10,7 @@ import pytest
 from firstlight.comparison import scaling_law
 from firstlight.comparison.scaling_law import ScalingLaw
 from firstlight.reports.scaling import best_of_each, final_point, scaling
+from firstlight.reports.scaling_text import tables
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import found_runs
 from run_folders import make_run
@@ -100,6 +101,18 @@ def test_losses_before_the_decay_are_fitted_too_each_once_and_with_a_factor_of_t
     assert law.size_exponent == pytest.approx(LAW.size_exponent, rel=0.05)
     without = found.others["N without embeddings"].law
     assert without.size_factor == pytest.approx(found.fit.law.size_factor * 0.8**without.size_exponent, rel=0.02)
+
+
+def test_rows_of_the_frontier_outside_the_measured_range_are_marked(grid: Path) -> None:
+    found = scaling(found_runs(grid), None, lambda _: False, "")
+    first = found.points[0]
+    small, large = replace(first, parameters=100, tokens=1e4), replace(first, parameters=10**7, tokens=1e8)
+    found = replace(found, points=[*found.points, small, large])
+    (frontier,) = (each for each in tables(found) if each.title == "Compute-optimal frontier")
+    optima = [found.fit.law.optimum(float(row[0])) for row in frontier.rows]
+    inside = [100 <= size <= 10**7 and 1e4 <= tokens <= 1e8 for size, tokens in optima]
+    assert [not row[-1].endswith(" (extrapolated)") for row in frontier.rows] == inside
+    assert 0 < sum(inside) < len(inside)
 
 
 def test_the_best_of_several_runs_of_one_cell_is_fitted(grid: Path) -> None:

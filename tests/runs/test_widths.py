@@ -78,15 +78,19 @@ def test_the_sizes_of_activations_are_means_over_the_seeds(tmp_path: Path) -> No
     assert sizes_of(found_runs(tmp_path)) == {"standard": {"head": {0: {8: 1.0}}}}
 
 
+@pytest.mark.parametrize(
+    ("other_seed", "why"),
+    [(1, "steps-150 and steps-300 differ in something else than model.dim"), (2, "the runs have different numbers of")],
+)
 def test_runs_that_differ_in_another_key_are_not_taken_for_seeds(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    other_seed: int, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for steps in (150, 300):
-        keys = ("model.dim=8", "optimizer.lr=0.1", f"trainer.max_steps={steps}")
-        make_run(tmp_path, f"steps-{steps}", *keys, seed=1, task="names", metrics={"val/loss": 2.0}, steps=steps)
+    for steps, seed in ((150, 1), (300, other_seed)):
+        keys = ("model.dim=8", "optimizer.lr=0.1", f"trainer.max_steps={steps}", f"seed={seed}")
+        make_run(tmp_path, f"steps-{steps}", *keys, seed=seed, task="names", metrics={"val/loss": 2.0}, steps=steps)
     ShowLearningRates().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}}))
     assert not list(tmp_path.glob("*.png"))
-    assert "No figure is drawn, because steps-150 and steps-300 differ in something else than model.dim" in caplog.text
+    assert f"No figure is drawn, because {why}" in caplog.text
 
 
 @pytest.mark.parametrize("source", ["sample", "local"])

@@ -85,11 +85,9 @@ def explore(options: ExploreOptions) -> Path:
 
 
 def shows_sample(subject: "Subject") -> bool:
-    """Return whether the figures of a run show generated data: its own, or the data that the user named."""
+    """Return whether the data in the figures of a run is generated: its own, or the data that the user named."""
     if not subject.data_changes.given():
         return subject.is_sample
-    from firstlight.kinds.drawn import NothingToDrawError
-
     try:
         return bool(subject.data.source.kind.value == "sample")
     except NothingToDrawError:
@@ -137,12 +135,13 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
         f"{record.get('task')}, {record.get('model')}",
         f"{folder.path}, the {options.checkpoint} checkpoint, {record.get('parameters') or 0:,} parameters",
         is_sample=shows_sample(subject),
+        is_trained_on_sample=subject.is_sample,
     )
     shown = draw(drawings, subject, page, options.figures)
     if options.log:
         from firstlight.explore.publish import publish
 
-        publish(shown, config, record, folder, is_sample=page.is_sample)
+        publish(shown, config, record, folder, is_sample=page.sample_note is not None)
     return finish(page)
 
 
@@ -203,10 +202,8 @@ def finish(page: "Page") -> Path:
     """Write the page and print its path."""
     page.print_notes()
     path = page.write()
-    if page.is_sample:
-        from firstlight.runs.folder import SAMPLE_NOTE
-
-        say(SAMPLE_NOTE)
+    if page.sample_note is not None:
+        say(page.sample_note)
     count = "1 figure is" if len(page.shown) == 1 else f"{len(page.shown)} figures are"
     say(f"{count} in {page.folder}; to see all, open {path}")
     return path

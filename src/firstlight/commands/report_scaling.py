@@ -36,6 +36,7 @@ def draw(found: Scaling, folder: Path) -> list[Path]:
     if found.points[0].run.is_sample:
         for figure in drawn:
             mark_sample(figure)
+    (folder / FRONTIER).unlink(missing_ok=True)  # of an earlier report, if there is no frontier any more
     return [save(figure, folder / name) for name, figure in zip((FIT, FRONTIER), drawn, strict=False)]
 
 
@@ -106,4 +107,4 @@ def show(found: Scaling, drawn: Sequence[Path]) -> None:
         console.print(sentence)
     for each in tables(found):
         show_table(console, each)
-    console.print(f"The figures are {' and '.join(map(str, drawn))}", soft_wrap=True)
+    console.print(f"The figure{'s are' if len(drawn) > 1 else ' is'} {' and '.join(map(str, drawn))}", soft_wrap=True)

@@ -93,9 +93,9 @@ def check_written_once(config: DictConfig) -> None:
 
 
 def check_model(config: DictConfig) -> None:
-    """Raise UserError for a size that was typed, such as model=large, if the experiment sets the width itself.
+    """Raise UserError for a size that was typed, such as model=large, if the network has another width than that size.
 
-    It would have no effect, and a sweep over sizes would train the same network several times.
+    Then the experiment sets the width itself, so a sweep over sizes would train the same network several times.
     """
     hydra = config.get("hydra")
     choices = {} if hydra is None else hydra.runtime.choices
@@ -106,7 +106,7 @@ def check_model(config: DictConfig) -> None:
     dim = read_yaml(config_files.file_of("size", size)).get("dim")
     if "model" in typed and "model.dim" not in typed and config.model.get("dim") != dim:
         raise UserError(
-            f"model={choices['model']} has no effect, because experiment={experiment} sets model.dim="
+            f"model={choices['model']} has no effect, because experiment={experiment} and its files set model.dim="
             f"{config.model.dim}; leave it out, or set model.dim={dim} and the other sizes"
         )
 

@@ -37,6 +37,7 @@ CLOSED = (
     "sweep",
 )  # sections that accept only the keys of the schema
 CHOOSING = ("optimizer", "schedule", "logger", "callbacks")  # open groups whose choices have keys of their own
+REPLACED = ("optimizer", "schedule")  # groups of which a choice replaces that of the task
 INTERPOLATION = {"$ref": "#/definitions/interpolation"}
 TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null", dict: "object"}
 
@@ -62,9 +63,11 @@ def described_keys() -> list[Key]:
         sizes = _sizes(HydraConfig.get().runtime.choices["size"])
         for leaf in _leaves(config, "", RootConfig):
             found.setdefault(leaf.name, {})[task] = replace(leaf, sizes=sizes.get(leaf.name, {}))
+    tasks = {task for places in found.values() for task in places}
     for choice, section, node in _choices():
         for leaf in _leaves(node, f"{section}.", OPEN_SECTIONS[section]):
-            if all("=" in where for where in found.get(leaf.name, ())):
+            without = tasks - found.get(leaf.name, {}).keys()
+            if without == tasks or (without and section in REPLACED):
                 found.setdefault(leaf.name, {})[choice] = leaf
     return [_key(name, places) for name, places in found.items()]
 

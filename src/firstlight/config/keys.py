@@ -35,8 +35,8 @@ VARIANTS = "x-variants"  # of a key in conf/schema.json
 class Variant:
     """What a key means, and its default, for some tasks or for a choice of its group.
 
-    where: names of tasks, or `group=choice` for a key that no default choice has. sizes: the values that the choices of
-    `model`, such as tiny, set instead of the default.
+    where: names of tasks, or `group=choice` for a key that the default choice of some task does not have. sizes: the
+    values that the choices of `model`, such as tiny, set instead of the default.
     """
 
     where: tuple[str, ...]

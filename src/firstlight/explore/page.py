@@ -16,6 +16,8 @@ from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
 from firstlight.terminal_text import say
 
 NAME = "figures.html"
+OF_TRAINING = ("embeddings", "curves", "comparison")  # figures that show a training, whatever data the others show
+TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. The data in the figures is real."
 HEAD = """<!doctype html>
 <html lang="en">
 <head>
@@ -37,7 +39,7 @@ nav a {{ margin-right: 0.8em; white-space: nowrap; }}
 
 
 class Shown(NamedTuple):
-    """Figure on the page. printed: the notes that are also printed."""
+    """Figure on the page. printed: the notes that are also printed. is_sample: whether it shows generated data."""
 
     name: str
     caption: str
@@ -45,19 +47,35 @@ class Shown(NamedTuple):
     printed: list[str]
     figure: Figure
     image: Path
+    is_sample: bool
 
 
 class Page:
-    """Page with figures and captions, in a separate folder."""
+    """Page with figures and captions, in a separate folder.
 
-    def __init__(self, folder: Path, title: str, subtitle: str, *, is_sample: bool) -> None:
+    is_sample: whether the data that is drawn is generated. is_trained_on_sample: whether that of the training was,
+    which the figures OF_TRAINING show; by default the data is the same.
+    """
+
+    def __init__(
+        self, folder: Path, title: str, subtitle: str, *, is_sample: bool, is_trained_on_sample: bool | None = None
+    ) -> None:
         self.folder, self.title, self.subtitle, self.is_sample = folder, title, subtitle, is_sample
+        self.is_trained_on_sample = is_sample if is_trained_on_sample is None else is_trained_on_sample
         self.shown: list[Shown] = []
         self.left_out: list[tuple[str, str]] = []
 
+    @property
+    def sample_note(self) -> str | None:
+        """The note that the data of the figures or of the training is generated."""
+        if self.is_sample:
+            return SAMPLE_NOTE
+        return TRAINED_ON_SAMPLE_NOTE if self.is_trained_on_sample else None
+
     def add(self, drawing: Drawing, drawn: Drawn, *, is_asked_for: bool) -> None:
         """Save a figure as PNG and SVG, and add it to the page. is_asked_for: also print its details."""
-        if self.is_sample:
+        is_sample = self.is_trained_on_sample if drawing.name in OF_TRAINING else self.is_sample
+        if is_sample:
             style.mark_sample(drawn.figure)
         notes = list(dict.fromkeys(drawn.notes))
         with warnings.catch_warnings(record=True) as caught:
@@ -68,7 +86,8 @@ class Page:
         if any("missing from font" in str(warning.message) for warning in caught):
             notes.append("boxes are characters that are not in the font")
         printed = [*notes, *drawn.details] if is_asked_for else notes
-        self.shown.append(Shown(drawing.name, drawing.caption, [*notes, *drawn.details], printed, drawn.figure, image))
+        details = [*notes, *drawn.details]
+        self.shown.append(Shown(drawing.name, drawing.caption, details, printed, drawn.figure, image, is_sample))
 
     def leave_out(self, drawing: Drawing, reason: str) -> None:
         """Add a figure that could not be drawn, with the reason."""
@@ -88,8 +107,8 @@ class Page:
         parts = [HEAD.format(title=escape(self.title)), f"<h1>{escape(self.title)}</h1>"]
         if self.subtitle:
             parts.append(f"<p>{escape(self.subtitle)}</p>")
-        if self.is_sample:
-            parts.append(f'<p class="sample">{escape(SAMPLE_NOTE)}</p>')
+        if self.sample_note is not None:
+            parts.append(f'<p class="sample">{escape(self.sample_note)}</p>')
         links = (f'<a href="#{shown.name}">{shown.name}</a>' for shown in self.shown)
         parts.append(f"<nav>{' '.join(links)}</nav>")
         parts += [self._figure(shown) for shown in self.shown]
@@ -103,7 +122,7 @@ class Page:
     def _figure(self, shown: Shown) -> str:
         image = base64.b64encode(shown.image.read_bytes()).decode()
         caption = escape(shown.caption)
-        sample = ' <span class="sample">Generated sample.</span>' if self.is_sample else ""
+        sample = ' <span class="sample">Generated sample.</span>' if shown.is_sample else ""
         notes = "".join(f'<p class="note">{escape(note)}</p>' for note in shown.notes)
         return (
             f'<figure id="{shown.name}">\n<h2>{shown.name.replace("_", " ").capitalize()}</h2>\n'

@@ -108,6 +108,8 @@ def tables(found: Scaling) -> list[Table]:
 
 
 def _frontier(found: Scaling) -> list[list[str]]:
+    """Return the rows of the frontier. Those outside the sizes and budgets of the fit are marked."""
+    sizes, budgets = ({getattr(point, name) for point in found.points} for name in ("parameters", "tokens"))
     computes = [6 * point.parameters * point.tokens for point in (*found.points, *found.held_out)]
     low, high = math.log(min(computes)), math.log(max(computes))
     rows = []
@@ -115,7 +117,9 @@ def _frontier(found: Scaling) -> list[list[str]]:
         compute = math.exp(low + (high - low) * place / (FRONTIER - 1))
         size, tokens = found.fit.law.optimum(compute)
         loss = found.fit.interval(lambda law, compute=compute: float(law.loss(*law.optimum(compute))))  # type: ignore[misc]
-        rows.append([f"{compute:.1e}", _rounded(size), _rounded(tokens), interval_text(loss, 3)])
+        is_inside = min(sizes) <= size <= max(sizes) and min(budgets) <= tokens <= max(budgets)
+        shown_loss = interval_text(loss, 3) + ("" if is_inside else " (extrapolated)")
+        rows.append([f"{compute:.1e}", _rounded(size), _rounded(tokens), shown_loss])
     return rows
 
 

@@ -1,7 +1,8 @@
 """Whether one setting is better than another: paired over seeds and paired over the texts of the validation split.
 
 A setting is better only if both tests say so: that over seeds, because another seed gives other results, and that over
-texts, because another split would. All tests of a table are corrected together by Holm's method.
+texts, because another split would. Two baselines, which have no seed, are compared over the texts only. All tests of a
+table are corrected together by Holm's method.
 """
 
 import math
@@ -173,20 +174,18 @@ def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]
         return [_verdict(each, 1.0, 1, falls=falls) for each in comparisons]
     from firstlight.comparison.paired import holm  # imports NumPy
 
-    corrected = iter(holm([each.p for each in tested]))
-    return [
-        _verdict(each, next(corrected) if each.tests else 1.0, _factor(each, tested), falls=falls)
-        for each in comparisons
-    ]
-
-
-def _factor(found: Comparison, tested: Sequence[Comparison]) -> int:
-    """Return the factor by which Holm's method multiplies the p-value of a comparison."""
-    return len(tested) - sum(each.p < found.p for each in tested) or 1
+    corrected = holm([each.p for each in tested])
+    undecided = sum(p >= LEVEL for p in corrected)
+    each_p = iter(corrected)
+    return [_verdict(each, next(each_p) if each.tests else 1.0, undecided or 1, falls=falls) for each in comparisons]
 
 
 def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdict:
-    """Return the verdict on a comparison. p: corrected; factor: that of the correction."""
+    """Return the verdict on a comparison.
+
+    p: corrected; factor: the number of tests that are not decided, by which Holm's method multiplies the p-value that
+    would be decided next.
+    """
     if p < LEVEL and found.value != 0:
         word = "better" if (found.value < 0) == falls else "worse"
         return Verdict(word, found.value, found.half_width, p, why="" if found.over_texts else "by seeds only")

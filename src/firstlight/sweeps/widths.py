@@ -32,7 +32,7 @@ class ShowLearningRates(Callback):
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
         runs = finished_runs(folder)
-        if not (losses := losses_of(runs)) or has_others(runs, WIDTH, PARAMETRIZATION, RATE, SEED):
+        if not (losses := losses_of(runs)) or are_incomparable(runs, WIDTH, PARAMETRIZATION, RATE, SEED):
             return
         Console().print(table_of(losses))
         from firstlight.figures import plot_loss_by_rate  # imports matplotlib
@@ -51,7 +51,7 @@ class ShowActivationSizes(Callback):
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         folder = Path(config.hydra.sweep.dir)
         runs = finished_runs(folder)
-        if not (sizes := sizes_of(runs)) or has_others(runs, WIDTH, PARAMETRIZATION, SEED):
+        if not (sizes := sizes_of(runs)) or are_incomparable(runs, WIDTH, PARAMETRIZATION, SEED):
             return
         from firstlight.figures import plot_activation_sizes  # imports matplotlib
 
@@ -68,8 +68,11 @@ def finished_runs(folder: Path) -> list[Run]:
     return [run for run in found_runs(folder) if run.is_counted and WIDTH in run.keys and METRIC in run.metrics]
 
 
-def has_others(runs: Sequence[Run], *keys: str) -> bool:
-    """Return whether runs differ in other keys than these, which a figure cannot show, and say so."""
+def are_incomparable(runs: Sequence[Run], *keys: str) -> bool:
+    """Return whether a figure of these keys would mix different runs, and say why.
+
+    This is so if two runs have the same values of the keys, or if the runs have different numbers of steps.
+    """
     found: dict[tuple[str, ...], Run] = {}
     for run in runs:
         other = found.setdefault(tuple(shown(run.keys.get(key)) for key in keys), run)
@@ -81,6 +84,9 @@ def has_others(runs: Sequence[Run], *keys: str) -> bool:
                 ", ".join(keys),
             )
             return True
+    if len({run.steps for run in runs}) > 1:
+        log.warning("No figure is drawn, because the runs have different numbers of steps")
+        return True
     return False
 
 
