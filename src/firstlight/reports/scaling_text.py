@@ -109,7 +109,7 @@ def tables(found: Scaling) -> list[Table]:
 
 def _frontier(found: Scaling) -> list[list[str]]:
     """Return the rows of the frontier. Those outside the sizes and budgets of the fit are marked."""
-    sizes, budgets = ({getattr(point, name) for point in found.points} for name in ("parameters", "tokens"))
+    sizes, budgets = [point.parameters for point in found.points], [point.tokens for point in found.points]
     computes = [6 * point.parameters * point.tokens for point in (*found.points, *found.held_out)]
     low, high = math.log(min(computes)), math.log(max(computes))
     rows = []
