@@ -422,6 +422,24 @@ def test_a_resumed_run_keeps_the_test_setting_that_it_was_started_with(tmp_path:
         assert had_test(folder) is test
 
 
+@pytest.mark.parametrize(
+    ("task", "optimizer", "typed", "added"),
+    [
+        ("translation", "torch.optim.AdamW", ["task=translation"], ["optimizer=adamw", "trainer.max_epochs=8"]),
+        ("translation", "torch.optim.AdamW", ["task=translation", "trainer.max_epochs=20"], ["optimizer=adamw"]),
+        ("translation", "torch.optim.AdamW", ["task=translation", "optimizer=adamw"], []),
+        ("translation", "firstlight.lit.muon.MuonAdamW", ["task=translation"], []),
+        ("names", "torch.optim.AdamW", ["task=names"], []),
+    ],
+)
+def test_a_translation_of_version_0_2_0_keeps_the_defaults_of_that_version(
+    task: str, optimizer: str, typed: list[str], added: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "metrics.json").write_text(json.dumps({"task": task}), encoding="utf-8")
+    (tmp_path / "config.yaml").write_text(f"optimizer:\n  _target_: {optimizer}\n", encoding="utf-8")
+    assert resume.with_earlier_defaults(typed, RunFolder(tmp_path)) == [*typed, *added]
+
+
 def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path) -> None:
     before = contents(begun)
     for change in ("model.dim=64", "data.batch_size=7", "trainer.accumulate_grad_batches=3", "seed=2"):

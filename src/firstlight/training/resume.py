@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 UNFINISHED = ("running", "interrupted", "failed")
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
+EARLIER_TRANSLATION = {"optimizer": "adamw", "trainer.max_epochs": "8"}  # defaults of the task up to version 0.2.0
 SECONDS_TO_WAIT = 10  # for the end of another process, such as one that writes its last checkpoint
 
 
@@ -63,7 +64,8 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
-    sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
+    overrides = with_earlier_defaults(merged(old, new), folder)
+    sys.argv[1:] = [*options, *overrides, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
 
 
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
@@ -128,6 +130,21 @@ def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
         return foreign.kept_overrides(folder.overrides_file, typed)
     except FileNotFoundError:
         raise UserError(f"{folder.path} cannot be resumed: it has no .hydra/overrides.yaml") from None
+
+
+def with_earlier_defaults(overrides: list[str], folder: RunFolder) -> list[str]:
+    """Return the overrides of a run with the defaults that its task had when it was trained, if they have changed since.
+
+    A default that an override replaces is left out. Only translation has other defaults: Muon instead of AdamW, and more
+    epochs.
+    """
+    keys = {key_of(argument) for argument in overrides}
+    if task_of(folder) != "translation" or "optimizer" in keys or not folder.config_file.is_file():
+        return overrides
+    optimizer = read_config(folder.config_file).get("optimizer")
+    if not isinstance(optimizer, dict) or optimizer.get("_target_") != "torch.optim.AdamW":
+        return overrides
+    return [*overrides, *(f"{key}={value}" for key, value in EARLIER_TRANSLATION.items() if key not in keys)]
 
 
 def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
