@@ -197,6 +197,6 @@ def test_a_new_project_trains_sweeps_passes_its_test_and_is_served(
     assert "1 passed" in done.stdout
     output = birds.parent / "playground.txt"
     wait_until(lambda: "press Ctrl-C to end" in output.read_text(), playground)
-    address = output.read_text().split()[0]
+    address = next(word for word in output.read_text().split() if word.startswith("http://"))
     with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310  (http of this machine)
         assert b"<html" in answer.read()

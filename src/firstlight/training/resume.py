@@ -133,10 +133,10 @@ def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
 
 
 def with_earlier_defaults(overrides: list[str], folder: RunFolder) -> list[str]:
-    """Return the overrides of a run with the defaults that its task had when it was trained, if they have changed since.
+    """Return the overrides of a run with the defaults that its task had when it was trained, if they have changed.
 
-    A default that an override replaces is left out. Only translation has other defaults: Muon instead of AdamW, and more
-    epochs.
+    A default that an override replaces is left out. Only translation has other defaults since: Muon instead of AdamW,
+    and more epochs.
     """
     keys = {key_of(argument) for argument in overrides}
     if task_of(folder) != "translation" or "optimizer" in keys or not folder.config_file.is_file():
