@@ -100,11 +100,13 @@ def check_model(config: DictConfig) -> None:
     hydra = config.get("hydra")
     choices = {} if hydra is None else hydra.runtime.choices
     size, experiment = choices.get("size"), choices.get("experiment")
-    if not experiment or size not in config_files.choices("size") or config.resume is not None:
+    if not experiment or config.resume is not None:
         return
     typed = {key_of(each) for each in hydra.overrides.task}
+    if "model" not in typed or "model.dim" in typed or size not in config_files.choices("size"):
+        return
     dim = read_yaml(config_files.file_of("size", size)).get("dim")
-    if "model" in typed and "model.dim" not in typed and config.model.get("dim") != dim:
+    if config.model.get("dim") != dim:
         raise UserError(
             f"model={choices['model']} has no effect, because experiment={experiment} and its files set model.dim="
             f"{config.model.dim}; leave it out, or set model.dim={dim} and the other sizes"
