@@ -1,5 +1,6 @@
 """Fixtures of the fault tests: counted trials, the table at the end, and small data for every kind of task."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from composed_once import ComposedOnce
 from faults.trials import SEED, SHARE, Trials
 from firstlight.data.options import Preparation
 from firstlight.data.samples import pairs, reviews
 from firstlight.data.text_sources import sample_text
-from tests_support import Scripts
+from tests_support import TRUE_PROCESSES, Scripts
 
 PROPERTY = "trials"
 ROWS = {"train": 600, "validation": 100, "test": 100}  # number of reviews and of pairs
@@ -59,6 +61,13 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(f"{'all':<{width}}{tried.total():>8,}{passed.total():>8,}")
     for name, reason in skipped.items():
         terminalreporter.write_line(f"not tried: {name}: {reason}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def configurations_are_quick(configurations_are_quick: None) -> Iterator[None]:
+    """Store compositions only in memory, because `watched` fails a test that writes files outside of its folders."""
+    with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce().active():
+        yield
 
 
 @pytest.fixture

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TypeVar
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.internal.conjecture.providers import HypothesisProvider
 from hypothesis.strategies import SearchStrategy
 
 SEED = int(os.environ.get("FAULTS_SEED", "1"))
@@ -72,7 +74,11 @@ class Trials:
     def examples(
         self, strategy: SearchStrategy[Example], check: Callable[[Example], None], count: int, what: str
     ) -> None:
-        """Run `check` with `count` examples of a strategy. Their seed depends on FAULTS_SEED and `what`."""
+        """Run `check` with `count` examples of a strategy. They depend only on FAULTS_SEED and `what`.
+
+        Hypothesis also draws the constants of all imported modules of a project, so that the examples would depend on
+        the tests that have run before. That is switched off.
+        """
 
         @seed(number_of(what))
         @settings(
@@ -87,7 +93,8 @@ class Trials:
             with self.one(f"{what}: {shortened(repr(example))}"):
                 check(example)
 
-        run()
+        with patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *_, **__: None):
+            run()
 
 
 def scaled(count: int) -> int:
