@@ -114,6 +114,8 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no data": (config(data=None), r"data in the checkpoint's configuration is missing"),
     "no context": (config(context_length="a"), r"context_length in the checkpoint's configuration is missing"),
     "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint's configuration is missing"),
+    "truncation is a list": (data(truncation=[]), r"data.truncation in the checkpoint's configuration is missing"),
+    "a list for a truth value": (model(causal=[None]), r"built by this version: model.causal=\[None\] must be true or"),
     "tokenizer is not JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
     "tokenizer is empty": (card(tokenizer="{}"), r"the saved tokenizer is broken"),
     "tokenizer with a hole": (renumbered, r"the saved tokenizer is broken \(ValueError: its \d+ ids are not 0 to"),

@@ -112,6 +112,32 @@ def test_csv_has_a_line_for_each_run_beside_the_numbers_of_its_group() -> None:
     assert (lines[5]["task"], lines[5]["status"], lines[5]["reason"]) == ("", "unreadable", "metrics.json is empty")
 
 
+def test_no_text_of_a_run_is_a_formula_in_a_spreadsheet() -> None:
+    formulas = {
+        "=cmd|' /C calc'!A0": "'=cmd|' /C calc'!A0",
+        '=HYPERLINK("http://x")': '\'=HYPERLINK("http://x")',
+        "@SUM(A1)": "'@SUM(A1)",
+        "+cmd": "'+cmd",
+        "-cmd": "'-cmd",
+        "＝1": "'＝1",
+        "\t=1": "'\t'=1",
+        "\r=1": "'\n'=1",
+        "a;=1": "a;'=1",
+        "a\r=1": "a\n'=1",
+        "a=b-c": "a=b-c",
+        "'=1": "'=1",
+    }
+    runs = [a_run("r", -0.5, keys={"model": text, text: -1e-05}) for text in formulas]
+    written = table(boards(runs, falls), runs)
+    assert "\r" not in written
+    lines = list(csv.DictReader(io.StringIO(written, newline="")))
+    assert {line["model"] for line in lines} == set(formulas.values())
+    assert {line["value"] for line in lines} == {"-0.5"}
+    for line in lines:
+        assert set(formulas.values()) <= line.keys()
+        assert line[line["model"]] == "-1e-05"
+
+
 def test_every_cell_has_its_header() -> None:
     for group_by in (None, ["dropout"], []):
         for board in boards(RUNS, falls, group_by=group_by):

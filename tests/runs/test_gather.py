@@ -3,6 +3,7 @@
 import fcntl
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,29 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "incomplete",
         "samples/ cannot be read",
     ),
+    "too many metrics": (
+        record(metrics={f"val/{i}": 0.5 for i in range(1001)}),
+        *("unreadable", "metrics.json: metrics: 1,001 entries and 6,898 characters are more than the 1,000 and 50,000"),
+    ),
+    "long overrides": (record(overrides=["a=" + "b" * 50_000]), "unreadable", "overrides: 1 entries and 50,002 char"),
+    "a long task": (record(task="t" * 50_001), "unreadable", "metrics.json: task: 1 entries and 50,001 characters"),
+    "too many metrics in a line": (
+        lambda path: write_history(path, [{"step": 1, "seconds": 1.0, **{f"val/{i}": 0.5 for i in range(999)}}]),
+        *("incomplete", "history.jsonl: metrics: 1,001 entries and 6,894 characters"),
+    ),
+    "lines of other metrics": (
+        lambda path: write_history(path, [{"step": 1, "seconds": 1.0, "val/" + "x" * i: 0.5} for i in range(1001)]),
+        *("incomplete", "history.jsonl: sets of metrics: 1,001 entries"),
+    ),
+    "a sparse record": (
+        lambda path: os.truncate(path / "metrics.json", 2**31),
+        *("unreadable", "metrics.json has 2,147,483,648 bytes, more than the 16,777,216 that are read"),
+    ),
+    "a sparse history": (
+        lambda path: os.truncate(path / "history.jsonl", 2**31),
+        *("incomplete", "history.jsonl has 2,147,483,648 bytes, more than the 268,435,456 that are read"),
+    ),
+    "a sparse matrix": (lambda path: os.truncate(path / CSV, 2**31), "incomplete", "has 2,147,483,648 bytes"),
     "matrix that is not square": (text(CSV, "true,predicted,count\na,b,1\n"), "incomplete", CSV),
 }
 
@@ -314,6 +338,27 @@ def test_a_damaged_run_says_what_is_damaged_and_does_not_count(damage: str, tmp_
     assert (run.status, run.is_counted) == (status, False)
     assert why in run.why
     assert "\n" not in run.why
+
+
+@pytest.mark.parametrize("value", ["[" * 1900 + "]" * 1900, "1" * 5000, "'" + "1" * 5000 + "'"])
+def test_an_override_that_no_parser_reads_is_a_text(value: str, tmp_path: Path) -> None:
+    run = read(make_run(tmp_path, "a", f"model.x={value}"))
+    assert run.is_counted
+    assert str(run.keys["model.x"]).strip("'") == value.strip("'")
+
+
+def test_a_configuration_with_too_many_settings_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    make_run(tmp_path, "a", "dropout=0.5")
+    path = make_run(tmp_path, "b", "optimizer.lr=0.5")
+    (path / "config.yaml").write_text("model:\n" + "".join(f"  k{i}: {i}\n" for i in range(2001)))
+    assert [len(run.keys) for run in gather(tmp_path)] == [7, 7]
+    assert f"{path}/config.yaml is ignored: it has 2001 settings, too many for a report" in caplog.text
+
+
+def test_the_name_of_a_run_may_have_255_bytes(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "ü" * 127 + "x", counts=COUNTS, texts="What it wrote.\n")
+    [run] = gather(tmp_path)
+    assert (run.folder, run.is_counted, run.texts) == (path.name, True, "What it wrote.")
 
 
 def test_every_damage_is_told_and_the_whole_lines_of_a_cut_history_are_kept(tmp_path: Path) -> None:

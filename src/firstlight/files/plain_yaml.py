@@ -7,7 +7,7 @@ from firstlight.earlier_names import current_config
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 
-MOST_BYTES = 2**24
+MOST_BYTES = 2**19
 DEEPEST = 100  # levels of nesting; the package's files have 6, and the C parser's stack overflows below 100,000
 
 

@@ -21,13 +21,21 @@ class SpecialFileError(OSError, UserError):
         return f"{self.filename} {self.strerror}; write its content to a file, and name that file"
 
 
-def regular(path: Path) -> Path:
+class LargeFileError(OSError, UserError):
+    """Error if a file has more bytes than its reader expects."""
+
+
+def regular(path: Path, most: int | None = None) -> Path:
     """Return the path if it is a regular file or a folder.
 
-    Raises SpecialFileError for a pipe, a socket or a device, and FileNotFoundError or PermissionError like `open`. A
-    folder is returned, because opening it raises a clear error.
+    most: the largest number of bytes that the caller reads; None: no limit. Raises SpecialFileError for a pipe, a
+    socket or a device, LargeFileError, and FileNotFoundError or PermissionError like `open`. A folder is
+    returned, because opening it raises a clear error.
     """
-    kind = stat.S_IFMT(path.stat().st_mode)
+    status = path.stat()
+    kind = stat.S_IFMT(status.st_mode)
+    if most is not None and status.st_size > most:
+        raise LargeFileError(f"{path} has {status.st_size:,} bytes, more than the {most:,} that are read")
     if kind in (stat.S_IFREG, stat.S_IFDIR):
         return path
     raise SpecialFileError(errno.EINVAL, f"is {KINDS.get(kind, 'a special file')}, not a regular file", str(path))

@@ -87,7 +87,7 @@ class Classification(Training):
     data_type = ReviewData
     card_schema = CardSchema(
         {"class_names": (list,), "label_names": (list,)},
-        {"truncation": lambda name: name in Truncation.__members__, "choice_columns": _are_choices},
+        {"truncation": lambda name: name in [*Truncation.__members__], "choice_columns": _are_choices},
     )
 
     def __init__(

@@ -48,7 +48,7 @@ class MaskedLanguageModeling(Training):
     kind = "masked"
     config_type = MaskedConfig
     data_type = MaskedReviewData
-    card_schema = CardSchema(data={"truncation": lambda name: name in Truncation.__members__})
+    card_schema = CardSchema(data={"truncation": lambda name: name in [*Truncation.__members__]})
 
     def __init__(
         self,

@@ -193,6 +193,7 @@ def network_of_card(
         raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
     try:
         _refuse_sizes(described, weights)
+        _refuse_other_types(described, config_type)
         config = config_type(**described)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
@@ -218,6 +219,14 @@ def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) 
         most = max(len(weights or ()), FEW_LAYERS) if is_repeated else LARGEST_SIZE
         if isinstance(value, int) and value > most:
             raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
+
+
+def _refuse_other_types(described: dict[str, Any], config_type: type[TransformerConfig]) -> None:
+    """Raise TypeError for an option that must be true or false, and is a list, a number or a text."""
+    for option in fields(config_type):
+        value = described.get(option.name, option.default)
+        if isinstance(option.default, bool) and not isinstance(value, bool):
+            raise TypeError(f"model.{option.name}={str(value)[:40]} must be true or false")
 
 
 def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], path: Path) -> None:

@@ -15,6 +15,7 @@ from firstlight.reports.table import Board, Group, Spread, accuracy_half_width, 
 from firstlight.reports.verdicts import short_verdict, verdict_text
 
 SAMPLE_MARK = "GENERATED SAMPLE"
+FORMULA = re.compile(r"(^|[;\t\n])(?=[=+\-@＝＋－＠\t\n])")  # where OWASP's advice on CSV injection expects a formula
 
 
 def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
@@ -188,13 +189,19 @@ def duration(seconds: float | None) -> str:
 def table(found: Sequence[Board], runs: Sequence[Run]) -> str:
     """Return the report as CSV, with a line for each run and the values of its group, the best first."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, columns(runs), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _word(value) for name, value in row.items()} for row in run_rows(found, runs))
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(_word, names := columns(runs)))
+    writer.writerows([_word(row.get(name)) for name in names] for row in run_rows(found, runs))
     return file.getvalue()
 
 
 def _word(value: Any) -> Any:
+    """Return the content of a cell. A text that a spreadsheet would read as a formula begins with an apostrophe.
+
+    The run of another person could otherwise start a program on your machine or send data. Numbers are unchanged.
+    """
+    if isinstance(value, str):
+        return FORMULA.sub(r"\1'", value.replace("\r", "\n"))
     return str(value).lower() if isinstance(value, bool) else value
 
 

@@ -23,6 +23,7 @@ SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about rea
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
 MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
+MOST_BYTES_OF_A_RECORD = 2**24
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
 
 
@@ -110,12 +111,12 @@ class RunFolder:
         return self.metrics_file.is_file()
 
     def read(self) -> dict[str, Any]:
-        """Return the content of metrics.json. Raises UserError if the file is missing or broken."""
+        """Return the content of metrics.json. Raises UserError if the file is missing, broken or too large."""
         try:
-            record = json.loads(regular(self.metrics_file).read_text(encoding="utf-8"))
+            record = json.loads(regular(self.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise UserError(f"{self.path} is not a run folder: it has no metrics.json") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{self.metrics_file} is broken ({error}); the run must be trained again") from error
         if not isinstance(record, dict):
             raise UserError(f"{self.metrics_file} is broken (not an object); the run must be trained again")

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from firstlight.earlier_names import current_override
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run
-from firstlight.runs.folder import MOMENT, RunFolder, direction
+from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, direction
 from firstlight.runs.objectives import MAXIMIZE, MINIMIZE
 from firstlight.runs.settings import key_and_value, plain_value, with_settings
 
@@ -24,7 +25,9 @@ log = logging.getLogger(__name__)
 POINTS_PER_CURVE = 200
 POINTS_OF_ALL_RUNS = 60_000  # of one metric, so that a thousand runs are read in seconds
 IN_NUMBERS = b"0123456789+-.eE"
-LONGEST_TEXT = 4_000  # characters
+LONGEST_TEXT = 4_000  # characters of a sample or a reason
+MOST_ENTRIES, MOST_CHARACTERS = 1_000, 50_000  # of the metrics or overrides of a run
+MOST_BYTES = 2**28  # of a history or a confusion matrix
 LARGEST = 2**1000  # the limit of integers in a record, which a float can hold
 PARTS_OF_A_RUN = (
     "checkpoints",
@@ -114,9 +117,11 @@ def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tup
         case "finished":
             return (INCOMPLETE, "; ".join(damages)) if damages else (COUNTED, "")
         case "failed":
-            return "failed", " ".join(str(record.get("reason") or "it failed and gives no reason").split())
+            return "failed", " ".join(
+                str(record.get("reason") or "it failed and gives no reason")[:LONGEST_TEXT].split()
+            )
         case "pruned":
-            return "pruned", " ".join(str(record.get("reason") or "a pruner stopped it").split())
+            return "pruned", " ".join(str(record.get("reason") or "a pruner stopped it")[:LONGEST_TEXT].split())
         case "interrupted":
             return "interrupted", f"it was interrupted after {record.get('steps') or 0} steps"
         case "running" if is_trained_now(folder):
@@ -138,7 +143,7 @@ def is_trained_now(folder: RunFolder) -> bool:
 def read_record(folder: RunFolder) -> dict[str, Any]:
     """Return the content of metrics.json. Raises Damaged, also for a file of another program."""
     try:
-        text = regular(folder.metrics_file).read_text(encoding="utf-8")
+        text = regular(folder.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise Damaged("metrics.json is missing: the run ended before it was written") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -161,11 +166,11 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
         raise Damaged(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
     data, seconds = _part(record, "data", dict) or {}, _part(record, "seconds", dict) or {}
     typed = dict(filter(None, (key_and_value(current_override(override)) for override in overrides)))
-    source = data.get("source") or _source_typed(overrides)
+    source = _limited("metrics.json: source", data.get("source")) or _source_typed(overrides)
     return Run(
         name,
-        str(record["status"]),
-        keys=typed | {key: plain_value(record.get(key)) for key in KEYS},
+        str(_limited("metrics.json: status", record["status"])),
+        keys=typed | {key: plain_value(_limited(f"metrics.json: {key}", record.get(key))) for key in KEYS},
         is_baseline="chosen" in record,
         source=None if source is None else str(source),
         fingerprint=_part(data, "fingerprint", str),
@@ -195,12 +200,22 @@ def objectives_in(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _part(record: dict[str, Any], key: str, *kinds: type) -> Any:
-    value = record.get(key)
+    value = _limited(f"metrics.json: {key}", record.get(key))
     if isinstance(value, int) and abs(value) >= LARGEST:
         raise Damaged(f"metrics.json: {key} is a number of {len(str(abs(value)))} digits")
     if value is None or (isinstance(value, kinds) and not isinstance(value, bool)):
         return value
     raise Damaged(f"metrics.json: {key} is {str(value)[:40]!r}, of type {type(value).__name__}")
+
+
+def _limited(name: str, value: Any) -> Any:
+    """Return a value of a run. Raises Damaged if it has too many entries or characters: a report would take minutes."""
+    entries = value if isinstance(value, list | dict) else [value]
+    length = sum(len(entry) for entry in entries if isinstance(entry, str))
+    if len(entries) > MOST_ENTRIES or length > MOST_CHARACTERS:
+        has = f"{len(entries):,} entries and {length:,} characters"
+        raise Damaged(f"{name}: {has} are more than the {MOST_ENTRIES:,} and {MOST_CHARACTERS:,} that a report reads")
+    return value
 
 
 def metrics_of(record: dict[str, Any]) -> dict[str, float]:
@@ -228,7 +243,7 @@ def _source_typed(overrides: list[Any]) -> str | None:
 def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[str, Curve], str | None]:
     """Return the thinned curves of a history, and what is wrong with the file. Its complete lines are always read."""
     try:
-        content = regular(path).read_bytes()
+        content = regular(path, MOST_BYTES).read_bytes()
     except FileNotFoundError:
         return {}, None  # the record is complete without a history
     except OSError as error:
@@ -238,6 +253,8 @@ def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[s
     lines, damage = _whole_lines(content)
     try:
         return curves_of(_parsed(lines, most), most), damage and f"{path.name}: {damage}"
+    except Damaged as error:
+        return {}, str(error)
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         broken = next((number for number, line in enumerate(lines, start=1) if not _is_moment(line)), None)
         where = f"line {broken} is broken" if broken else f"a metric is not a number ({error})"
@@ -260,7 +277,8 @@ def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
     alike: dict[bytes, list[bytes]] = {}
     for line in filter(bytes.strip, lines):
         alike.setdefault(line.translate(None, IN_NUMBERS), []).append(line)
-    return [line for same in alike.values() for line in json.loads(b"[" + b",".join(thinned(same, most)) + b"]")]
+    sets = _limited("history.jsonl: sets of metrics", alike).values()
+    return [line for same in sets for line in json.loads(b"[" + b",".join(thinned(same, most)) + b"]")]
 
 
 def _is_moment(line: bytes) -> bool:
@@ -279,12 +297,16 @@ def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for line in lines:
         alike.setdefault(tuple(line), []).append(line)
-    holding: dict[str, list[dict[str, Any]]] = {}
+    holding: dict[str, list[list[dict[str, Any]]]] = {}
     for names, same in alike.items():
         for name in names:
-            if name not in MOMENT:
-                holding[name] = sorted([*holding[name], *same], key=_moment) if name in holding else same
-    return {name: _curve(name, thinned(where, most)) for name, where in holding.items()}
+            holding.setdefault(name, []).append(same)
+    curves = {}
+    for name, parts in _limited("history.jsonl: metrics", holding).items():
+        if name not in MOMENT:
+            where = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts), key=_moment)
+            curves[name] = _curve(name, thinned(where, most))
+    return curves
 
 
 def _moment(line: dict[str, Any]) -> tuple[int, float]:
@@ -307,7 +329,7 @@ def read_confusion(path: Path) -> Confusion | None:
     """Return the table that callbacks/confusion_matrix.py wrote; None if it is missing. Raises Damaged."""
     name = f"{path.parent.name}/{path.name}"
     try:
-        text = regular(path).read_bytes().decode("utf-8")
+        text = regular(path, MOST_BYTES).read_bytes().decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -332,5 +354,6 @@ def newest_texts(folder: Path) -> str | None:
     files = [file for file in sorted(folder.glob("[0-9]*.txt")) if file.resolve().is_relative_to(run)]  # by their step
     if not files:
         return None
-    text = regular(files[-1]).read_text(encoding="utf-8", errors="replace").strip("\n")
+    with regular(files[-1]).open(encoding="utf-8", errors="replace") as file:
+        text = file.read(2 * LONGEST_TEXT).strip("\n")
     return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"

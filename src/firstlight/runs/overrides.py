@@ -86,7 +86,7 @@ def parsed_value(text: str) -> Any:
     """Return a value of Hydra's grammar, such as `'a b'` or `a\\ b`; the text itself if it is not in the grammar."""
     try:
         (override,) = OverridesParser.create().parse_overrides([f"key={text}"])
-    except OverrideParseException:
+    except (OverrideParseException, RecursionError, ValueError):  # such as 1,000 brackets, or 5,000 digits
         return text
     return override.value()
 

@@ -26,6 +26,7 @@ SPLIT = (  # what decides which texts are validated
     *("data.validation_fraction", "data.split", "data.split_seed", "data.preparation", "data.labels"),
     *("data.mask_fraction", "data.mask_token_share", "data.random_token_share"),
 )
+MOST_SETTINGS = 2_000
 LIMITS = {  # options that leave out a part of the data, and the texts of their values that leave out none
     "data.max_train_rows": ("None",),
     "trainer.limit_train_batches": ("None", "1.0"),  # 1 is one batch, and 1.0 is all of them
@@ -72,6 +73,8 @@ def plain_value(value: Any) -> Value:
         return None
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
+    if len(text) > 4000:  # Python reads no integer of 5,000 digits
+        return text
     if re.fullmatch(r"[+-]?\d+", text):
         return int(text)
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, flags=re.IGNORECASE):
@@ -158,7 +161,7 @@ class Configuration:
     def apart(self) -> dict[str, str]:
         """The reasons why the run cannot be ranked among runs without them, by the key that causes each."""
         found = {
-            key: f"{key}={plain_value(value)}"
+            key: f"{key}={str(plain_value(value))[:100]}"
             for key, harmless in LIMITS.items()
             if str(value := self._read("config.yaml", *key.split("."))) not in harmless
         }
@@ -171,7 +174,11 @@ class Configuration:
     def _read(self, name: str, *path: str) -> Any:
         if name not in self.files:
             try:
-                self.files[name] = current_config(read_yaml(self.folder / name))
+                config = current_config(read_yaml(self.folder / name))
+                is_small = (count := len(flat(config))) <= MOST_SETTINGS
+                self.files[name] = config if is_small else None
+                if not is_small:
+                    log.warning("%s is ignored: it has %s settings, too many for a report", self.folder / name, count)
             except FileNotFoundError:
                 self.files[name] = None
             except UserError as error:
