@@ -4,14 +4,19 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import optuna
 import pytest
 
-from faults.damage import Damage, assert_refused, damages, replace_file
+from faults.damage import Damage, answered, assert_refused, damages, replace_file
 from faults.trials import Trials
+from firstlight.sweeps.study import Study
 from tests_support import Scripts
 
 DAMAGES = 12  # trials for each file
+STUDIES = 150  # trials of a study without its runs, each of which takes 0.1 s
 
 
 def commands(training: list[str]) -> dict[str, list[str]]:
@@ -61,3 +66,37 @@ def test_a_damaged_sweep_goes_on_or_is_refused(
 
     for file in files:
         trials.examples(damages("value"), partial(check, file), DAMAGES, f"{kind} {file.relative_to(sweep)}")
+
+
+@pytest.mark.faults("damaged bytes: sweeps and searches")
+def test_a_damaged_study_is_read_or_refused(trials: Trials, tmp_path: Path) -> None:
+    space: Any = SimpleNamespace(
+        folder=tmp_path,
+        metric="val/loss",
+        objectives={},
+        distributions={"optimizer.lr": optuna.distributions.FloatDistribution(0.001, 0.1)},
+        directions=lambda: ["minimize"],
+        description=lambda: {"metric": "val/loss"},
+    )
+
+    def read() -> None:
+        study = Study(space, lambda added: optuna.samplers.RandomSampler(seed=added), None)
+        values = dict(study.trials())
+        assert not set(study.failed()) - values.keys()
+        for numbers in study.batches(2, 1):
+            for number in numbers:
+                values[number] = study.values(number)
+                study.study.tell(number, 0.5)
+        if study.best_value() is not None:
+            assert study.study.best_trial.number in values
+
+    read()
+    whole = (tmp_path / "study.db").read_bytes()
+
+    def check(damage: Damage) -> None:
+        for file in tmp_path.iterdir():  # also SQLite's journal
+            file.unlink()
+        (tmp_path / "study.db").write_bytes(damage.apply(whole))
+        answered(read)
+
+    trials.examples(damages(), check, STUDIES, "study.db")

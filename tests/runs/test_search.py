@@ -194,6 +194,17 @@ def test_a_trial_that_fails_counts_and_ends_nothing(scripts: Scripts, tiny_train
     assert records(folder_of(scripts)) == found
 
 
+def test_a_study_whose_tables_have_other_columns_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    optuna.create_study(storage=f"sqlite:///{path}", study_name="search")
+    with contextlib.closing(sqlite3.connect(path)) as study, study:
+        study.execute("ALTER TABLE studies RENAME COLUMN study_name TO study_nam_")
+    message = r"study.db cannot be read \(OperationalError: .*study_name\); move the folder of the search"
+    with pytest.raises(UserError, match=message) as error, readable(path):
+        optuna.create_study(storage=f"sqlite:///{path}", study_name="search", load_if_exists=True)
+    assert "\n" not in str(error.value)
+
+
 def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     optuna.create_study(storage=f"sqlite:///{path}").ask()

@@ -240,14 +240,16 @@ def is_in(space: Any, value: Any) -> bool:
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Raise UserError where SQLite or Optuna cannot read the file of a study."""
+    from optuna.exceptions import OptunaError
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         if path.exists():
             check_database(path)
         yield
-    except (SQLAlchemyError, sqlite3.Error, ValueError, LookupError, TypeError, AttributeError) as error:
-        reason = getattr(error, "orig", None) or error
+    except (OptunaError, SQLAlchemyError, sqlite3.Error, ValueError, LookupError, TypeError, AttributeError) as error:
+        cause = error.__cause__ or error
+        reason = getattr(cause, "orig", None) or cause
         raise UserError(
             f"{path} cannot be read ({type(reason).__name__}: {reason}); "
             f"move the folder of the search, or choose another sweep.name"
