@@ -73,13 +73,21 @@ def test_a_network_in_training_keeps_its_dropout() -> None:
     assert not torch.equal(logits[0], generator.eval()(token_ids))
 
 
-@pytest.mark.parametrize("part", [lambda generator: generator, lambda generator: generator.blocks[1]])
 @pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
-def test_a_network_with_hooks_is_left_as_it_is(register: object, part: object) -> None:
+def test_a_network_with_hooks_in_its_modules_is_left_as_it_is(register: object) -> None:
     generator, calls = make_generator(), []
-    register(part(generator), lambda *_: calls.append(1))
+    register(generator.blocks[1], lambda *_: calls.append(1))
     bare(generator)(random_texts(3, 13))
     assert bare(generator) is generator
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
+def test_a_bare_network_runs_the_hooks_of_the_network_itself(register: object) -> None:
+    generator, calls = make_generator(), []
+    register(generator, lambda *_: calls.append(1))
+    assert bare(generator) is not generator
+    bare(generator)(random_texts(3, 13))
     assert calls == [1]
 
 

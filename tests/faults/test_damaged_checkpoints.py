@@ -1,7 +1,11 @@
 """A checkpoint with damaged bytes, or with a card that does not fit the weights, gives a one-line error."""
 
+import itertools
+import json
 import math
+import random
 import shutil
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +17,7 @@ import torch
 
 from faults.conftest import TASKS
 from faults.damage import VALUES, Damage, answered, assert_refused, damaged, damages, replaced
-from faults.trials import Trials
+from faults.trials import Trials, number_of, scaled
 from firstlight.kinds.load import load
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from tests_support import Scripts
@@ -22,6 +26,9 @@ BYTES = 250  # trials of damaged bytes for each kind of network
 CARDS = 250  # trials of other values in the card
 TOKENIZERS = 100  # trials of another tokenizer in the card
 WEIGHTS = 120  # trials of other tensors
+OVERFLOWS = 40  # trials of weights that are too large
+VERSIONS = 5  # versions that wrote a checkpoint or a record
+REPLACED = 25  # times that a checkpoint is read while it is replaced
 RESUMED = 8  # trainings of each kind that are resumed from a damaged last.ckpt
 
 TENSORS: dict[str, Callable[[torch.Tensor], Any]] = {
@@ -125,6 +132,87 @@ def test_a_run_with_a_damaged_last_checkpoint_goes_on_or_is_refused(
             assert len(steps) <= len(set(steps)), "the history has steps twice"
 
     trials.examples(damages(), check, RESUMED, f"last.ckpt of {task}")
+
+
+@pytest.mark.faults("overflow: weights of checkpoints")
+@pytest.mark.parametrize("task", TASKS)
+def test_weights_that_overflow_give_no_answer(
+    task: str, trials: Trials, copied: Callable[[str], Path], tmp_path: Path
+) -> None:
+    run = copied(task)
+    path = run / "checkpoints" / "best.ckpt"
+    whole = read_checkpoint(path)
+    weights = {name: weight for name, weight in whole["state_dict"].items() if weight.is_floating_point()}
+
+    def check(change: tuple[str, float]) -> None:
+        name, exponent = change
+        larger = {each: weight * 10**exponent for each, weight in weights.items() if name in ("all", each)}
+        torch.save({**whole, "state_dict": whole["state_dict"] | larger}, path)
+        use(run)
+
+    changes = st.tuples(st.sampled_from(["all", *sorted(weights)]), st.floats(1, 38))
+    trials.examples(changes, check, OVERFLOWS, f"overflow of {task}")
+    torch.save({**whole, "state_dict": {name: weight * 1e15 for name, weight in whole["state_dict"].items()}}, path)
+    scripts = Scripts(tmp_path)
+    for use_of_run in ("evaluate", "explore"):
+        with trials.one(f"overflow of {task}: {use_of_run}", seconds=120):
+            done = scripts.run(use_of_run, str(run))
+            assert "nan" not in done.stdout
+            if done.returncode:
+                assert_refused(done.returncode, done.stderr)
+
+
+@pytest.mark.faults("later versions: checkpoints and records")
+def test_a_run_of_a_later_version_is_refused(trials: Trials, copied: Callable[[str], Path], tmp_path: Path) -> None:
+    run, scripts = copied("sentiment"), Scripts(tmp_path)
+    path, record = run / "checkpoints" / "best.ckpt", run / "metrics.json"
+    whole, recorded = read_checkpoint(path), json.loads(record.read_text())
+    draw = random.Random(number_of("versions"))
+    for _ in range(scaled(VERSIONS)):
+        version = f"{draw.randint(0, 3)}.{draw.randint(3, 40)}.{draw.randint(0, 9)}"
+        for is_of_card in (True, False):
+            torch.save({**whole, CARD: {**whole[CARD], "version": version if is_of_card else None}}, path)
+            versions = recorded["versions"] | ({} if is_of_card else {"firstlight": version})
+            record.write_text(json.dumps({**recorded, "versions": versions}))
+            uses = [["predict", str(run), "--text", "a"], ["evaluate", str(run)], ["explore", str(run)]]
+            uses += [] if is_of_card else [["train", f"resume={run}", "trainer.max_steps=60"]]
+            for arguments in uses:
+                with trials.one(f"version {version}, of the card: {is_of_card}: {arguments[0]}", seconds=60):
+                    done = scripts.run(*arguments)
+                    assert_refused(done.returncode, done.stderr)
+                    assert f"was written by firstlight {version.rpartition('.')[0]}, this is" in done.stderr
+
+
+@pytest.mark.faults("replaced: checkpoints that are read")
+def test_a_checkpoint_that_a_training_replaces_is_read(
+    trials: Trials, copied: Callable[[str], Path], tmp_path: Path
+) -> None:
+    run, scripts = copied("sentiment"), Scripts(tmp_path)
+    path = run / "checkpoints" / "best.ckpt"
+    whole, ended = read_checkpoint(path), threading.Event()
+    others = [{**whole, "padding": torch.zeros(size)} for size in (1, 300_000)]
+
+    def replace() -> None:
+        for number in itertools.count():
+            if ended.is_set():
+                return
+            torch.save(others[number % 2], path.with_name(f".{path.name}-new"))
+            path.with_name(f".{path.name}-new").replace(path)
+
+    training = threading.Thread(target=replace)
+    training.start()
+    try:
+        for number in range(scaled(REPLACED)):
+            with trials.one(f"loaded while it is replaced, {number}", seconds=60):
+                assert load(run).predict("It is great.").label
+        for arguments in (["--figures", "norms"], []):
+            name = "explore" if arguments else "evaluate"
+            with trials.one(f"{name} while it is replaced", seconds=120):
+                done = scripts.run(name, str(run), *arguments)
+                assert done.returncode == 0, done.stderr
+    finally:
+        ended.set()
+        training.join()
 
 
 def copied_again(run: Path, target: Path) -> Path:

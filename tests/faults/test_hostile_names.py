@@ -27,6 +27,7 @@ NAMES = (
     *(".a", "...", "a.csv", "x" * 150, "task=stars", "<script>alert(1)</script>", "=1+1", "| a |", "*a*", "a\u2028b"),
 )
 TRIED = {"run folder": 18, "data file": 18, "column": 18, "class": 18, "tag": 18}  # the number of names of each kind
+LABELS = 12  # the number of tags and names for W&B
 TYPED = 40  # the number of texts for each command
 SECONDS = 120  # the limit for a command
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -99,6 +100,23 @@ def test_a_training_with_any_name_is_done_or_refused(
         for use in (["predict", "latest", "--text", "It is great."], ["evaluate", str(run)], ["report", "logs"]):
             with trials.one(f"{place} {name!r}: {use[0]}", seconds=SECONDS):
                 assert_clean(scripts.run(*use), may_fail=False, writes_results=use[0] == "predict")
+
+
+@pytest.mark.faults("hostile names: tags and names for W&B")
+def test_a_training_that_logs_to_wandb_with_any_label_is_done_or_refused(
+    trials: Trials, training: Callable[[str], list[str]], tmp_path: Path
+) -> None:
+    scripts = Scripts(tmp_path)
+    short = [each for each in training("sentiment") if not each.startswith(("trainer.", "logger"))]
+    short += ["trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false", "trainer.accelerator=cpu"]
+    short += ["logger=wandb", "logger.wandb.offline=true"]
+    hostile = ["", "a\nb", "\x1b[31ma", "\x00", "\ud800", "x" * 65, "x" * 10_000, "\u202eab"]
+    for number, name in enumerate([*hostile, *names_for("label", LABELS)]):
+        for key in ("tags", "logger.wandb.tags", "logger.wandb.name", "logger.wandb.group")[number % 4 :][:1]:
+            value = f"[{quoted(name)}]" if key.endswith("tags") else quoted(name)
+            with trials.one(f"{key}={name!r:.80}", seconds=SECONDS):
+                is_done = assert_clean(scripts.run("train", *short, f"{key}={value}"))
+                assert not is_done or name.isprintable()
 
 
 def write_data(place: str, name: str, folder: Path, rows: list[dict[str, Any]]) -> list[str]:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import random
 import re
 import resource
 import signal
@@ -18,13 +19,15 @@ import hypothesis.strategies as st
 import pytest
 
 from faults.damage import OTHER_FORMATS, VALUES, Damage, damages
-from faults.trials import Trials, shortened
+from faults.trials import Trials, number_of, scaled, shortened
 from tests_support import Process, Scripts
 
 BODIES = 150  # trials for each kind of run
 REQUESTS = 100  # trials of bytes that are not HTTP
 CONNECTIONS = 1100  # silent connections to a server that may have 1024 open files
 FILES = 1024
+MANY = 400  # requests of which the memory of the server must not depend
+GROWTH = 2**25  # bytes by which the memory may grow during them
 SECONDS = 30  # the limit for the answer to a request
 LONGEST_LOG = 20_000  # bytes
 FIELDS = (
@@ -194,6 +197,31 @@ def test_bytes_that_are_not_http_are_no_end(trials: Trials, server: Server) -> N
             assert b"root:" not in answer
             assert b"500 Internal" not in answer, answer[:300]
             server.check()
+
+
+@pytest.mark.faults("many requests: the memory of the playground")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="requires /proc")
+def test_the_memory_does_not_grow_with_the_requests(trials: Trials, server: Server) -> None:
+    draw = random.Random(number_of("many requests"))
+
+    def send(count: int) -> None:
+        for number in range(count):
+            path = draw.choice(["/", *PATHS.values()])
+            text = " ".join(draw.choices(["great", "works", "broke", "week", "film"], k=draw.randint(1, 40)))
+            asked = {"text": text, "tokens": 5, "seed": number} if number % 5 else {"text": 3}
+            status, _ = server.ask(path, None if path == "/" else json.dumps(asked).encode())
+            assert status in (200, 400)
+
+    def memory() -> int:
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        return 1024 * int(status.partition("VmRSS:")[2].split()[0])
+
+    send(scaled(MANY) // 4)  # the first requests import modules and fill caches
+    before = memory()
+    with trials.one(f"{scaled(MANY)} requests", seconds=300):
+        send(scaled(MANY))
+        grown = memory() - before
+        assert grown < GROWTH, f"the memory has grown by {grown:,} bytes"
 
 
 @pytest.mark.faults("hostile requests: connections")

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 import firstlight
 from firstlight.data import CharacterData, ReviewData
 from firstlight.errors import UserError
+from firstlight.kinds.classifier.insight import attributions
 from firstlight.kinds.load import open_checkpoint
 from firstlight.lit import Classification, Generation
 from firstlight.lit.cards import refuse_other_state
@@ -102,6 +104,18 @@ def diverged(content: Content) -> None:
     content["state_dict"][BIAS] = torch.tensor([0.0, 1.0, float("nan"), 0.0, 0.0])
 
 
+def without_unknown(content: Content) -> None:
+    tokenizer = json.loads(content[CARD]["tokenizer"])
+    tokenizer["model"] |= {"unk_token": "[NONE]"}
+    content[CARD]["tokenizer"] = json.dumps(tokenizer)
+
+
+def quantized(content: Content) -> None:
+    with warnings.catch_warnings():  # torch deprecates quantized tensors
+        warnings.simplefilter("ignore")
+        content["state_dict"][BIAS] = torch.quantize_per_tensor(torch.ones(5), 0.1, 0, torch.qint8)
+
+
 BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no tokenizer": (without("tokenizer"), r"the checkpoint's metadata has no tokenizer"),
     "no config": (without("config"), r"the checkpoint's metadata has no config"),
@@ -136,6 +150,14 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no weights": (lambda content: content.update(state_dict=[]), r"state_dict holds more than tensors"),
     "NaN": (diverged, r"the weight head\.outputs\.bias is not finite, so the training had diverged"),
     "infinity": (weight(BIAS, torch.full((5,), torch.inf)), r"head\.outputs\.bias is not finite"),
+    "too large": (
+        weight(BIAS, torch.full((5,), 1e30)),
+        r"bias has numbers that are too large, so the training had div",
+    ),
+    "quantized": (quantized, r"state_dict holds more than tensors of numbers by name"),
+    "a number for a name": (lambda content: content["state_dict"].update({3: torch.ones(5)}), r"more than tensors of"),
+    "unknown token": (without_unknown, r"the saved tokenizer is broken \(ValueError: its vocabulary has no \[NONE\]"),
+    "later": (card(version="1.0"), r"best\.ckpt was written by firstlight 1\.0, this is .*; install firstlight 1\.0"),
     "one number for many": (
         weight(BIAS, torch.zeros(1).expand(5)),
         r"head\.outputs\.bias has more numbers than the file",
@@ -151,6 +173,7 @@ OF_ONE_KIND = {  # the message of a module, which has one kind
 }
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")  # in torch, of the quantized weight
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_malformed_checkpoint_is_one_line(
     name: str, classifier: Classification, written: Callable[[Content], Path]
@@ -164,6 +187,32 @@ def test_a_malformed_checkpoint_is_one_line(
         with pytest.raises(UserError, match=expected) as error:
             load(path)
         assert "\n" not in str(error.value)
+
+
+def test_weights_that_overflow_are_one_line_at_each_use(
+    classifier: Classification, generator: Generation, written: Callable[[Content], Path]
+) -> None:
+    uses: list[tuple[Any, Callable[[Any], object]]] = [
+        (classifier, lambda run: run.predict("a good film")),
+        (classifier, lambda run: run.probabilities(["a good film"])),
+        (classifier, lambda run: attributions(run, "a good film")),
+        (generator, lambda run: run.generate("to be", tokens=2)),
+        (generator, lambda run: run.generate("to be", tokens=2, greedy=True)),
+        (generator, lambda run: run.network(torch.tensor([[1, 2]]))),
+    ]
+    for module, use in uses:
+        content = content_of(module)
+        content["state_dict"] = {name: torch.full_like(each, 1e15) for name, each in content["state_dict"].items()}
+        content["state_dict"] |= {name: each * 1e4 for name, each in content["state_dict"].items() if ".head." in name}
+        path = written(content)
+        run = firstlight.load(path)
+        with pytest.raises(UserError) as error:
+            use(run)
+        assert str(error.value) == (
+            f"{path}: the network's outputs are not finite, because its weights are too large; use the run's other "
+            "checkpoint, or train again with a lower learning rate"
+        )
+        assert run.network.train()(torch.tensor([[1, 2]])) is not None  # a further training has its own check
 
 
 def test_what_is_whole_is_loaded(

@@ -11,11 +11,13 @@ import pytest
 import torch
 
 from firstlight.errors import UserError
-from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.lit import checkpoint
+from firstlight.lit.checkpoint import CARD, FORMAT, STAMP, read_checkpoint
 from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
 from firstlight.lit.networks import OF_FIRSTLIGHT, network_of_card
 from firstlight.networks.config import ClassifierConfig, GeneratorConfig
 from firstlight.text.tokenizers import train_word_tokenizer
+from firstlight.version import __version__
 
 RUN_CARD = {"task": "stars", "config": {"dropout": 0.1, "tags": ["a", "b"], "resume": None}, "class_names": ["1", "2"]}
 
@@ -49,7 +51,7 @@ def test_a_checkpoint_is_read_as_it_was_written(saved) -> None:
     found = read_checkpoint(saved)
     weights = found.pop("state_dict")
     expected = content()
-    assert found.pop(CARD) == {"format": FORMAT, **RUN_CARD}
+    assert found.pop(CARD) == STAMP | RUN_CARD
     assert found == {name: value for name, value in expected.items() if name != "state_dict"}
     assert all(torch.equal(weights[name], weight) for name, weight in expected["state_dict"].items())
 
@@ -238,7 +240,7 @@ def outcome(path: Path) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     expected = content()
-    same = found["global_step"] == 17 and found[CARD] == {"format": FORMAT, **RUN_CARD}
+    same = found["global_step"] == 17 and found[CARD] == STAMP | RUN_CARD
     weights = found["state_dict"]
     same = same and all(torch.equal(weights[name], weight) for name, weight in expected["state_dict"].items())
     return "same" if same else "silently different"
@@ -411,6 +413,38 @@ def test_another_zip_file_is_refused(tmp_path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("chapter.txt", "It was a dark and stormy night.")
     assert outcome(path) == "refused"
+
+
+@pytest.mark.parametrize("version", ["0.3", "0.3.0rc1", "1.0.0", "99999999.1"])
+def test_a_checkpoint_of_a_later_version_is_refused(version: str, tmp_path) -> None:
+    path = tmp_path / "last.ckpt"
+    torch.save({**content(), CARD: {"format": 7, "version": version}}, path)
+    with pytest.raises(UserError) as error:
+        read_checkpoint(path)
+    short = ".".join(version.split(".")[:2])
+    expected = f"{path} was written by firstlight {short}, this is {__version__}; install firstlight {short}"
+    assert str(error.value) == f"{expected}, or train again"
+
+
+@pytest.mark.parametrize("version", ["0.2.9", "0.1", "0.2.0", None, 3, "later", "9" * 5000])
+def test_a_checkpoint_of_this_version_or_an_earlier_one_is_read(version: object, tmp_path) -> None:
+    path = tmp_path / "last.ckpt"
+    torch.save({**content(), CARD: {**STAMP, "version": version}}, path)
+    assert read_checkpoint(path)[CARD]["version"] == version
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_as_it_was(saved, monkeypatch) -> None:
+    check = checkpoint._damaged_part
+
+    def replaced(file: object) -> str | None:
+        found = check(file)  # type: ignore[arg-type]
+        other = saved.with_name("other")
+        other.write_bytes(b"damaged")
+        other.replace(saved)
+        return found
+
+    monkeypatch.setattr(checkpoint, "_damaged_part", replaced)
+    assert read_checkpoint(saved)["global_step"] == 17
 
 
 def test_another_format_names_both(tmp_path) -> None:

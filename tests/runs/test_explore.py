@@ -316,6 +316,9 @@ def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts
     assert done.returncode == 2
     assert "error: nothing can be drawn: " in done.stderr
     assert "Traceback" not in done.stderr
+    (own / "history.jsonl").write_text('{"step": 1, "epoch": 0, "seconds": 1.0, "val/speed": 2.0}\n')
+    done = scripts.run("explore", str(own), "--figures", "curves")
+    assert f"error: nothing can be drawn: {own / 'history.jsonl'} contains no loss" in done.stderr
     (own / "history.jsonl").unlink()
     done = scripts.run("explore", str(own), "--figures", "curves")
     assert done.returncode == 2

@@ -30,6 +30,15 @@ def test_latest_is_the_run_that_was_written_last(tmp_path: Path) -> None:
     assert find_run("latest", tmp_path).path == new
 
 
+def test_a_record_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "later", {}, age=7)
+    (run / "metrics.json").write_text('{"versions": {"firstlight": "0.9.1"}}')
+    with pytest.raises(
+        UserError, match=r"metrics\.json was written by firstlight 0\.9, this is .*; install firstlight 0\.9"
+    ):
+        RunFolder(run).read()
+
+
 def test_best_is_the_lowest_loss_and_the_highest_accuracy(tmp_path: Path) -> None:
     first = make_run(tmp_path, "a", {"val/loss": 0.3, "val/accuracy": 0.7}, age=1)
     second = make_run(tmp_path, "b", {"val/loss": 0.5, "val/accuracy": 0.9}, age=2)

@@ -15,7 +15,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from firstlight.data.pairs import PairData
+from firstlight.data.reviews import ReviewData
 from firstlight.errors import UserError
+from firstlight.lit.classification import Classification
 from firstlight.lit.generation import Generation
 from firstlight.lit.schedules import constant
 from firstlight.lit.translation import Translation
@@ -65,7 +67,7 @@ def saved(tmp_path: Path) -> Saved:
 def initialized(saved: Saved, module: Generation, tokenizer: CharacterTokenizer) -> tuple[dict[str, Tensor], ...]:
     """The weights before and after."""
     before = {name: weight.clone() for name, weight in module.state_dict().items()}
-    initialize_from(str(saved.folder), saved.folder.parent, module, SimpleNamespace(tokenizer=tokenizer))
+    initialize_from(str(saved.folder), saved.folder.parent, module, SimpleNamespace(tokenizer=tokenizer, card=dict))
     return before, module.state_dict()
 
 
@@ -284,3 +286,31 @@ def test_one_vocabulary_takes_the_words_of_two_those_of_the_target_first(tmp_pat
     for word, vector in expected.items():
         for weight in (new.network.embedding.weight, new.network.source_embedding.weight, new.network.head.weight):
             assert_close(weight[both.words.index(f"Ġ{word}")], vector, msg=word)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["x", "y", "z"], ["b", "a", "c"]])
+def test_the_output_layer_is_copied_only_for_the_same_classes(names: list[str], tmp_path: Path, caplog) -> None:
+    def data_of(names: list[str]) -> ReviewData:
+        path = tmp_path / f"{''.join(names)}.csv"
+        path.write_text("\n".join(["text,label", *(f"a good film {i},{names[i % 3]}" for i in range(60))]))
+        options = {"labels": "classes", "class_names": names, "context_length": 7, "cache_dir": str(tmp_path)}
+        return ReviewData(path=str(path), **options)
+
+    modules = [Classification.for_data(data_of(each), dim=6, num_heads=2) for each in (["a", "b", "c"], names)]
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "metrics.json").write_text("{}")
+    content = {"state_dict": modules[0].state_dict(), "firstlight": {"format": 1, **(modules[0].card or {})}}
+    torch.save(content, folder / "checkpoints" / "last.ckpt")
+    data = data_of(names)
+    data.ensure_setup()
+    with caplog.at_level(logging.INFO):
+        initialize_from(str(folder), tmp_path, modules[1], data)
+    old, new = (module.state_dict() for module in modules)
+    is_same = names == ["a", "b", "c"]
+    for name, weight in old.items():
+        if name.startswith("network.head.") and weight.dim() > 1:
+            assert torch.equal(weight, new[name]) == is_same, name
+    assert torch.equal(old[QUERY.format(0)], new[QUERY.format(0)])
+    assert ("has other classes, so its output layer is not copied" in caplog.text) != is_same
+    assert ("not copied: network.head." in caplog.text) != is_same

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs.folder import RunFolder
-from firstlight.training.newest_checkpoint import newest_checkpoint
+from firstlight.training.newest_checkpoint import newest_checkpoint, refuse_nothing_left
 from tests_support import Scripts, contents
 
 TRAINING = (  # 15 batches an epoch; validations after the steps 9 and 18, the last in the middle of an accumulated step
@@ -112,8 +113,21 @@ def test_a_checkpoint_without_its_place_in_an_epoch_does_not_count(interrupted: 
     torch.save(content, checkpoints / "best.ckpt")
     for name in ("last.ckpt", "previous.ckpt"):
         lose(checkpoints / name)
-    with pytest.raises(UserError, match=r"best\.ckpt does not say where in an epoch it was written"):
+    with pytest.raises(UserError, match=r"best\.ckpt is damaged"):
         find(interrupted)
+
+
+@pytest.mark.parametrize("change", [{"loops": "x"}, {"loops": {"fit_loop": []}}, {"global_step": "x"}])
+def test_a_last_checkpoint_with_a_broken_state_of_the_training_does_not_count(
+    change: dict[str, Any], interrupted: Path
+) -> None:
+    path = interrupted / "checkpoints" / "last.ckpt"
+    torch.save({**torch.load(path, weights_only=True), **change}, path.with_name("new"))
+    path.with_name("new").replace(path)
+    refuse_nothing_left(OmegaConf.create({"trainer": {"max_steps": 30}}), RunFolder(interrupted))
+    found = newest_checkpoint(RunFolder(interrupted), keeps_checkpoints=True)
+    assert found is not None
+    assert (found.path.name, found.step) == ("previous.ckpt", 28)
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(

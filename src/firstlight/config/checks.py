@@ -36,6 +36,7 @@ def check(config: DictConfig) -> None:
     check_numbers(config)
     check_model(config)
     check_run(config)
+    check_labels(config)
     check_teacher(config)
     check_metric(config)
     check_data(config)
@@ -127,6 +128,15 @@ def check_run(config: DictConfig) -> None:
         raise UserError(f"compile_mode={config.compile_mode} requires compile=true; set that too, or leave it out")
     if config.init_from is not None:
         find_run(config.init_from, Path(config.paths.log_dir))
+
+
+def check_labels(config: DictConfig) -> None:
+    """Raise UserError for a tag, or a name for W&B, that is empty, too long for W&B or not printable."""
+    for key in ("tags", *(f"logger.wandb.{name}" for name in ("tags", "name", "group", "project", "job_type"))):
+        value, most = OmegaConf.select(config, key), 64 if key.endswith("tags") else 128
+        for text in value if isinstance(value, ListConfig) else [value]:
+            if text is not None and not (isinstance(text, str) and text.isprintable() and 0 < len(text) <= most):
+                raise UserError(f"{key}={str(text)[:40]!r} must be a text of 1 to {most} printable characters")
 
 
 def check_teacher(config: DictConfig) -> None:

@@ -29,11 +29,15 @@ def curves(subject: Subject) -> Drawn:
     history = history_of(subject.run)
     panels: dict[str, list[Curve]] = {}
     for metric in _metrics(subject, history):
-        panels[UNITS.get(metric, metric.replace("_", " "))] = [
+        lines = [
             line
             for stage, color in (("train", style.ORANGE), ("val", style.BLUE))
             if (line := _curve(history, stage, metric, SPLITS[stage], color)) is not None
         ]
+        if lines:
+            panels[UNITS.get(metric, metric.replace("_", " "))] = lines
+    if not panels:
+        raise NothingToDrawError(f"{subject.run.folder.history_file} contains no loss")
     if not any(line.label == SPLITS["val"] for lines in panels.values() for line in lines):
         note = "the training had no validation, so there is only its own curve"
         return Drawn(plot_curves(panels, title="Training"), [note])

@@ -1,5 +1,6 @@
 """Functions that load a trained run from its folder."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from firstlight.invocation import invocation
 from firstlight.kinds.kind import Kind, get
 from firstlight.kinds.loaded import LoadedRun, OfAllRuns
 from firstlight.kinds.registry import KINDS
-from firstlight.lit.cards import TRAIN_AGAIN, check_content, kind_of
+from firstlight.lit.cards import TRAIN_AGAIN, check_content, kind_of, refuse_overflow
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.lit.networks import network_of_checkpoint
 from firstlight.runs.folder import RunFolder
@@ -32,6 +33,7 @@ def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "lo
     if not isinstance(tokenizer, tuple(map(get, kind.tokenizers))) or type(reader) is not type(tokenizer):
         raise UserError(f"{path}: a {kind.noun} does not support a {type(tokenizer).__name__}; {TRAIN_AGAIN}")
     network = network_of_checkpoint(content, path, get(kind.training).config_type).eval()
+    network.register_forward_hook(partial(refuse_overflow, path))
     of_all = OfAllRuns(folder, path, network, card["config"], card["data_source"], card["data_fingerprint"])
     loaded: LoadedRun = get(kind.loaded)(of_all, card, tokenizer, reader)
     return loaded

@@ -13,6 +13,7 @@ from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 
 TRAIN_AGAIN = "the file is damaged or was changed; use the run's other checkpoint, or train again"
+OTHER_CHECKPOINT = "use the run's other checkpoint, or train again with a lower learning rate"
 OF_ALL: dict[str, tuple[type, ...]] = {
     "config": (dict,),
     "tokenizer": (str,),
@@ -99,8 +100,11 @@ def _check_keys(path: Path | str, card: dict[str, Any], kinds_of: dict[str, tupl
 
 
 def _check_tensors(path: Path | str, state: Any) -> None:
-    if not isinstance(state, Mapping) or not all(isinstance(weight, Tensor) for weight in state.values()):
-        raise UserError(f"{path}: the checkpoint's state_dict holds more than tensors; {TRAIN_AGAIN}")
+    if not isinstance(state, Mapping) or not all(
+        isinstance(name, str) and isinstance(weight, Tensor) and not weight.is_quantized
+        for name, weight in state.items()
+    ):
+        raise UserError(f"{path}: the state_dict holds more than tensors of numbers by name; {TRAIN_AGAIN}")
 
 
 def _check_evidence(path: Path | str, table: Any) -> None:
@@ -148,13 +152,27 @@ def refuse_weights_larger_than_the_file(weights: Mapping[str, Tensor], path: Pat
 
 
 def refuse_non_finite(weights: Mapping[str, Tensor], names: Iterable[str], path: Path | str) -> None:
-    """Raise UserError if one of the named weights has NaN or infinity. Weights that the file lacks are ignored."""
-    for name in names:
-        if name in weights and not torch.isfinite(weights[name]).all():
-            raise UserError(
-                f"{path}: the weight {name} is not finite, so the training had diverged; use the run's other "
-                "checkpoint, or train again with a lower learning rate"
-            )
+    """Raise UserError if one of the named weights has NaN, infinity or a number whose square is infinite.
+
+    Weights that the file lacks are ignored.
+    """
+    for name in filter(weights.__contains__, names):
+        weight = weights[name]
+        wide = weight.to(torch.promote_types(weight.dtype, torch.float32))  # the type in which networks compute norms
+        if not torch.isfinite(weight * wide).all():
+            problem = "has numbers that are too large" if torch.isfinite(weight).all() else "is not finite"
+            raise UserError(f"{path}: the weight {name} {problem}, so the training had diverged; {OTHER_CHECKPOINT}")
+
+
+def refuse_overflow(path: Path | str, network: nn.Module, _: Any, logits: Tensor) -> None:
+    """Raise UserError if finite weights give logits, (…, classes), without a finite maximum. It is a forward hook.
+
+    path: the checkpoint of the network. A network in training mode is not checked.
+    """
+    if not network.training and not logits.detach().amax(dim=-1).isfinite().all():
+        raise UserError(
+            f"{path}: the network's outputs are not finite, because its weights are too large; {OTHER_CHECKPOINT}"
+        )
 
 
 def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path | str) -> None:

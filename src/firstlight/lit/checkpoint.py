@@ -6,8 +6,9 @@ import re
 import struct
 import zipfile
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
@@ -15,8 +16,10 @@ from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.invocation import invocation
 from firstlight.lit.earlier_checkpoints import bring_up_to_date
+from firstlight.version import __version__, refuse_later
 
 FORMAT = 1
+STAMP = {"format": FORMAT, "version": __version__}  # keys of every card
 LAST, PREVIOUS = "last.ckpt", "previous.ckpt"  # the checkpoint to resume from; the one before it
 CARD = "firstlight"  # the key of everything that a run needs in addition to its weights
 URL = re.compile(r"[\w.+-]{2,}:/")  # a Path drops the second slash
@@ -62,35 +65,40 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     """
     if URL.match(str(path)):
         raise UserError(f"{path} is a URL; download the run folder first, and only from people you trust")
-    try:
-        damaged = _damaged_part(regular(Path(path)))
-    except FileNotFoundError:
-        last = Path(path).with_name(LAST)
-        remedy = f"use {last.name}, which exists" if last.is_file() else "train the run first"
-        raise UserError(f"{path}: the checkpoint does not exist; {remedy}") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder, not a checkpoint") from None
-    except PermissionError:
-        raise UserError(f"{path} is not readable; ask its owner for permission") from None
-    except NOT_A_WHOLE_ZIP as error:
-        raise DamagedCheckpoint(
-            f"{path} is truncated, damaged or not a checkpoint ({error}); use the run's other one, or train again"
-        ) from None
-    if damaged is not None:
-        raise DamagedCheckpoint(f"{path} is damaged in {damaged}; use the run's other checkpoint, or train again")
-    try:
-        checkpoint = torch.load(path, map_location=map_location, weights_only=True)
-    except NOT_PLAIN as error:
-        lines = [line for line in str(error).splitlines() if line.strip() and "documentation" not in line]
-        reason = lines[-1].strip().partition(". ")[0] if lines else type(error).__name__  # the rest is torch's advice
-        raise UserError(
-            f"{path} holds more than tensors and plain values, or is not a checkpoint; not loaded ({reason})"
-        ) from None
+    with ExitStack() as opened:  # one file for the check and the reading, even if a training replaces it meanwhile
+        try:
+            file = opened.enter_context(regular(Path(path)).open("rb"))
+            damaged = _damaged_part(file)
+        except FileNotFoundError:
+            last = Path(path).with_name(LAST)
+            remedy = f"use {last.name}, which exists" if last.is_file() else "train the run first"
+            raise UserError(f"{path}: the checkpoint does not exist; {remedy}") from None
+        except IsADirectoryError:
+            raise UserError(f"{path} is a folder, not a checkpoint") from None
+        except PermissionError:
+            raise UserError(f"{path} is not readable; ask its owner for permission") from None
+        except NOT_A_WHOLE_ZIP as error:
+            raise DamagedCheckpoint(
+                f"{path} is truncated, damaged or not a checkpoint ({error}); use the run's other one, or train again"
+            ) from None
+        if damaged is not None:
+            raise DamagedCheckpoint(f"{path} is damaged in {damaged}; use the run's other checkpoint, or train again")
+        file.seek(0)
+        try:
+            checkpoint = torch.load(file, map_location=map_location, weights_only=True)
+        except NOT_PLAIN as error:
+            lines = [line for line in str(error).splitlines() if line.strip() and "documentation" not in line]
+            # what follows a sentence is torch's advice
+            reason = lines[-1].strip().partition(". ")[0] if lines else type(error).__name__
+            raise UserError(
+                f"{path} holds more than tensors and plain values, or is not a checkpoint; not loaded ({reason})"
+            ) from None
     card = checkpoint.get(CARD) if isinstance(checkpoint, dict) else None
     if not isinstance(card, dict) or "state_dict" not in checkpoint:
         raise UserError(
             f"{path} is not a checkpoint of firstlight; name the folder of a run of `{invocation('train')}`"
         )
+    refuse_later(card.get("version"), path)
     if card.get("format") != FORMAT:
         raise UserError(
             f"{path} has format {card.get('format')}, but this version reads {FORMAT}; use the version that wrote it"
@@ -99,8 +107,8 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
     return checkpoint
 
 
-def _damaged_part(path: Path) -> str | None:
+def _damaged_part(file: BinaryIO) -> str | None:
     """Return the name of a part with a wrong checksum or with the flag of a folder, or None if all are correct."""
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(file) as archive:
         folders = (part.filename for part in archive.infolist() if part.external_attr & FOLDER)
         return archive.testzip() or next(folders, None)

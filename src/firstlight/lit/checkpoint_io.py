@@ -9,7 +9,7 @@ import torch
 from lightning.fabric.plugins import CheckpointIO
 
 from firstlight.data.cache import sync
-from firstlight.lit.checkpoint import CARD, FORMAT, LAST, PREVIOUS, read_checkpoint
+from firstlight.lit.checkpoint import CARD, LAST, PREVIOUS, STAMP, read_checkpoint
 
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # with which Lightning's forked or spawned processes return their weights
 
@@ -34,7 +34,7 @@ class AtomicCheckpointIO(CheckpointIO):
         try:
             with os.fdopen(handle, "wb") as file:
                 is_whole = target.name != WEIGHTS_OF_A_PROCESS
-                torch.save({CARD: {"format": FORMAT, **self.card}, **checkpoint} if is_whole else checkpoint, file)
+                torch.save({CARD: self.card | STAMP, **checkpoint} if is_whole else checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(0o644)

@@ -19,7 +19,7 @@ from firstlight.data.table_data import TableData
 from firstlight.earlier_names import RENAMED
 from firstlight.errors import UserError, arguments_of
 from firstlight.lit.cards import CardSchema, check_content, kind_of
-from firstlight.lit.checkpoint import CARD, FORMAT, read_checkpoint
+from firstlight.lit.checkpoint import CARD, STAMP, read_checkpoint
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.networks import build_network, network_of_checkpoint, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
@@ -214,7 +214,7 @@ class Training(LightningModule):
             raise UserError(f"{checkpoint_path} holds a {kind_of(card)}, but {cls.__name__} trains a {cls.kind}")
         check_content(checkpoint, checkpoint_path, cls.card_schema)
         module = cls(network_of_checkpoint(checkpoint, checkpoint_path, cls.config_type, network), **options)
-        module.card = {key: value for key, value in card.items() if key != "format"}
+        module.card = card
         return module.to(map_location) if map_location is not None else module
 
     @cached_property
@@ -266,7 +266,7 @@ class Training(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Put the card into the checkpoint."""
         if self.card is not None:
-            checkpoint[CARD] = {"format": FORMAT, **self.card}
+            checkpoint[CARD] = self.card | STAMP
 
     @staticmethod
     def target_logits(network: nn.Module, batch: Any) -> Tensor:

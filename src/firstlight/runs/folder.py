@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 from firstlight.errors import UserError
 from firstlight.files import locks
 from firstlight.files.regular import regular
+from firstlight.version import refuse_later
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,10 @@ class RunFolder:
         return self.metrics_file.is_file()
 
     def read(self) -> dict[str, Any]:
-        """Return the content of metrics.json. Raises UserError if the file is missing, broken or too large."""
+        """Return the content of metrics.json.
+
+        Raises UserError if the file is missing, broken, too large or of a later version.
+        """
         try:
             record = json.loads(regular(self.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -120,6 +124,8 @@ class RunFolder:
             raise UserError(f"{self.metrics_file} is broken ({error}); the run must be trained again") from error
         if not isinstance(record, dict):
             raise UserError(f"{self.metrics_file} is broken (not an object); the run must be trained again")
+        versions = record.get("versions")
+        refuse_later(versions.get("firstlight") if isinstance(versions, dict) else None, self.metrics_file)
         return record
 
     def write(self, record: dict[str, Any]) -> None:

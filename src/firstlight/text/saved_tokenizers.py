@@ -1,6 +1,7 @@
 """Loading of tokenizers of all kinds from JSON."""
 
 import json
+from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
@@ -45,8 +46,11 @@ def _tokenizer_of(text: str) -> AnyTokenizer:
 
 
 def _whole(backend: Backend) -> Backend:
-    """Return the tokenizer. Raises ValueError unless its ids are 0, 1, 2, …, since each is a row of an embedding."""
+    """Return the tokenizer. Raises ValueError if it has no unknown token, or if its ids are not 0, 1, 2, …"""
     ids = sorted(backend.get_vocab().values())
     if ids != list(range(len(ids))):
         raise ValueError(f"its {len(ids)} ids are not 0 to {len(ids) - 1}")
+    unknown: Any = getattr(backend.model, "unk_token", None)
+    if unknown is not None and unknown not in backend.get_vocab(with_added_tokens=False):
+        raise ValueError(f"its vocabulary has no {unknown}")
     return backend

@@ -24,6 +24,7 @@ EMBEDDING = "network.embedding.weight"
 SOURCE_EMBEDDING = "network.source_embedding.weight"  # of a translator; EMBEDDING has the vectors of its target
 ONLY_IN_LOG = {"on_terminal": ""}
 HEAD = "network.head."
+OF_CLASSES = (HEAD, "network.feature_", "network.weights.", "network.bias")  # weights that depend on the classes
 BY_WORD = {EMBEDDING, f"{HEAD}weight", f"{HEAD}bias"}  # one row for each word of the vocabulary
 POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one row for each position, or distance
 
@@ -31,7 +32,8 @@ POSITIONS = ("network.positions.table.weight", "relative.table.weight")  # one r
 def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any) -> None:
     """Copy each weight that has the same name and shape in the other run, and the vectors of the shared words.
 
-    Learned positions are interpolated for a longer context. The log names the weights that were not copied.
+    Learned positions are interpolated for a longer context. The output layer of a classifier is copied only if the
+    classes have the same names and order. The log names the weights that were not copied.
 
     Raises UserError if no weight was copied, or if the other network has another maximal update parametrization, with
     which the same weights would give other logits.
@@ -43,6 +45,9 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     _refuse_other_parametrization(run, card, module.network)  # type: ignore[arg-type]  # a Module
     other = tokenizer_of_json(card["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
+    if _has_other_classes(card, data.card()):
+        log.warning("init_from=%s: the run has other classes, so its output layer is not copied", run)
+        given = {name: weight for name, weight in given.items() if not name.startswith(OF_CLASSES)}
     own = module.state_dict()
     refuse_non_finite(given, (name for name, _ in module.named_parameters(remove_duplicate=False)), path)
     both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
@@ -78,6 +83,12 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     module.load_state_dict({**own, **taken})
     copied = f"init_from {path}: {len(taken)} weights copied"
     log.info("%s; not copied: %s", copied, ", ".join(left) or "none", extra={"on_terminal": copied})
+
+
+def _has_other_classes(card: dict[str, Any], own: dict[str, Any]) -> bool:
+    """Return whether two classifiers have different classes. In multiple choice, all answers share one output."""
+    classes, of_own = (None if each.get("choices") else each.get("class_names") for each in (card, own))
+    return "class_names" in card and "class_names" in own and classes != of_own
 
 
 def _is_head_of_classes(name: str, own: dict[str, Tensor], given: dict[str, Tensor]) -> bool:

@@ -23,6 +23,13 @@ class Found:
     path: Path
     content: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        """Raise DamagedCheckpoint unless the checkpoint says where in the training it was written."""
+        try:
+            _ = self.step, self.epochs_done
+        except (LookupError, TypeError, ValueError, ArithmeticError):
+            raise DamagedCheckpoint(f"{self.path}: the state of the training is missing or broken") from None
+
     @property
     def step(self) -> int:
         """The number of steps before the checkpoint."""
@@ -61,15 +68,14 @@ def newest_checkpoint(folder: RunFolder, *, keeps_checkpoints: bool) -> Found | 
             problems.append(f"{path.name} is missing")
             continue
         try:
-            content = open_checkpoint(path)
+            found = Found(path, open_checkpoint(path))
         except DamagedCheckpoint:
             problems.append(f"{path.name} is damaged")
             continue
-        found = Found(path, content)
         if path == folder.last_checkpoint:
             return found
         try:
-            if _ends_a_step(content):
+            if _ends_a_step(found.content):
                 others.append(found)
         except (KeyError, TypeError, ZeroDivisionError):
             problems.append(f"{path.name} does not say where in an epoch it was written")
