@@ -28,13 +28,13 @@ class RunError(RuntimeError):
         return spelled(super().__str__())
 
 
-class Interrupted(BaseException):
+class Interrupted(SystemExit):
     """The run stopped at the end of a step because of a signal; exit code 128 + signal."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)  # unchanged, so that it can be pickled
         self.signal_number = signal_number
-        self.exit_code = 128 + signal_number
+        self.code = self.exit_code = 128 + signal_number
 
     def __str__(self) -> str:
         return f"interrupted by signal {self.signal_number}"

@@ -10,12 +10,15 @@ from lightning.pytorch import Callback
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.reseed import ReseedEveryStep
-from firstlight.callbacks.stop_signals import StopAtStepEnd
+from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd
 from firstlight.errors import Interrupted, UserError
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.schedules import linear
 from firstlight.lit.training_loss import TrainingLoss
 
+ALL = pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 BOTH = pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 
 
@@ -30,7 +33,7 @@ def handlers():
     def missed(number, _):
         raise MissedError(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, missed) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, missed) for number in SIGNALS}
     yield missed
     left = {number: signal.signal(number, handler) for number, handler in before.items()}
     assert left == dict.fromkeys(before, missed), "the run has not restored the handlers"
@@ -62,7 +65,7 @@ class Counts(Callback):
 # --- in the middle of a step ---
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("hook", ["on_train_batch_start", "on_before_backward", "on_before_optimizer_step"])
 def test_a_step_is_finished_and_saved_before_the_run_ends(
     bench, at, tmp_path, number: int, exit_code: int, hook: str
@@ -110,24 +113,57 @@ def test_with_accumulation_a_step_is_all_of_its_batches(bench, at, tmp_path) -> 
     assert step_of(tmp_path) == 2
 
 
-def test_a_second_signal_ends_at_once(bench, at, tmp_path) -> None:
+def test_a_second_ctrl_c_ends_at_once(bench, at, tmp_path) -> None:
     counts = Counts()
 
     def twice(_) -> None:
         signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Interrupted) as error:
         bench.fit(counts, at("on_before_backward", 4, twice), StopAtStepEnd(), last(tmp_path, every=2))
-    assert error.value.exit_code == 143
+    assert error.value.exit_code == 130
     assert counts.batches == 3
     assert step_of(tmp_path) == 2
 
 
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_further_signals_do_not_interrupt_the_step_or_the_save(bench, at, tmp_path, first: signal.Signals) -> None:
+    """Slurm sends SIGTERM twice. Ctrl-C may be pressed again while a checkpoint is written."""
+
+    class SendsAll(Callback):
+        saves = 0
+
+        def on_save_checkpoint(self, trainer, pl_module, checkpoint):
+            self.saves += 1
+            for number in SIGNALS:
+                signal.raise_signal(number)
+
+    def burst(_) -> None:
+        for number in (first, signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
+            signal.raise_signal(number)
+
+    counts, sends_all = Counts(), SendsAll()
+    with pytest.raises(Interrupted) as error:
+        bench.fit(counts, sends_all, at("on_before_backward", 4, burst), StopAtStepEnd(), last(tmp_path))
+    assert error.value.exit_code == 128 + first
+    assert (counts.batches, sends_all.saves) == (4, 1)
+    assert step_of(tmp_path) == 4
+
+
+def test_a_signal_that_nohup_ignores_stays_ignored(bench, at) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert bench.fit(at("on_before_backward", 4, sends(signal.SIGHUP)), StopAtStepEnd()).global_step == 6
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_the_first_signal_says_what_happens_next(bench, at, caplog) -> None:
-    with caplog.at_level(logging.INFO, "firstlight"), pytest.raises(Interrupted):
-        bench.fit(at("on_before_backward", 4, sends(signal.SIGINT)), StopAtStepEnd())
-    assert "Stopping after this step; interrupt again to stop at once" in caplog.messages
+    for number, text in ((signal.SIGINT, "; press Ctrl-C again to stop at once"), (signal.SIGTERM, "")):
+        with caplog.at_level(logging.INFO, "firstlight"), pytest.raises(Interrupted):
+            bench.fit(at("on_before_backward", 4, sends(number)), StopAtStepEnd())
+        assert f"Stopping after this step{text}" in caplog.messages
 
 
 # --- around a validation ---

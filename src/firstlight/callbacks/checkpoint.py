@@ -58,6 +58,7 @@ class BestAndLast(Checkpoint):
         self.best_score: float | None = None
         self.best_step: int | None = None
         self.saved_step = -1
+        self.is_saving = False
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -124,7 +125,11 @@ class BestAndLast(Checkpoint):
         for name, parameter in trainer.lightning_module.named_parameters():
             if not torch.isfinite(parameter).all():
                 raise RunError(f"{name} is not finite at step {trainer.global_step}; {last_before(trainer)}")
-        trainer.save_checkpoint(path)
+        self.is_saving = True
+        try:
+            trainer.save_checkpoint(path)
+        finally:
+            self.is_saving = False
 
 
 def _validates_in_this_epoch(trainer: Trainer) -> bool:

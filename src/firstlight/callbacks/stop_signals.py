@@ -1,11 +1,14 @@
-"""A callback that stops a training on Ctrl-C or SIGTERM at the end of a step, with a checkpoint to resume from."""
+"""A callback that stops a training on a signal at the end of a step, with a checkpoint to resume from."""
 
 import logging
+import os
 import signal
+import stat
 import threading
 from types import FrameType
 from typing import Any
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
@@ -15,17 +18,22 @@ from firstlight.lit.running_mean import ends_a_step
 
 log = logging.getLogger(__name__)
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def handled() -> list[signal.Signals]:
+    """Return the signals that interrupt a run. `nohup` starts a command with an ignored SIGHUP, which stays ignored."""
+    return [each for each in SIGNALS if each != signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN]
 
 
 class StopAtStepEnd(Callback):
-    """Stop a training on Ctrl-C or SIGTERM at the end of the step, after a last checkpoint.
+    """Stop a training on Ctrl-C, SIGTERM or SIGHUP at the end of the step, after a last checkpoint.
 
     In the middle of a step the weights and the counters may disagree, so a checkpoint from there could not be resumed
     exactly. The callback therefore waits for the end of the step or of the validation, lets `BestAndLast` save, and
-    raises `Interrupted`. A second signal stops at once. `Trainer.validate` and `Trainer.test` have nothing to save and
-    stop at the first signal. With several processes the signals are left to Lightning, since all processes must stop at
-    the same step.
+    raises `Interrupted`. Further signals change nothing, except a second Ctrl-C, which stops at once unless a
+    checkpoint is being written. `Trainer.validate` and `Trainer.test` have nothing to save and stop at the first
+    signal. With several processes, all of them stop at the end of the same step, whichever of them got the signal.
 
     Raises:
         Interrupted: From `firstlight.errors`, with the number of the signal.
@@ -50,11 +58,15 @@ class StopAtStepEnd(Callback):
     """
 
     def __init__(self) -> None:
-        self.received: int | None = None
-        self._waits = False
+        self.received: int | None = None  # the first signal of this process, or None
+        self._agreed: int | None = None  # the signal at which all processes stop
+        self._trainer: Trainer | None = None
 
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.received = None
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if stage == TrainerFn.FITTING:
+            self.received = self._agreed = None
+        if trainer.world_size > 1:  # else a signal raises an error until the training begins
+            self._listen(trainer)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.received_sigterm:  # while Lightning set things up
@@ -70,39 +82,65 @@ class StopAtStepEnd(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        if self.received is not None and ends_a_step(trainer, batch_idx):
+        if ends_a_step(trainer, batch_idx):
+            self._agree(trainer)
             checkpoint = best_and_last(trainer)
             if checkpoint is None or not (trainer.is_last_batch or checkpoint.validation_follows(trainer, batch_idx)):
                 self._stop(trainer, checkpoint)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        if self.received is not None and batch_idx % trainer.accumulate_grad_batches == 0:
-            checkpoint = best_and_last(trainer)
-            if checkpoint is None or checkpoint.saved_step == trainer.global_step:  # by the validation before this step
-                raise Interrupted(self.received)
+        if batch_idx % trainer.accumulate_grad_batches == 0:
+            self._stop_if_saved(trainer)  # by the validation before this step
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        checkpoint = best_and_last(trainer)
-        if self.received is not None and (checkpoint is None or checkpoint.saved_step == trainer.global_step):
-            raise Interrupted(self.received)  # else one step more: the end of an epoch is kept by its validation alone
+        self._stop_if_saved(trainer)  # else one step more: the end of an epoch is kept by its validation alone
 
     def _listen(self, trainer: Trainer) -> None:
         """Take the signals until Lightning tears down: however a run ends, it puts back the handlers that it found."""
-        self._waits = trainer.state.fn is TrainerFn.FITTING
-        if trainer.world_size == 1 and threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
+        self._trainer = trainer
+        if threading.current_thread() is threading.main_thread():
+            for number in handled():
                 signal.signal(number, self._receive)
-        if self.received is not None and not self._waits:  # at the very end of the training
+        if self.received is not None and trainer.state.fn is not TrainerFn.FITTING:  # at the very end of the training
             raise Interrupted(self.received)
 
     def _receive(self, number: int, _: FrameType | None) -> None:
-        if self.received is not None or not self._waits:
+        assert self._trainer is not None
+        is_first = self.received is None
+        self.received = self.received or number
+        leave_dead_terminal(number)
+        checkpoint = best_and_last(self._trainer)
+        if is_first and self._trainer.state.fn is TrainerFn.FITTING:
+            if self._trainer.is_global_zero:
+                again = "; press Ctrl-C again to stop at once" if number == signal.SIGINT else ""
+                log.info("Stopping after this step%s", again)
+        elif is_first or (number == self.received == signal.SIGINT and not (checkpoint and checkpoint.is_saving)):
             raise Interrupted(number)
-        self.received = number
-        log.info("Stopping after this step; interrupt again to stop at once")
+
+    def _agree(self, trainer: Trainer) -> None:
+        """Let all processes stop at this step if one of them has received a signal."""
+        self._agreed = self.received
+        if trainer.world_size > 1:
+            mine = torch.tensor(self.received or 0, device=trainer.strategy.root_device)
+            torch.distributed.all_reduce(mine, torch.distributed.ReduceOp.MAX)
+            self._agreed = int(mine) or None
+
+    def _stop_if_saved(self, trainer: Trainer) -> None:
+        number = self.received if trainer.world_size == 1 else self._agreed
+        checkpoint = best_and_last(trainer)
+        if number is not None and (checkpoint is None or checkpoint.saved_step == trainer.global_step):
+            raise Interrupted(number)
 
     def _stop(self, trainer: Trainer, checkpoint: BestAndLast | None) -> None:
-        assert self.received is not None
+        if self._agreed is None:
+            return
         if checkpoint is not None and checkpoint.saved_step != trainer.global_step:
             checkpoint.save_last(trainer)
-        raise Interrupted(self.received)
+        raise Interrupted(self._agreed)
+
+
+def leave_dead_terminal(number: int) -> None:
+    """At SIGHUP, write further output to nowhere if its terminal was closed, where each print would be an error."""
+    for stream in (1, 2) if number == signal.SIGHUP else ():
+        if stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

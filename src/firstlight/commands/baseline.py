@@ -80,14 +80,15 @@ def measure_baseline(options: BaselineOptions) -> Path:
         raise UserError(f"--other.{next(iter(given)).replace('_', '-')} applies to classifiers; leave it out")
     folder = RunFolder(Path(config.paths.output_dir))
     from firstlight.runs.record import finish, record_of_start  # torch and Lightning: seconds, after the checks
-    from firstlight.training.signals import signal_behind, sigterm_raises
+    from firstlight.training.signals import signal_behind, signals_raise, signals_restored
 
-    with folder.locked(), sigterm_raises():
+    with folder.locked(), signals_restored():
         record = start_of(record_of_start(config, folder), model, overrides)
         folder.write(record)
         write_atomically(folder.config_file, OmegaConf.to_yaml({"data": plain(config)["data"]}))
         try:
-            _measure(config, options, folder, record)
+            with signals_raise():
+                _measure(config, options, folder, record)
         except BaseException as error:
             if number := signal_behind(error):
                 finish(folder, record, "interrupted")

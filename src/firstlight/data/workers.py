@@ -18,7 +18,7 @@ from firstlight.errors import UserError
 from firstlight.files import locks
 
 LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # the largest length of the path of a Unix socket in bytes
-SIGNALS = (signal.SIGINT, signal.SIGTERM)  # sent by a terminal, systemd or Slurm to all processes of a run
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # sent by a terminal, systemd or Slurm to all of a run
 
 _workers: dict[int, set[BaseProcess]] = {}  # by the id of the parent process, since a fork copies the dict
 

@@ -3,9 +3,12 @@
 A new version of Lightning may change them. Then tests/lit/test_lightning_internals.py fails and names the attribute.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
 from lightning.pytorch import Trainer
+from lightning.pytorch.strategies.launchers import _MultiProcessingLauncher
 
 
 def set_steps_done(trainer: Trainer, steps: int) -> None:
@@ -16,3 +19,16 @@ def set_steps_done(trainer: Trainer, steps: int) -> None:
 def data_of_fit(trainer: Trainer) -> Any:
     """Return the source of the training batches: a data module, a module, or a loader."""
     return trainer.fit_loop._data_source.instance
+
+
+def only_starts(trainer: Trainer) -> bool:
+    """Return whether a trainer trains in processes that it forks or spawns, and not in this process."""
+    return isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
+
+
+def at_the_death_of_a_rank(act: Callable[[], None]) -> None:
+    """Call `act` in a thread if a process that Lightning has started ends with an error.
+
+    Lightning would kill this process within 5 s, before it can record why.
+    """
+    _ChildProcessObserver._terminate_all = lambda _: act()  # type: ignore

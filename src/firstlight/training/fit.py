@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ from firstlight.training.build import Parts, build
 from firstlight.training.flops import training_flops
 from firstlight.training.initialize import initialize_from
 from firstlight.training.newest_checkpoint import Found, newest_checkpoint
-from firstlight.training.signals import signal_behind, sigterm_raises
+from firstlight.training.ranks import end_with_parent, several
+from firstlight.training.signals import signal_behind, signals_raise, signals_restored
 
 log = logging.getLogger(__name__)
 
@@ -51,41 +53,52 @@ def train(config: DictConfig, started_at: float) -> float | None:
     """
     folder = RunFolder(Path(config.paths.output_dir))
     if not is_rank_zero():
+        end_with_parent()
         record = record_of_start(config, folder)
         parts, start = prepare(config, folder, is_resumed=bool(config.resume))
-        return _train(config, folder, record, parts, start, started_at)
+        with several(parts.trainer):
+            return _train(config, folder, record, parts, start, started_at)
     is_new = HydraConfig.get().mode is RunMode.RUN and folder.is_empty()
     is_prepared = False
-    with terminal.one_console_of(config), folder.locked(), sigterm_raises():
+    with terminal.one_console_of(config), folder.locked(), signals_restored():
         is_resumed = bool(config.resume) and folder.is_run()
         record = record_of_start(config, folder)
         if not is_resumed:
             folder.write(record)
         try:
-            with terminal.preparing():
-                parts, start = prepare(config, folder, is_resumed=is_resumed)
-            is_prepared = True
-            is_resumed = False  # all checks have passed: from here on, the folder records this run
-            folder.remove_leftovers()
-            if start is not None and start.path != folder.last_checkpoint:
-                folder.last_checkpoint.unlink(missing_ok=True)  # a damaged checkpoint must not become previous.ckpt
-            terminal.save_config(config, folder)
-            metric = _train(config, folder, record, parts, start, started_at)
+            with signals_raise():
+                with terminal.preparing():
+                    parts, start = prepare(config, folder, is_resumed=is_resumed)
+                is_prepared = True
+                is_resumed = False  # all checks have passed: from here on, the folder records this run
+                folder.remove_leftovers()
+                if start is not None and start.path != folder.last_checkpoint:
+                    folder.last_checkpoint.unlink(missing_ok=True)  # a damaged checkpoint must not become previous.ckpt
+                terminal.save_config(config, folder)
+                with several(parts.trainer, record=partial(_end, folder, record)):
+                    metric = _train(config, folder, record, parts, start, started_at)
         except BaseException as error:
             if is_resumed:  # the run in the folder has not changed
                 weights_and_biases.finish(record | {"status": "failed"})
                 raise
-            if number := signal_behind(error):
-                finish(folder, record, "interrupted")
-                terminal.say_interrupted(folder, record)
+            if number := _end(folder, record, error):
                 raise Interrupted(number) from error
-            finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
             if is_new and not is_prepared and isinstance(error, UserError):
                 folder.remove()  # a mistake leaves no folder
             raise
         finish(folder, record, "pruned" if record["reason"] else "finished", reason=record["reason"])
         terminal.report(config, folder, record)
         return metric
+
+
+def _end(folder: RunFolder, record: dict[str, Any], error: BaseException) -> int | None:
+    """Record how a run ended by an error. Return the signal behind the error, or None."""
+    if number := signal_behind(error):
+        finish(folder, record, "interrupted")
+        terminal.say_interrupted(folder)
+    else:
+        finish(folder, record, "failed", reason=f"{type(error).__name__}: {error}")
+    return number
 
 
 def prepare(config: DictConfig, folder: RunFolder, *, is_resumed: bool) -> tuple[Parts, Found | None]:

@@ -1,4 +1,4 @@
-"""The signals that interrupt a run: SIGTERM while it is prepared, and the signal that caused an error."""
+"""The signals that interrupt a run: those while it is prepared, and the signal that caused an error."""
 
 import signal
 import threading
@@ -8,24 +8,43 @@ from typing import Any
 
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 
+from firstlight.callbacks.stop_signals import handled, leave_dead_terminal
 from firstlight.errors import Interrupted
 
 
 @contextmanager
-def sigterm_raises() -> Iterator[None]:
-    """Raise Interrupted at SIGTERM until the training begins, which handles signals by callbacks/stop_signals.py."""
+def signals_restored() -> Iterator[None]:
+    """Restore the handlers of the signals at the end of a block in which `signals_raise` changes them."""
+    before = {number: signal.getsignal(number) for number in handled()}
+    try:
+        yield
+    finally:
+        for number in before if threading.current_thread() is threading.main_thread() else ():
+            signal.signal(number, before[number])
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Raise Interrupted at SIGTERM or SIGHUP in the block, and ignore them after it, while the record is written.
+
+    A training handles them by callbacks/stop_signals.py.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, _: Any) -> None:
+        leave_dead_terminal(number)
         raise Interrupted(number)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = [number for number in handled() if number != signal.SIGINT]
     try:
+        for number in numbers:
+            signal.signal(number, stop)
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def signal_behind(error: BaseException) -> int | None:

@@ -19,6 +19,7 @@ from rich.text import Text
 from firstlight.console import is_watched, one_console, terminal
 from firstlight.invocation import invocation
 from firstlight.kinds.registry import kind_of_config
+from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed, write_atomically
 from firstlight.terminal_text import Handler, say
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 
 LABEL_WIDTH = 9  # columns
 SAMPLE_MARK = "GENERATED SAMPLE, not real data"
+NOT_SAVED = "Interrupted before the first checkpoint; it starts again at step 0"
 
 
 @contextmanager
@@ -179,10 +181,11 @@ def metrics_table(metrics: dict[str, float]) -> Table:
     return table
 
 
-def say_interrupted(folder: RunFolder, record: dict[str, Any]) -> None:
-    """Log at which step a run was interrupted, and the command that resumes it."""
-    steps = record["steps"]
-    log.info("Interrupted%s. To resume:\n  %s", f" at step {steps}" if steps else "", resume_command(folder))
+def say_interrupted(folder: RunFolder) -> None:
+    """Log the step of the checkpoint of an interrupted run, and the command that resumes it."""
+    last = folder.last_checkpoint
+    where = f"Interrupted at step {read_checkpoint(last)['global_step']}" if last.is_file() else NOT_SAVED
+    log.info("%s. To resume:\n  %s", where, resume_command(folder))
 
 
 def resume_command(folder: RunFolder) -> str:
