@@ -20,8 +20,6 @@ import pytest
 from filelock import FileLock
 
 from firstlight import spelling
-from firstlight.data.samples import movies, reviews
-from firstlight.data.samples.reviews import generate
 from processes import COMPOSED
 from tests_support import (
     NO_NETWORK,
@@ -31,6 +29,8 @@ from tests_support import (
     Scripts,
     children_of,
     end_fork_server,
+    sample_reviews,
+    shorten_sample,
     wait_until,
 )
 
@@ -153,9 +153,8 @@ def sample_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> 
 
 @pytest.fixture
 def small_sample(made_once: Callable[[str, Callable[[Path], object]], Path], monkeypatch: pytest.MonkeyPatch) -> str:
-    """Reduce the generated reviews and film sentences in this process. Return an override for their own cache."""
-    for sample, (training, rest) in {reviews: (1_000, 100), movies: (300, 30)}.items():
-        monkeypatch.setattr(sample, "SPLITS", {"train": training, "validation": rest, "test": rest})
+    """Shorten the samples to 1,000, 100 and 100 rows in this process. Return an override for their own cache."""
+    shorten_sample(monkeypatch, {"train": 1_000, "validation": 100, "test": 100})
     return f"paths.cache_dir={made_once('small-sample', lambda folder: None)}"
 
 
@@ -191,8 +190,8 @@ def reviews_folder(made_once: Callable[[str, Callable[[Path], object]], Path]) -
 
 
 def write_reviews(folder: Path) -> None:
-    for seed, (split, count) in enumerate({"train": 600, "validation": 100, "test": 100}.items()):
-        lines = (json.dumps(review) for review in generate(count, seed))
+    for split, count in {"train": 600, "validation": 100, "test": 100}.items():
+        lines = (json.dumps(review) for review in sample_reviews(count, split))
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

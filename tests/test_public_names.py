@@ -9,12 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from firstlight.data.samples import pairs, reviews
-from tests_support import ROOT
+from tests_support import ROOT, sample_reviews, sample_rows
 
 PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")  # of firstlight, with an __init__.pyi
 DATA_MODULES = ("ReviewData", "CharacterData", "ReviewTextData", "PairData")
@@ -27,8 +25,7 @@ QUIET = {"ACCELERATOR": "cpu", "ENABLE_PROGRESS_BAR": "False", "ENABLE_MODEL_SUM
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder in which the examples run, with reviews.csv, novel.txt and pairs.csv."""
     folder = tmp_path_factory.mktemp("examples")
-    with patch.object(pairs, "SPLITS", {"train": 60}):
-        rows = {"reviews": list(reviews.generate(60, 1)), "pairs": pairs.splits()["train"]}
+    rows = {"reviews": sample_reviews(60), "pairs": sample_rows("pairs", 60)}
     for name, written in rows.items():
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(written[0]))

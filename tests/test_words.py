@@ -18,7 +18,6 @@ TEXTS = ("*.py", "*.pyi", "*.md", "*.yaml", "*.yml", "*.toml", "*.html", "*.js",
 WITHOUT = (
     "docs/style.md",  # its examples of what to avoid
     "tests/test_words.py",
-    "src/firstlight/data/samples/",  # the words of generated texts
 )
 
 

@@ -5,6 +5,7 @@ A script runs in one of three ways. `Scripts.run` runs it inside the tests' own 
 forked from one that has imported the libraries (processes.py). With `fresh=True` it is newly started.
 """
 
+import bz2
 import contextlib
 import errno
 import fcntl
@@ -24,11 +25,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pyte
+import pytest
 
 from processes import CAN_FORK, ForkedProcess, ForkServer
 
@@ -180,12 +183,51 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
     return {file.parent.name: json.loads(file.read_text()) for file in sorted(folder.glob("*/metrics.json"))}
 
 
-def some_text(length: int) -> str:
-    """Return the beginning of the generated plays, without generating all of them."""
-    from firstlight.data.samples import plays
+def sample_rows(name: str, count: int, split: str = "train") -> list[dict[str, Any]]:
+    """Return the first rows of a split of a generated sample."""
+    return [json.loads(line) for line in islice(sample_lines(f"{name}/{split}.jsonl"), count)]
 
-    with patch.object(plays, "NUM_PLAYS", 1):
-        text = plays.text()
+
+def sample_reviews(count: int, split: str = "train") -> list[dict[str, Any]]:
+    """Return the first generated reviews of a split with equally many of each label. count: a multiple of 5."""
+    kept: dict[int, int] = dict.fromkeys(range(5), 0)
+    reviews = []
+    for review in map(json.loads, sample_lines(f"reviews/{split}.jsonl")):
+        if len(reviews) == count:
+            break
+        if kept[review["label"]] < count // 5:
+            kept[review["label"]] += 1
+            reviews.append(review)
+    return reviews
+
+
+def sample_lines(file: str) -> Iterator[str]:
+    """Yield the lines of a file of a generated sample, such as names.txt."""
+    from firstlight.data.sources import SAMPLES
+
+    with bz2.open(SAMPLES / f"{file}.bz2", "rt", encoding="utf-8") as opened:
+        yield from opened
+
+
+def shorten_sample(monkeypatch: pytest.MonkeyPatch, counts: dict[str, int]) -> None:
+    """Let the splits of the samples have only their first rows in this process. counts: by split."""
+    from firstlight.data import sources
+
+    def first_lines(path: Path) -> list[str]:
+        split = path.name.partition(".")[0]
+        return list(islice(sample_lines(f"{path.parent.name}/{split}.jsonl"), counts[split]))
+
+    monkeypatch.setattr(sources, "read_sample", first_lines)
+
+
+def some_names(count: int) -> str:
+    """Return the first generated names, one on a line."""
+    return "".join(islice(sample_lines("names.txt"), count))
+
+
+def some_text(length: int) -> str:
+    """Return the beginning of the generated plays."""
+    text = "".join(islice(sample_lines("plays.txt"), length))  # a line has at least one character
     assert len(text) > length
     return text[:length]
 

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import io
+import json
 import logging
 import os
 import re
@@ -36,28 +37,19 @@ Content = dict[str, Any]
 # --- every cache, used twice ---
 
 
-class Rows:
-    """Generated rows with a text, its translation and a label."""
-
-    VERSION, SPLITS = 1, {"train": 23}
-
-    @staticmethod
-    def splits() -> dict[str, list[dict[str, Any]]]:
-        texts = [" ".join(WORDS.split()[n % 7 :]) for n in range(23)]
-        return {"train": [{"text": text, "en": text, "de": text[::-1], "label": 0} for text in texts]}
-
-
-ROWS = Source(SourceKind.sample, "generated rows", "5eed", sample=Rows)  # type: ignore[arg-type]
+TEXTS = [" ".join(WORDS.split()[n % 7 :]) for n in range(23)]
+ROWS = [{"text": text, "en": text, "de": text[::-1], "label": 0} for text in TEXTS]
+SOURCE = Source(SourceKind.sample, "generated rows", "5eed", {"train": Path("rows.jsonl.bz2")})
 WORD_OPTIONS = TokenizerOptions(kind=TokenizerKind.word, min_document_frequency=1)
 
 
 def encoded_reviews(cache_dir: Path) -> Content:
-    found = encode(ROWS, ReviewOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
+    found = encode(SOURCE, ReviewOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
     return vars(found) | {"ids": found.ids.ids, "offsets": found.ids.offsets, "tokenizer": found.tokenizer.to_json()}
 
 
 def encoded_pairs(cache_dir: Path) -> Content:
-    found = encode_pairs(ROWS, PairOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
+    found = encode_pairs(SOURCE, PairOptions(cache_dir=str(cache_dir), tokenizer=WORD_OPTIONS))
     sides = {f"{name} {part}": getattr(getattr(found, name), part) for name in ("source", "target")
              for part in ("ids", "offsets")}  # fmt: skip
     tokenizers = [tokenizer.to_json() for tokenizer in found.tokenizers]
@@ -94,7 +86,7 @@ class Table:
         import pyarrow as pa
         from pyarrow import parquet
 
-        parquet.write_table(pa.Table.from_pylist(Rows.splits()["train"] * 100), file)
+        parquet.write_table(pa.Table.from_pylist(ROWS * 100), file)
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +96,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
     monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": Table, "test": Table})
     monkeypatch.setattr(text_sources, "_fetch", lambda _: WORDS.encode())
-    monkeypatch.setattr(text_sources, "sample_text", lambda _: WORDS.replace(" ", "\n"))
+    monkeypatch.setattr(sources, "read_sample", lambda _: list(map(json.dumps, ROWS)))
+    monkeypatch.setattr(text_sources, "read_sample", lambda _: WORDS.split())
 
 
 def kept_in(cache_dir: Path) -> Path:

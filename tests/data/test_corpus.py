@@ -266,7 +266,7 @@ def test_plays_that_are_prepared_otherwise_are_encoded_anew_and_no_other_text(fi
 
 
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):
-    monkeypatch.setattr(text_sources, "sample_text", lambda preparation: TEXT)
+    monkeypatch.setattr(text_sources, "read_sample", lambda path: TEXT.splitlines(keepends=True))
     encoded = encode_file(file, path=None, source=SourceKind.sample, preparation=Preparation.plays)
     assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT
     assert encoded.statistics["passages"] == 211

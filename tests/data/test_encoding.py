@@ -1,3 +1,4 @@
+import bz2
 import dataclasses
 import json
 import subprocess
@@ -432,16 +433,11 @@ def test_a_bad_row_of_csv_is_named_by_the_line_on_which_it_begins(folder):
 
 
 def test_a_bad_row_of_the_sample_is_named_by_its_number(tmp_path):
-    class Sample:
-        VERSION, SPLITS = 0, {"train": 2}
-
-        @staticmethod
-        def splits() -> dict[str, Rows]:
-            return {"train": [{"text": "tea", "label": 1}, {"text": "tea", "label": 7}]}
-
+    file = tmp_path / "train.jsonl.bz2"
+    file.write_bytes(bz2.compress(b'{"text": "tea", "label": 1}\n{"text": "tea", "label": 7}\n'))
     source, options = source_and_options(tmp_path / "data", path=None, source=SourceKind.sample)
     with pytest.raises(UserError, match="sample train:2: label 7 is outside"):
-        encode(dataclasses.replace(source, sample=Sample), options)
+        encode(dataclasses.replace(source, files={"train": file}), options)
 
 
 def test_a_class_that_only_validation_has_is_refused_with_its_line(write, folder):

@@ -11,10 +11,10 @@ import pytest
 from firstlight.data import hub
 from firstlight.data.options import PairOptions, SourceKind
 from firstlight.data.parallel import ParallelFiles, check_pair_path, find_pairs, is_text_pair
-from firstlight.data.samples import pairs
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
+from tests_support import shorten_sample
 
 ENGLISH = ["A dog runs.", "Two men, sitting.", "The girl sings."]
 GERMAN = ["Ein Hund läuft.", "Zwei Männer, sitzend.", "Das Mädchen singt."]
@@ -280,14 +280,14 @@ def test_the_data_folder_is_next_and_goes_by_the_name_asked():
 def test_what_is_not_local_is_asked_of_the_hub_and_generated_at_last(asked, caplog):
     source = find()
     assert asked == ["bentrevett/multi30k"]
-    assert (source.kind, source.where) == (SourceKind.sample, f"generated pairs {pairs.VERSION}")
+    assert (source.kind, source.where) == (SourceKind.sample, "generated pairs 3")
     assert "The data multi30k was not found" in caplog.text
     assert "GENERATED SAMPLE" in caplog.text
 
 
 def test_the_sample_is_generated_even_where_there_is_a_local_copy(monkeypatch, asked, caplog):
     write_pair("data/multi30k/train")
-    monkeypatch.setattr(pairs, "SPLITS", {"train": 11, "validation": 3, "test": 5})
+    shorten_sample(monkeypatch, {"train": 11, "validation": 3, "test": 5})
     source = find(source=SourceKind.sample)
     assert source.splits == ["train", "validation", "test"]
     assert [line for line, *_ in texts(source, "test")] == [1, 2, 3, 4, 5]

@@ -19,10 +19,10 @@ from firstlight.data import table_data
 from firstlight.data.batches import TrainingBatches
 from firstlight.data.options import Balance, Labels, ReviewOptions, SourceKind, Truncation
 from firstlight.data.reviews import ReviewData
-from firstlight.data.samples import reviews as sample
 from firstlight.data.tables import ReviewBatch
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerOptions
+from tests_support import sample_rows, shorten_sample
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
 
@@ -521,11 +521,11 @@ def test_it_describes_itself(folder):
 
 
 def test_the_sample_is_reviews_like_any_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(sample, "SPLITS", {"train": 211, "validation": 53, "test": 31})
+    shorten_sample(monkeypatch, {"train": 211, "validation": 53, "test": 31})
     data = open_reviews(tmp_path, source=SourceKind.sample, path=None, tokenizer=TokenizerOptions())
     assert [len(data.rows(split)) for split in ("train", "validation", "test")] == [211, 53, 31]
     assert data.describe()["source"] == "sample"
-    assert data.texts("test", 2) == [review["text"] for review in sample.splits()["test"][:2]]
+    assert data.texts("test", 2) == [review["text"] for review in sample_rows("reviews", 2, "test")]
 
 
 def test_setting_up_again_changes_nothing(folder):

@@ -6,11 +6,11 @@ import pytest
 
 from firstlight.data import hub
 from firstlight.data.options import ReviewOptions, SourceKind
-from firstlight.data.samples import reviews
-from firstlight.data.sources import check_path, find_source
+from firstlight.data.sources import GENERATED, check_path, find_source
 from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
+from tests_support import shorten_sample
 
 ROWS = '{"text": "Good.", "label": 4}\n{"text": "Bad.", "label": 0}\n'
 
@@ -96,7 +96,7 @@ def test_auto_asks_the_hub_next(make, asked):
 
 
 def test_auto_generates_a_sample_at_last_and_warns(no_hub, caplog):
-    assert find() == (SourceKind.sample, f"generated sample {reviews.VERSION}")
+    assert find() == (SourceKind.sample, "generated sample 1")
     [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.levelno == logging.WARNING
     assert warning.getMessage() == (
@@ -246,22 +246,13 @@ def test_rows_of_files_come_with_their_lines_and_the_columns_asked_for(make):
 
 
 def test_rows_of_the_sample_are_numbered(monkeypatch):
-    monkeypatch.setattr(reviews, "SPLITS", {"train": 11, "validation": 3, "test": 5})
+    shorten_sample(monkeypatch, {"train": 11, "validation": 3, "test": 5})
     source = find_source(ReviewOptions(source=SourceKind.sample))
     assert source.splits == ["train", "validation", "test"]
     rows = list(source.rows("test", ["text", "label"]))
     assert [row.line for row in rows] == [1, 2, 3, 4, 5]
     assert all(row.values.keys() == {"text", "label"} for row in rows)
     assert source.place("test", 5) == "sample test:5"
-
-
-def test_the_sample_is_generated_once_for_all_its_splits(monkeypatch):
-    monkeypatch.setattr(reviews, "SPLITS", {"train": 11, "validation": 3, "test": 5})
-    source = find_source(ReviewOptions(source=SourceKind.sample))
-    for split in source.splits:
-        list(source.rows(split, []))
-    monkeypatch.setattr(reviews, "splits", None)
-    assert len(list(source.rows("train", []))) == 11
 
 
 # --- fingerprints ---
@@ -303,5 +294,5 @@ def test_the_same_bytes_in_another_format_are_another_fingerprint(make):
 
 def test_every_version_of_the_sample_has_its_fingerprint(monkeypatch):
     before = find_source(ReviewOptions(source=SourceKind.sample)).fingerprint
-    monkeypatch.setattr(reviews, "VERSION", 1009)
+    monkeypatch.setitem(GENERATED, "reviews", "generated sample 1009")
     assert find_source(ReviewOptions(source=SourceKind.sample)).fingerprint != before

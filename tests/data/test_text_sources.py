@@ -9,8 +9,8 @@ import pytest
 
 from firstlight.data import text_sources
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
-from firstlight.data.samples import names, plays
-from firstlight.data.text_sources import TextSource, check_text_path, find_text, sample_text
+from firstlight.data.sources import GENERATED
+from firstlight.data.text_sources import TextSource, check_text_path, find_text
 from firstlight.errors import RunError, UserError
 
 TEXT = "One.\n\nTwo.\n"
@@ -140,9 +140,9 @@ def test_auto_asks_the_web_next(make, web):
 @pytest.mark.parametrize(
     ("preparation", "where"),
     [
-        (Preparation.text, f"generated plays {plays.VERSION}"),
-        (Preparation.plays, f"generated plays {plays.VERSION}"),
-        (Preparation.lines, f"generated names {names.VERSION}"),
+        (Preparation.text, "generated plays 1"),
+        (Preparation.plays, "generated plays 1"),
+        (Preparation.lines, "generated names 1"),
     ],
 )
 def test_auto_generates_a_sample_at_last_and_warns(nowhere, caplog, preparation, where):
@@ -340,16 +340,12 @@ def test_a_text_is_read_a_line_at_a_time_as_often_as_it_is_asked_for(make):
 
 
 @pytest.mark.parametrize(
-    ("preparation", "expected"),
-    [(Preparation.lines, ["Ada\n", "Bo\n"]), (Preparation.text, ["one\n", "\n", "two\n"]),
-     (Preparation.plays, ["one\n", "\n", "two\n"])],
-)  # fmt: skip
-def test_the_sample_is_of_names_or_of_plays(monkeypatch, preparation, expected):
-    monkeypatch.setattr(names, "names", lambda: ["Ada", "Bo"])
-    monkeypatch.setattr(plays, "text", lambda: "one\n\ntwo\n")
-    sample_text.cache_clear()
-    assert list(find(source=SourceKind.sample, preparation=preparation).lines()) == expected
-    sample_text.cache_clear()
+    ("preparation", "size"), [(Preparation.lines, 20_000), (Preparation.text, 42_145), (Preparation.plays, 42_145)]
+)
+def test_the_sample_is_of_names_or_of_plays(preparation, size):
+    lines = list(find(source=SourceKind.sample, preparation=preparation).lines())
+    assert len(lines) == size
+    assert all(line.endswith("\n") for line in lines)
 
 
 # --- fingerprints ---
@@ -371,8 +367,8 @@ def test_every_version_of_a_sample_has_its_fingerprint(monkeypatch):
     found = {
         find(source=SourceKind.sample, preparation=kind).fingerprint for kind in (Preparation.text, Preparation.lines)
     }
-    for sample in (names, plays):
-        monkeypatch.setattr(sample, "VERSION", 1009)
+    for name in ("names", "plays"):
+        monkeypatch.setitem(GENERATED, name, f"generated {name} 1009")
     found |= {
         find(source=SourceKind.sample, preparation=kind).fingerprint for kind in (Preparation.text, Preparation.lines)
     }

@@ -14,10 +14,7 @@ import pytest
 
 from composed_once import ComposedOnce
 from faults.trials import SEED, SHARE, Trials
-from firstlight.data.options import Preparation
-from firstlight.data.samples import pairs, reviews
-from firstlight.data.text_sources import sample_text
-from tests_support import TRUE_PROCESSES, Scripts
+from tests_support import TRUE_PROCESSES, Scripts, sample_reviews, sample_rows, some_names
 
 PROPERTY = "trials"
 ROWS = {"train": 600, "validation": 100, "test": 100}  # number of reviews and of pairs
@@ -104,12 +101,10 @@ def first_lines(source: Path, count: int, target: Path) -> None:
 def write_generated_data(folder: Path) -> None:
     for name in ("amazon_reviews", "multi30k", "names"):
         (folder / name).mkdir()
-    for seed, (split, count) in enumerate(ROWS.items()):
-        write_lines(folder / "amazon_reviews" / f"{split}.jsonl", reviews.generate(count, seed))
-    for split, rows in pairs.splits().items():
-        write_lines(folder / "multi30k" / f"{split}.jsonl", rows[: ROWS[split]])
-    names = sample_text(Preparation.lines).split()[:1000]
-    (folder / "names" / "names.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+    for split, count in ROWS.items():
+        write_lines(folder / "amazon_reviews" / f"{split}.jsonl", sample_reviews(count, split))
+        write_lines(folder / "multi30k" / f"{split}.jsonl", sample_rows("pairs", count, split))
+    (folder / "names" / "names.txt").write_text(some_names(1000), encoding="utf-8")
 
 
 def write_lines(path: Path, rows: Any) -> None:

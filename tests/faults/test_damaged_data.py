@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -13,9 +14,10 @@ import pytest
 
 from faults.damage import Damage, answered, damaged, damages
 from faults.trials import Trials
+from firstlight.data import sources
 from firstlight.data.corpus import encode_text
 from firstlight.data.encoding import encode
-from firstlight.data.options import CharacterOptions, Labels, PairOptions, Preparation, ReviewOptions
+from firstlight.data.options import CharacterOptions, Labels, PairOptions, Preparation, ReviewOptions, SourceKind
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import encode_pairs
 from firstlight.data.sources import find_source
@@ -85,6 +87,24 @@ def test_damaged_data_is_encoded_or_refused(kind: str, trials: Trials, small_dat
             answered(encoded)
 
     trials.examples(damages("value"), check, ENCODED, f"encoding of {kind}")
+
+
+@pytest.mark.faults("damaged bytes: files of data")
+def test_a_damaged_sample_of_the_package_gives_its_own_rows_or_is_refused(
+    trials: Trials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(sources.SAMPLES / "entailment", tmp_path / "entailment")
+    monkeypatch.setattr(sources, "SAMPLES", tmp_path)
+    source = find_source(ReviewOptions(source=SourceKind.sample), sample="entailment")
+    rows = [row.values for row in source.rows("test", [])]
+
+    def check(damage: Damage) -> None:
+        with damaged(source.files["test"], damage):
+            found = answered(lambda: list(source.rows("test", [])))
+            if found is not None:  # a file that is written twice has its rows twice
+                assert [row.values for row in found] == rows * max(len(found) // len(rows), 1)
+
+    trials.examples(damages(), check, ENCODED, "a sample")
 
 
 def first_bytes(source: Path, size: int, target: Path) -> None:

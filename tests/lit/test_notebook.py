@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import lightning as L
 import pytest
@@ -17,7 +16,6 @@ from torch.utils.data import DataLoader, TensorDataset
 import firstlight
 from firstlight.data.pairs import PairBatch, PairData
 from firstlight.data.reviews import ReviewData
-from firstlight.data.samples import pairs
 from firstlight.data.streams import CharacterData
 from firstlight.data.tables import ReviewBatch, TokenBatch
 from firstlight.errors import UserError
@@ -25,7 +23,7 @@ from firstlight.lit.classification import Classification
 from firstlight.lit.generation import Generation
 from firstlight.lit.schedules import linear
 from firstlight.lit.translation import Translation
-from tests_support import ROOT
+from tests_support import ROOT, sample_rows
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
 TEXTS = ["It broke after a week.", "", "I love it, and it works every day."]
@@ -57,10 +55,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., CharacterDat
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., PairData]:
     folder = tmp_path_factory.mktemp("pairs")
-    with patch.object(pairs, "SPLITS", dict.fromkeys(pairs.SPLITS, 60)):
-        splits = pairs.splits()
-    for split, rows in splits.items():
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for split in ("train", "validation", "test"):
+        lines = [json.dumps(row) + "\n" for row in sample_rows("pairs", 60, split)]
+        (folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
 
     def make(**options: Any) -> PairData:
         defaults = {"batch_tokens": 400, "tokenizer": {"kind": "subword", "max_size": 400}, "context_length": 80}
@@ -262,7 +259,7 @@ def test_the_notebook_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.
     rows = [f"The dog sees {i} cats.,Le chien voit {i} chats." for i in range(50)]
     (tmp_path / "pairs.csv").write_text("\n".join(["en,fr", *rows]), encoding="utf-8")
     names: dict[str, Any] = {}
-    lines = "".join(blocks).replace("logs/sentiment/runs/…", str(run)).replace("20_000", "1_000")
+    lines = "".join(blocks).replace("logs/sentiment/runs/…", str(run)).replace("lines=True", "lines=True, nrows=1_000")
     exec(lines, names)  # noqa: S102
     assert names["predictions"][0].label in ("negative", "positive")
     assert (tmp_path / "confusion_matrix" / "test.png").is_file()

@@ -4,14 +4,10 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
-from firstlight.data.options import Preparation
-from firstlight.data.samples import pairs
-from firstlight.data.text_sources import sample_text
-from tests_support import Scripts, some_text
+from tests_support import Scripts, sample_rows, some_names, some_text
 from wandb_files import ALIKE, TASKS, Run, no_key, runs_below
 
 EDITION = """*** START OF THE PROJECT GUTENBERG EBOOK 0 ***
@@ -73,14 +69,11 @@ def write_data(folder: Path, reviews: Path) -> None:
     shutil.copytree(reviews, folder / "amazon_reviews")
     for name in ("names", "shakespeare", "multi30k"):
         (folder / name).mkdir()
-    names = sample_text(Preparation.lines).split()[:1500]
-    (folder / "names" / "names.txt").write_text("\n".join(names), encoding="utf-8")
+    (folder / "names" / "names.txt").write_text(some_names(1500), encoding="utf-8")
     edition = EDITION.format(speeches=some_text(30_000))
     (folder / "shakespeare" / "works.txt").write_text(edition, encoding="utf-8")
-    with patch.object(pairs, "SPLITS", dict.fromkeys(pairs.SPLITS, 300)):
-        splits = pairs.splits()
-    for split, rows in splits.items():
-        lines = (json.dumps(row) + "\n" for row in rows)
+    for split in ("train", "validation", "test"):
+        lines = (json.dumps(row) + "\n" for row in sample_rows("pairs", 300, split))
         (folder / "multi30k" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from firstlight.data.options import Preparation
-from firstlight.data.text_sources import sample_text
-from tests_support import Scripts
+from tests_support import Scripts, some_names
 
 HAS_COMPILER = bool(shutil.which("g++") or shutil.which("c++"))
 
@@ -22,7 +20,7 @@ def test_a_compiled_training_gives_nearly_the_losses_of_one_that_is_not(
     task: str, scripts: Scripts, tiny_training: list[str]
 ) -> None:
     names = scripts.folder / "names.txt"
-    names.write_text("\n".join(sample_text(Preparation.lines).split()[:700]), encoding="utf-8")
+    names.write_text(some_names(700), encoding="utf-8")
     common = [*tiny_training, f"task={task}", "dropout=0", "trainer.max_steps=4", "trainer.log_every_n_steps=1"]
     common += {"sentiment": ["model.token_dropout=0"], "names": [f"data.path={names}", "model.dim=16"]}[task]
     losses, weights = [], []
@@ -61,7 +59,7 @@ def test_a_network_is_compiled_in_place_where_it_is_wanted(
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(torch.nn.Module, "compile", lambda network, **options: asked.append(options))
     names = scripts.folder / "names.txt"
-    names.write_text("\n".join(sample_text(Preparation.lines).split()[:300]), encoding="utf-8")
+    names.write_text(some_names(300), encoding="utf-8")
     quick = [*tiny_training, f"task={task}", "trainer.max_steps=1", "logger=none", "test=false"]
     quick += ["callbacks.text_samples=null", f"data.path={names}"] if task == "names" else []
     scripts.train(*quick)

@@ -11,9 +11,7 @@ from lightning.pytorch.strategies import StrategyRegistry
 from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
-from firstlight.data.options import Preparation
-from firstlight.data.text_sources import sample_text
-from tests_support import Scripts, records, some_text
+from tests_support import Scripts, records, some_names, some_text
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +126,7 @@ def test_submitit_runs_a_job(scripts: Scripts, tiny_training: list[str]) -> None
 @pytest.mark.parametrize("task", ["text", "names"])
 def test_two_processes_read_a_text_as_one_does_with_twice_the_batch(task: str, scripts: Scripts) -> None:
     (scripts.folder / "play.txt").write_text(some_text(40_000), encoding="utf-8")
-    (scripts.folder / "names.txt").write_text(
-        "\n".join(sample_text(Preparation.lines).split()[:1500]), encoding="utf-8"
-    )
+    (scripts.folder / "names.txt").write_text(some_names(1500), encoding="utf-8")
     path = {"text": "play.txt", "names": "names.txt"}[task]
     common = [f"task={task}", f"data.path={path}", "dropout=0", "context_length=16", "model.dim=16"]
     common += ["trainer.max_epochs=1", "trainer.log_every_n_steps=5", "trainer.accelerator=cpu"]

@@ -15,13 +15,12 @@ import pytest
 import firstlight
 from firstlight.commands import predict
 from firstlight.commands.predict import lines_of, text_columns_of
-from firstlight.data.samples.reviews import generate
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
 from firstlight.kinds.kind import get
 from firstlight.kinds.registry import KINDS
 from firstlight.spelling import kept
-from tests_support import Scripts
+from tests_support import Scripts, sample_rows
 
 Trained = Callable[[str], Path]
 
@@ -54,7 +53,7 @@ def test_python_and_the_command_line_agree(trained: Trained, scripts: Scripts) -
 
 def test_many_texts_are_judged_as_each_alone(trained: Trained) -> None:
     run = firstlight.load(trained("stars"))
-    texts = [str(review["text"]) for review in generate(37, seed=7)] + [""]
+    texts = [review["text"] for review in sample_rows("reviews", 37)] + [""]
     together = list(run.predict_many(texts))
     for text, prediction in zip(texts, together, strict=True):
         alone = run.predict(text)
@@ -70,7 +69,7 @@ def test_an_odd_review_is_judged_all_the_same(text: str, trained: Trained) -> No
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "txt"])
 def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scripts) -> None:
-    texts = [str(review["text"]) for review in generate(11, seed=8)]
+    texts = [review["text"] for review in sample_rows("reviews", 11)]
     source, target = scripts.folder / f"in.{ending}", scripts.folder / "out.csv"
     if ending == "txt":
         source.write_text("\n".join(texts) + "\n", encoding="utf-8")
@@ -272,8 +271,8 @@ def tmp_copy(run: Path, folder: Path) -> Path:
     return Path(shutil.copytree(run, folder / "run", ignore=shutil.ignore_patterns("evaluate")))
 
 
-def plain_reviews(count: int) -> list[dict[str, str | int]]:
-    return [review for review in generate(5 * count, seed=9) if '"' not in str(review["text"])][:count]
+def plain_reviews(count: int) -> list[dict[str, Any]]:
+    return [review for review in sample_rows("reviews", 5 * count) if '"' not in review["text"]][:count]
 
 
 def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path: Path, small_sample: str) -> None:

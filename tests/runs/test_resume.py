@@ -16,13 +16,11 @@ import torch
 from firstlight.commands.train import had_test
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
-from firstlight.data.options import Preparation
-from firstlight.data.text_sources import sample_text
 from firstlight.files import locks
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
 from firstlight.training import resume
-from tests_support import Scripts, contents, some_text
+from tests_support import Scripts, contents, some_names, some_text
 
 Interrupt = Callable[..., int]
 
@@ -71,7 +69,7 @@ def generators(tmp_path: Path) -> dict[str, list[str]]:
     """Two epochs of 36 batches of a text and of names, dropout on, a checkpoint every 7 steps."""
     text, names = tmp_path / "play.txt", tmp_path / "names.txt"
     text.write_text(some_text(50_000), encoding="utf-8")
-    names.write_text("\n".join(sample_text(Preparation.lines).split()[:1000]), encoding="utf-8")
+    names.write_text(some_names(1000), encoding="utf-8")
     common = [
         "data.batch_size=5",
         "model.dim=16",

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
-from firstlight.data.samples import pairs as sample
 from firstlight.errors import UserError
 from firstlight.files.rows import RowWriter
 from firstlight.kinds.translator.loaded import LoadedTranslator
@@ -25,7 +24,7 @@ from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.text.sentence_tokenizers import MARKS
 from firstlight.training import fit as training
 from firstlight.training.build import Parts, build
-from tests_support import Done, Scripts
+from tests_support import Done, Scripts, shorten_sample
 
 Sentences = list[tuple[str, str]]
 
@@ -530,7 +529,7 @@ def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Tra
 
 @pytest.mark.slow  # 0.8 s; test_explore.py and test_train.py test the same for a classifier
 def test_what_was_trained_on_the_sample_says_so_everywhere(scripts: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "SPLITS", {"train": 150, "validation": 13, "test": 11})
+    shorten_sample(monkeypatch, {"train": 150, "validation": 13, "test": 11})
     short = ["context_length=64", "trainer.max_steps=3", "callbacks.translations.beam_size=null"]
     done = scripts.run("train", *QUICK, "data.source=sample", "tokenizer.max_size=400", *short)
     assert done.returncode == 0, done.stderr

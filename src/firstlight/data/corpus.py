@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from firstlight.data import cache
 from firstlight.data.encoding import SPLITS, key_of
-from firstlight.data.options import CharacterOptions, Preparation, Split
+from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
 from firstlight.data.text_sources import TextSource
 from firstlight.errors import UserError
 from firstlight.text import plays
@@ -102,7 +102,7 @@ def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, di
         return lambda: _documents(source, options.separator), {}, []
     if options.preparation is Preparation.plays:
         edition = "".join(source.lines())
-        is_sample = source.path is None  # a sample consists of plays only
+        is_sample = source.kind is SourceKind.sample  # a sample consists of plays only
         text, gaps = (edition, []) if is_sample else (plays.extract_plays(edition), plays.gaps(edition))
         return lambda: _passages(text.splitlines(keepends=True)), asdict(text_statistics(text)), gaps
     return lambda: _passages(source.lines()), {}, []
@@ -226,7 +226,7 @@ def _cache_key(
     source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None
 ) -> str:
     """Return a name that depends on everything that changes the encoding."""
-    is_extracted = options.preparation is Preparation.plays and source.path is not None
+    is_extracted = options.preparation is Preparation.plays and source.kind is not SourceKind.sample
     version = [plays.VERSION] if is_extracted else []
     depends_on = {
         "version": VERSION,

@@ -1,29 +1,36 @@
-"""Sources of rows: local files, the Hub, or the generated sample, all with the same interface."""
+"""Sources of rows: local files, the Hub, or a sample in samples/, all with the same interface."""
 
+import bz2
 import hashlib
+import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from importlib import import_module
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.files.rows import READERS, Row, check_columns, dataset_files, look_alike, read_rows
+from firstlight.files.rows import READERS, SPLITS, Row, check_columns, dataset_files, look_alike, read_rows
 from firstlight.text.options import PAIR_SEPARATOR
 
 log = logging.getLogger(__name__)
 
-SampleSplits = dict[str, list[dict[str, Any]]]
-
+SAMPLES = Path(__file__).with_name("samples")
+GENERATED = {  # the place of each sample; a file that changes gets another number, so that caches are not reused
+    "reviews": "generated sample 1",
+    "movies": "generated movies 1.1",
+    "entailment": "generated entailment 2",
+    "choices": "generated choices 1",
+    "pairs": "generated pairs 3",
+    "names": "generated names 1",
+    "plays": "generated plays 1",
+}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
 ONLY_GENERATED = ("choices",)  # samples that do not replace a data set, and that source=auto uses without an address
@@ -37,32 +44,28 @@ SAMPLE_WARNING = (
 class Source:
     """Rows by split, with a fingerprint of their content.
 
-    kind: local, hub or sample; where: a path, a Hub id with its revision, or the version of the sample.
+    kind: local, hub or sample; where: a path, a Hub id with its revision, or the name and the version of the sample;
+    files: the file of each split.
     """
 
     kind: SourceKind
     where: str
     fingerprint: str
-    files: dict[str, Path] = field(default_factory=dict)
-    sample: ModuleType | None = None
+    files: dict[str, Path]
 
     @property
     def splits(self) -> list[str]:
-        return list(self.files) if self.sample is None else list(self.sample.SPLITS)
+        return list(self.files)
 
     def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
         """Yield the rows of a split."""
-        if self.sample is None:
+        if self.kind is not SourceKind.sample:
             yield from read_rows(self.files[split], columns)
-        else:
-            for line, values in enumerate(self._sample_splits[split], start=1):
-                check_columns(columns, values, self.place(split, line))
-                yield Row(line, values)
-
-    @cached_property
-    def _sample_splits(self) -> SampleSplits:
-        assert self.sample is not None
-        return _generated(self.sample.splits, tuple(self.sample.SPLITS.items()))
+            return
+        for line, text in enumerate(read_sample(self.files[split]), start=1):
+            values = json.loads(text)
+            check_columns(columns, values, self.place(split, line))
+            yield Row(line, values)
 
     def texts(self, columns: str | Sequence[str], rows: Sequence[int]) -> list[str]:
         """Return the texts of some rows, read again; for two columns, the two texts with ||| between them.
@@ -84,13 +87,16 @@ class Source:
 
     def place(self, split: str, line: int) -> str:
         """Return the place of a row for an error message: file and line."""
-        return f"{self.files[split]}:{line}" if self.sample is None else f"sample {split}:{line}"
+        return f"{'sample ' + split if self.kind is SourceKind.sample else self.files[split]}:{line}"
 
 
-@lru_cache(maxsize=2)
-def _generated(splits: Callable[[], SampleSplits], _sizes: tuple[tuple[str, int], ...]) -> SampleSplits:
-    """Return the rows of a sample by split. They are cached, since generating a sample takes 1 to 2 s."""
-    return splits()
+def read_sample(path: Path) -> list[str]:
+    """Return the lines of a file of a sample, with their line feeds. Raises UserError if the file is damaged."""
+    try:
+        with bz2.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            return file.readlines()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: the file of the sample is damaged ({error}); install firstlight again") from error
 
 
 class SourceOptions(Protocol):
@@ -106,7 +112,7 @@ class SourceOptions(Protocol):
 def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: str = "train") -> Source:
     """Return the source that the options name. Raises UserError.
 
-    sample: the module of the generated sample in firstlight.data.samples; only_split: the split of a single file.
+    sample: the generated sample, one of GENERATED; only_split: the split of a single file.
     """
     if options.path is not None:
         return _from_path(options, options.path, only_split)
@@ -180,9 +186,13 @@ def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
 
 
 def _sample(name: str) -> Source:
-    sample = import_module(f"firstlight.data.samples.{name}")
-    where = f"generated sample {sample.VERSION}" if name == "reviews" else f"generated {name} {sample.VERSION}"
-    return Source(SourceKind.sample, where, hashlib.sha256(where.encode()).hexdigest()[:16], sample=sample)
+    files = {split: SAMPLES / name / f"{split}.jsonl.bz2" for split in dict.fromkeys(SPLITS.values())}
+    return Source(SourceKind.sample, GENERATED[name], sample_fingerprint(name), files)
+
+
+def sample_fingerprint(name: str) -> str:
+    """Return the fingerprint of a sample, which depends on its name and its version."""
+    return hashlib.sha256(GENERATED[name].encode()).hexdigest()[:16]
 
 
 def hash_of(files: dict[str, Path]) -> str:

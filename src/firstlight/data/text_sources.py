@@ -1,6 +1,5 @@
-"""Sources of a text for a generator: a local file, the web, or the generated sample."""
+"""Sources of a text for a generator: a local file, the web, or a sample in samples/."""
 
-import functools
 import hashlib
 import logging
 import re
@@ -13,7 +12,16 @@ from pathlib import Path
 
 from firstlight.data import cache
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
-from firstlight.data.sources import DATA_VARIABLE, SAMPLE_WARNING, hash_of, local_folder
+from firstlight.data.sources import (
+    DATA_VARIABLE,
+    GENERATED,
+    SAMPLE_WARNING,
+    SAMPLES,
+    hash_of,
+    local_folder,
+    read_sample,
+    sample_fingerprint,
+)
 from firstlight.errors import RunError, UserError
 from firstlight.files.regular import regular
 from firstlight.files.rows import look_alike, read_text
@@ -26,19 +34,16 @@ AGENT = {"User-Agent": "firstlight"}
 
 @dataclass(frozen=True)
 class TextSource:
-    """A text file or a generated text. kind: local, hub (from the web) or sample."""
+    """A text file. kind: local, hub (from the web) or sample."""
 
     kind: SourceKind
     where: str
     fingerprint: str
-    path: Path | None = None
-    sample: Preparation = Preparation.text
+    path: Path
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the text, each with its "\\n"."""
-        if self.path is not None:
-            return read_text(self.path)
-        return iter(sample_text(self.sample).splitlines(keepends=True))
+        """Yield the lines of the text, with their line feeds."""
+        return iter(read_sample(self.path)) if self.kind is SourceKind.sample else read_text(self.path)
 
 
 class UnreachableError(ConnectionError):
@@ -82,14 +87,6 @@ def check_text_path(path: str | None) -> None:
     if "://" in path:
         raise UserError(f"data.path={path} is a URL; set data.url, or download the file first")
     raise UserError(f"data.path={path}: the file or folder does not exist{look_alike(Path(path))}")
-
-
-@functools.cache
-def sample_text(preparation: Preparation) -> str:
-    """Return the generated text for a preparation: names for lines, otherwise plays."""
-    from firstlight.data.samples import names, plays
-
-    return "\n".join(names.names()) + "\n" if preparation is Preparation.lines else plays.text()
 
 
 def _local(path: Path) -> TextSource:
@@ -138,9 +135,5 @@ def _fetch(url: str) -> bytes:
 
 
 def _sample(preparation: Preparation) -> TextSource:
-    from firstlight.data.samples import names, plays
-
-    version = names.VERSION if preparation is Preparation.lines else plays.VERSION
-    where = f"generated {'names' if preparation is Preparation.lines else 'plays'} {version}"
-    fingerprint = hashlib.sha256(where.encode()).hexdigest()[:16]
-    return TextSource(SourceKind.sample, where, fingerprint, sample=preparation)
+    name = "names" if preparation is Preparation.lines else "plays"
+    return TextSource(SourceKind.sample, GENERATED[name], sample_fingerprint(name), SAMPLES / f"{name}.txt.bz2")

@@ -1,0 +1,133 @@
+"""The samples: files of the package that do not change, with balanced labels and no text twice."""
+
+import functools
+import hashlib
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstlight.data import ReviewData, sources
+from firstlight.data.options import PairOptions, ReviewOptions, SourceKind
+from firstlight.data.parallel import find_pairs
+from firstlight.data.sources import GENERATED, SAMPLES, find_source, read_sample
+from firstlight.errors import UserError
+
+PINNED = {
+    "generated sample 1": "051680c841236774",
+    "generated movies 1.1": "08a2dafe9885fcc7",
+    "generated entailment 2": "fbff24f316090663",
+    "generated choices 1": "8fa8cf3e72a14c60",
+    "generated pairs 3": "6164f579affde3b1",
+    "generated names 1": "57324c3a0cabfdf0",
+    "generated plays 1": "9b86d01f273ec97b",
+}
+TEXT = {"reviews": "text", "movies": "text", "entailment": "premise", "choices": "context", "pairs": "en"}
+SIZES = {"reviews": (20_000, 2_000), "pairs": (12_000, 1_000)}  # of training, and of validation and test
+NUM_CLASSES = {"reviews": 5, "entailment": 3, "choices": 4}
+
+
+@functools.cache
+def rows_of(name: str) -> dict[str, list[dict[str, Any]]]:
+    source = find_source(ReviewOptions(source=SourceKind.sample), sample=name)
+    return {split: [row.values for row in source.rows(split, [])] for split in source.splits}
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_file_that_changes_requires_another_number_so_that_no_cache_is_reused(name: str) -> None:
+    files = sorted(SAMPLES.glob(f"{name}/*")) or [SAMPLES / f"{name}.txt.bz2"]
+    digest = hashlib.sha256("".join(line for file in files for line in read_sample(file)).encode()).hexdigest()[:16]
+    assert digest == PINNED[GENERATED[name]], "increase the number in GENERATED, then pin this digest"
+
+
+def test_the_samples_have_at_most_one_and_a_half_megabytes() -> None:
+    assert sum(file.stat().st_size for file in SAMPLES.rglob("*.bz2")) < 1_500_000
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_no_text_occurs_twice_and_the_labels_are_balanced(name: str) -> None:
+    parts = rows_of(name)
+    train, rest = SIZES.get(name, (6_000, 600))
+    assert {split: len(rows) for split, rows in parts.items()} == {"train": train, "validation": rest, "test": rest}
+    texts = [row[TEXT[name]] for rows in parts.values() for row in rows]
+    assert len(set(texts)) == len(texts)
+    for rows in parts.values():
+        counts = Counter(row["label"] for row in rows if name != "pairs")
+        if name in NUM_CLASSES:
+            assert list(counts.values()) == [len(rows) // NUM_CLASSES[name]] * NUM_CLASSES[name]
+        elif name == "movies":
+            assert counts.keys() == {0, 1}
+            assert min(counts.values()) > 0.4 * len(rows)
+
+
+def test_the_names_are_distinct_and_the_plays_have_1_2_million_characters() -> None:
+    names = [line.removesuffix("\n") for line in read_sample(SAMPLES / "names.txt.bz2")]
+    assert len(set(names)) == len(names) == 20_000
+    assert all(name.isascii() and name.isalpha() and name.islower() for name in names)
+    assert 1_150_000 < sum(map(len, read_sample(SAMPLES / "plays.txt.bz2"))) < 1_320_000
+
+
+def test_a_movie_is_a_review_of_the_same_split_with_its_side() -> None:
+    """A network that was trained on the training reviews has seen no movie of the test split."""
+    reviews, movies = rows_of("reviews"), rows_of("movies")
+    for split, rows in movies.items():
+        stars = {row["text"]: row["label"] + 1 for row in reviews[split]}
+        assert {(stars[row["text"]], row["label"]) for row in rows} == {(1, 0), (2, 0), (4, 1), (5, 1)}
+
+
+@pytest.mark.slow  # it can change only with the files whose digests are pinned above
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("entailment", ["premise"]),
+        ("entailment", ["hypothesis"]),
+        ("choices", ["ending_a", "ending_b", "ending_c", "ending_d"]),
+    ],
+)
+def test_one_of_two_texts_predicts_the_label_no_better_than_chance(name: str, columns: list[str]) -> None:
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+
+    parts = rows_of(name)
+
+    def words(rows: list[dict[str, Any]]) -> list[str]:
+        """Return the words of each row, marked with the number of their column."""
+        return [" ".join(f"{word}{n}" for n, c in enumerate(columns) for word in row[c].split()) for row in rows]
+
+    model = make_pipeline(CountVectorizer(), MultinomialNB())
+    model.fit(words(parts["train"]), [row["label"] for row in parts["train"]])
+    rows, chance = parts["test"] + parts["validation"], 1 / NUM_CLASSES[name]
+    accuracy = model.score(words(rows), [row["label"] for row in rows])
+    assert abs(accuracy - chance) < 4 * math.sqrt(chance * (1 - chance) / len(rows))
+
+
+def test_a_column_that_the_sample_does_not_have_is_one_line(tmp_path: Path) -> None:
+    columns = ["premise", "conclusion"]
+    data = ReviewData(
+        source="sample", sample="entailment", text_column=columns, labels="classes", cache_dir=str(tmp_path)
+    )
+    with pytest.raises(UserError) as error:
+        data.prepare_data()
+    assert str(error.value) == (
+        "sample train:1: the column 'conclusion' does not exist; the columns are premise, hypothesis, label; "
+        "set data.text_column to two of them, as in 'data.text_column=[premise,hypothesis]'"
+    )
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "changed"])
+def test_a_damaged_file_of_the_package_is_one_line(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pairs").mkdir()
+    monkeypatch.setattr(sources, "SAMPLES", tmp_path)
+    content = (SAMPLES / "pairs" / "train.jsonl.bz2").read_bytes()
+    changed = content[:5_000] + bytes([content[5_000] ^ 1]) + content[5_001:]
+    file = tmp_path / "pairs" / "train.jsonl.bz2"
+    if damage != "missing":
+        file.write_bytes({"empty": b"", "cut": content[:-5_000], "changed": changed}[damage])
+    source = find_pairs(PairOptions(source=SourceKind.sample))
+    with pytest.raises(UserError, match=f"{file}: the file of the sample is damaged .*; install firstlight again"):
+        list(source.rows("train", ["en", "de"]))
