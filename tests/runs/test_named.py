@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -113,6 +114,32 @@ def test_the_best_run_is_that_of_the_direction_for_which_the_runs_were_optimized
         optimized = {"optimized_metric": "val/energy", "optimized_mode": "min", "metrics": {"val/energy": value}}
         (run / "metrics.json").write_text(json.dumps(record | optimized))
     assert find_run("best:val/energy", tmp_path / "logs").path.name == "low"
+
+
+@pytest.mark.parametrize(
+    ("metric", "modes", "best", "warning"),
+    [
+        ("val/loss", ("min", "max", "min"), "two", "loss: optimized_mode of the runs is contradictory; lower"),
+        ("val/loss", ("max", "max", "max"), "two", "loss: optimized_mode of the runs is contradictory; lower"),
+        ("val/score", ("min", "max", "min"), "one", "score: optimized_mode of the runs is contradictory; higher"),
+        ("val/score", ("min", "min", "min"), "two", ""),
+        ("val/loss", ("min", "min", "min"), "two", ""),
+    ],
+)
+def test_one_run_does_not_turn_the_direction_of_a_metric_round(
+    metric: str, modes: Sequence[str], best: str, warning: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def optimize(run: Path, mode: str, value: float) -> None:
+        record = json.loads((run / "metrics.json").read_text())
+        optimized = {"optimized_metric": metric, "optimized_mode": mode, "metrics": {metric: value}}
+        (run / "metrics.json").write_text(json.dumps(record | optimized))
+
+    for name, mode, value in zip(("one", "two", "three"), modes, (0.9, 0.5, 0.7), strict=True):
+        optimize(add(tmp_path / "logs", name, "names", age=1), mode, value)
+    optimize(add(tmp_path / "logs", "other", "stars", age=1), "max", 0.1)  # another task has other metrics
+    assert find_run(f"best:{metric}:names", tmp_path / "logs").path.name == best
+    assert len(caplog.messages) == (1 if warning else 0)
+    assert warning in caplog.text
 
 
 def test_a_damaged_run_hides_no_other(logs: Path, caplog: pytest.LogCaptureFixture) -> None:

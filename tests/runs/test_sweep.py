@@ -158,7 +158,8 @@ def test_a_dry_run_lists_the_jobs_and_runs_none(scripts: Scripts, tiny_training:
     ("arguments", "message"),
     [
         (("model.num_heads=2,3",), "model.num_heads=3: model.dim=16 is not divisible by model.num_heads=3"),
-        (("seed=1,1",), "seed-1: two jobs of the sweep are the same; remove the repeated value"),
+        (("seed=1,1",), "seed=1, seed=1: two jobs of the sweep are the same; remove one value"),
+        (("seed=1,2,01",), "seed=1, seed=01: two jobs of the sweep are the same; remove one value"),
         (("dropout=0,1.5",), "dropout=1.5: dropout=1.5 must be at least 0 and below 1"),
         (("trainer.strategy=ddp", "seed=1,2"), "trainer.strategy=ddp would start the complete sweep again"),
         (("dropout=interval(0,1)",), "a grid requires lists"),

@@ -16,7 +16,7 @@ from firstlight.runs import weights_and_biases
 from firstlight.runs.wandb_logger import ResumableWandbLogger
 from firstlight.runs.weights_and_biases import logger_options
 from tests_support import Done, Scripts
-from wandb_files import Run, no_key, runs_below
+from wandb_files import Run, no_key, read_run, runs_below
 
 STARS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
@@ -257,6 +257,21 @@ def test_a_job_that_crashes_in_the_middle_is_the_only_one_that_failed(sweep, fin
     assert [run.metrics["status"] for run in runs] == ["finished", "failed", "finished"]
     assert finished.summary["parameters"] == finished.metrics["parameters"]
     assert done.returncode == 1
+
+
+def test_the_summary_has_the_metrics_of_the_best_checkpoint_where_no_test_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (no_key(tmp_path) | {"WANDB_SILENT": "true"}).items():
+        monkeypatch.setenv(name, value)
+    logger = ResumableWandbLogger(save_dir=str(tmp_path), mode="offline")
+    logger.log_metrics({"val/loss": 1.0}, 9)
+    logger.log_metrics({"val/loss": 3.0}, 19)
+    weights_and_biases.finish({"status": "finished", "parameters": 7, "metrics": {"val/loss": 1.0}})
+    [file] = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    run = read_run(file)
+    assert run.history("val/loss") == [(9, 1.0), (19, 3.0)]
+    assert run.summary["val/loss"] == 1.0
 
 
 def test_the_config_is_resolved_and_plain(finished) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 SAMPLE_NOTE = "Measured on a GENERATED SAMPLE: the numbers say nothing about real data."
 WANDB_PART = re.compile(r"(offline-)?run-\d{8}_\d{6}-\w+")  # a folder that W&B makes each time a run starts
 LOCK = ".lock"  # in a run's folder; the process that trains the run has locked this file
+SECONDS_FOR_READERS = 1.0  # a reader of a run locks LOCK for a moment to see whether it is free
 MOMENT = ("step", "epoch", "seconds")  # keys of every line of a history besides the metrics
 MOST_BYTES_OF_A_RECORD = 2**24
 LOWER_IS_BETTER = ("loss", "perplexity", "bits_per_character", "last_position_loss", "mean_absolute_error")
@@ -37,13 +39,23 @@ def direction(optimized: Iterable[tuple[str | None, str | None]]) -> Callable[[s
     """Return a function that returns whether lower values of a metric are better.
 
     optimized: `optimized_metric` and `optimized_mode` of some runs. A mode applies to its metric in every split. Other
-    metrics have the direction that their names imply.
+    metrics have the direction that their names imply. So have metrics with both modes, and losses that a run maximizes;
+    a warning reports them.
     """
-    modes = {metric.rpartition("/")[2]: mode for metric, mode in optimized if metric and mode in ("min", "max")}
+    modes: dict[str, set[str]] = {}
+    for metric, mode in optimized:
+        if metric and mode in ("min", "max"):
+            modes.setdefault(metric.rpartition("/")[2], set()).add(mode)
+    for name in list(modes):
+        if lower_is_better(name):
+            modes[name].add("min")
+        if len(modes[name]) > 1:
+            better = "lower" if lower_is_better(name) else "higher"
+            log.warning("%s: optimized_mode of the runs is contradictory; %s values are taken as better", name, better)
+            del modes[name]
 
     def falls(metric: str) -> bool:
-        mode = modes.get(metric.rpartition("/")[2])
-        return lower_is_better(metric) if mode is None else mode == "min"
+        return modes.get(metric.rpartition("/")[2], {"min" if lower_is_better(metric) else "max"}) == {"min"}
 
     return falls
 
@@ -160,8 +172,7 @@ class RunFolder:
 
     def is_locked(self) -> bool:
         """Return whether a process is training this run."""
-        lock = self.path / LOCK
-        return lock.exists() and locks.is_taken(regular(lock))
+        return locks.is_taken(self.path / LOCK)
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
@@ -195,9 +206,11 @@ def locked(folder: Path, what_for: str) -> Iterator[None]:
     Raises UserError if another process has locked it. what_for: what that process does, for the message.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = locks.take(folder / LOCK)
-    if lock is None:
-        raise UserError(f"{folder}: another process {what_for}; wait for it, or stop it")
+    end = time.monotonic() + SECONDS_FOR_READERS
+    while (lock := locks.take(folder / LOCK)) is None:
+        if time.monotonic() >= end:
+            raise UserError(f"{folder}: another process {what_for}; wait for it, or stop it")
+        time.sleep(0.01)
     try:
         yield
     finally:

@@ -127,14 +127,16 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
         raise UserError(f"{name}: the task is missing; write best:{metric}:<task>, such as best:{metric}:names")
     scored: dict[str, list[tuple[float, RunFolder]]] = {}
     of_sample: dict[str, list[tuple[float, RunFolder]]] = {}
-    optimized: list[tuple[str | None, str | None]] = []
+    optimized: dict[str, list[tuple[str | None, str | None]]] = {}
     known, tasks = set[str](), set[str]()
     for run, (metrics, task_of_run) in _readable(name, runs, lambda run: (metrics_in(run), str(task_of(run)))):
         tasks.add(task_of_run)
         record = run.read()
         if (task and task_of_run != task) or record.get("status") == "pruned":
             continue
-        optimized.append((record.get("optimized_metric"), record.get("optimized_mode")))
+        optimizes = str(record.get("optimized_metric"))
+        if optimizes.rpartition("/")[2] == metric.rpartition("/")[2]:
+            optimized.setdefault(task_of_run, []).append((optimizes, record.get("optimized_mode")))
         known.update(metrics)
         value = metrics.get(metric)
         if is_finite(value):
@@ -154,8 +156,8 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     if len(scored) > 1:
         choices = " or ".join(f"{name}:{each}" for each in sorted(scored))
         raise UserError(f"{name}: runs of {len(scored)} tasks have this metric; write {choices}")
-    choose = min if direction(optimized)(metric) else max
-    [pairs] = scored.values()
+    [(chosen_task, pairs)] = scored.items()
+    choose = min if direction(optimized.get(chosen_task, ()))(metric) else max
     return choose(pairs, key=lambda pair: pair[0])[1]
 
 

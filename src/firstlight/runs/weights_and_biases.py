@@ -79,6 +79,7 @@ def finish(record: dict[str, Any]) -> None:
 
     if wandb.run is None:
         return
+    wandb.run.log({}, commit=True)  # else W&B would write the last validation over the summary
     best = record["metrics"]  # of the best checkpoint; W&B would show those of the last step
     wandb.run.summary.update({"status": record["status"], "parameters": record["parameters"], **best})
     is_offline, folder = wandb.run.settings.mode == "offline", Path(wandb.run.dir).parent

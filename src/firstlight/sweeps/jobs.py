@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -122,14 +121,16 @@ class Composer:
 
     def grid(self) -> list[Job]:
         """Return a job for every combination of values. Raises UserError if one of them cannot run."""
-        jobs = []
+        jobs: list[Job] = []
+        seen: dict[str, Job] = {}
         for choice in product(*map(choices, self.overrides)):
             pairs = zip(choice, self.overrides, strict=True)
             varied = tuple(value for value, override in pairs if override.is_sweep_override())
-            jobs.append(self.job(choice, varied, folder_name(varied)))
-        repeated = [path for path, count in Counter(job.folder.path for job in jobs).items() if count > 1]
-        if repeated:
-            raise UserError(f"{repeated[0].name}: two jobs of the sweep are the same; remove the repeated value")
+            jobs.append(job := self.job(choice, varied, folder_name(varied)))
+            values = identity.plain(job.config), job.config.hydra.runtime.choices  # 01 is the integer 1
+            for key in (str(job.folder.path), str(values)):
+                if (other := seen.setdefault(key, job)) is not job:
+                    raise UserError(f"{other.name}, {job.name}: two jobs of the sweep are the same; remove one value")
         return jobs
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig
@@ -27,7 +27,7 @@ GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
 MEMORY_FILE = Path("/proc/meminfo")
-CLAIMED: list[TextIO] = []  # the lock of the GPU that this process uses
+CLAIMED: list[locks.Lock] = []  # the lock of the GPU that this process uses
 
 
 def is_one_by_one(config: DictConfig) -> bool:
