@@ -1,7 +1,9 @@
 """The command `firstlight`: its sub-commands are the scripts of src/, and it imports only what it needs."""
 
+import errno
 import functools
 import importlib
+import os
 import runpy
 import subprocess
 import sys
@@ -130,3 +132,13 @@ def test_the_help_of_a_command_names_it_as_it_was_typed(
         inside = call(monkeypatch, "help", name)
         assert inside.returncode == 0
         assert f"usage: firstlight {name} " in inside.stdout
+
+
+def test_a_read_only_file_system_is_one_line() -> None:
+    with captured() as (_, err), pytest.raises(SystemExit) as caught, frame.answered():
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), "/data/run/report.html")
+    assert caught.value.code == 2
+    assert err.getvalue().startswith(
+        "error: /data/run/report.html: Read-only file system; name another place, such as "
+    )
+    assert len(err.getvalue().splitlines()) == 1

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
@@ -16,22 +17,12 @@ class SeveralJobsConfig:
     """Options of several jobs at a time on this machine.
 
     n_jobs: number of jobs at a time, null: one for each core, or on GPUs jobs_per_gpu for each GPU; jobs_per_gpu:
-    number of jobs that share a GPU, each with its share of the memory. The others are arguments of joblib.Parallel,
-    with the defaults of Hydra's launcher.
+    number of jobs that share a GPU, each with its share of the memory.
     """
 
     _target_: str = "hydra_plugins.several_jobs.SeveralJobs"
     n_jobs: int | None = None
     jobs_per_gpu: int = 1
-    prefer: str = "processes"
-    require: str | None = None
-    verbose: int = 0
-    timeout: float | None = None
-    pre_dispatch: str = "2*n_jobs"
-    batch_size: str = "auto"
-    temp_folder: str | None = None
-    max_nbytes: str | None = None
-    mmap_mode: str = "r"
 
 
 def register() -> None:
@@ -40,20 +31,18 @@ def register() -> None:
 
 
 class SeveralJobs(Launcher):
-    """Launcher of several jobs at a time, by Hydra's launcher for joblib."""
+    """Launcher of several jobs at a time, each in a worker process of joblib."""
 
-    def __init__(self, n_jobs: int | None = None, jobs_per_gpu: int = 1, **options: Any) -> None:  # noqa: ARG002
-        """Keep the arguments of joblib. n_jobs, jobs_per_gpu: read from the configuration."""
-        self.options = options
+    def __init__(self, **_: int | None) -> None:
+        """Keep nothing: sweeps/launchers.py reads the options from the configuration."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        from firstlight.sweeps.launchers import (
-            joblib_launcher,
-            jobs_at_a_time,
-        )  # Hydra imports every plugin at each start
-
-        self.launcher = joblib_launcher(n_jobs=jobs_at_a_time(config), **self.options)
-        self.launcher.setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        self.given = hydra_context, config, task_function
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        return self.launcher.launch(job_overrides, initial_job_idx)
+        from firstlight.sweeps.launchers import jobs_at_a_time, run_in_workers, runner_of_jobs
+
+        execute, state = runner_of_jobs(), Singleton.get_state()  # Hydra imports every plugin at each start
+        numbered = enumerate(job_overrides, start=initial_job_idx)
+        jobs = [partial(execute, number, overrides, *self.given, state) for number, overrides in numbered]
+        return run_in_workers(jobs, jobs_at_a_time(self.given[1]))

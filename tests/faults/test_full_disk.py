@@ -1,4 +1,7 @@
-"""A full disk ends a command with a one-line error. No data is lost, and the command continues with more space."""
+"""A full or read-only disk ends a command with a one-line error.
+
+No data is lost, and the command continues with more space.
+"""
 
 import json
 import os
@@ -14,7 +17,7 @@ import pytest
 from faults.conftest import TASKS
 from faults.test_kills import assert_same_run
 from faults.trials import Trials, drawn, number_of
-from tests_support import Done, Scripts
+from tests_support import Done, Scripts, contents
 
 TRAININGS = 6  # trainings of each task, each on a disk of a different size
 ROOM = "size=256m"
@@ -42,6 +45,9 @@ class Disks:
 
     def enlarge(self) -> None:
         mount("-o", f"remount,{ROOM}", str(self.mounted[-1]))
+
+    def forbid_writing(self) -> None:
+        mount("-o", "remount,ro", str(self.mounted[-1]))
 
     def close(self) -> None:
         while self.mounted:
@@ -159,3 +165,38 @@ def test_what_is_written_by_readers_is_written_whole_or_not_at_all(
                     disks.enlarge()
                     done = scripts.run(name.split()[0], *arguments)
                 assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.faults("read-only disk")
+def test_what_must_write_on_a_read_only_disk_is_refused_in_one_line(
+    trials: Trials, disks: Disks, finished: Callable[[str], Path], training: Callable[[str], list[str]]
+) -> None:
+    where = disks.new()
+    shutil.copytree(finished("names"), where / "logs" / "names" / "runs" / "run")
+    before = contents(where)
+    disks.forbid_writing()
+    run = "logs/names/runs/run"
+    uses = [
+        ("train", *training("names")),
+        ("train", *training("names"), "-m", "seed=1,2"),
+        ("evaluate", run),
+        ("explore", run, "--figures", "curves"),
+        ("report", "logs"),
+        ("baseline", "--task", "names", "--data.source", "sample"),
+    ]
+    for name, *arguments in drawn(uses, "uses of a read-only disk"):
+        with trials.one(" ".join((name, *arguments)), seconds=120, memory=None):
+            done = Scripts(where).run(name, *arguments)
+            lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            assert (done.returncode, len(lines)) == (2, 1), done.stderr
+            assert "Read-only file system; name another place" in lines[0], lines[0]
+            assert "Traceback" not in done.stderr, done.stderr
+    with trials.one("resume", seconds=120, memory=None):
+        done = Scripts(where).run("train", f"resume={run}", "trainer.max_steps=60")
+        assert done.returncode == 2
+        assert done.stderr.endswith("the folder cannot be written; copy it to another place, and resume it there\n")
+    for name, *arguments in drawn([("runs",), ("generate", run)], "readers of a read-only disk"):
+        with trials.one(name, seconds=120, memory=None):
+            done = Scripts(where).run(name, *arguments)
+            assert done.returncode == 0, done.stderr
+    assert contents(where) == before

@@ -4,7 +4,9 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Callable
+import shutil
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +245,7 @@ def text(name: str, content: str) -> Callable[[Path], object]:
 CSV = "confusion_matrix/validation.csv"
 DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "no record": (
-        *(lambda path: (path / "metrics.json").unlink(), "unreadable"),
+        *(lambda path: ((path / "metrics.json").unlink(), os.utime(path / ".hydra", (0, 0))), "unreadable"),
         "metrics.json is missing: the run ended before it was written",
     ),
     "empty record": (cut("metrics.json", 0), "unreadable", "metrics.json is empty"),
@@ -378,6 +380,33 @@ def test_a_run_that_trains_now_is_running_and_not_killed(tmp_path: Path) -> None
         run = read(path)
         assert (run.status, run.why, run.is_counted) == ("running", "it is still running", False)
     assert read(path).status == "incomplete"
+
+
+@pytest.mark.parametrize(("age", "status"), [(5, "running"), (90, "unreadable")])
+def test_a_run_that_is_just_starting_is_not_unreadable(age: float, status: str, tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a")
+    (path / "metrics.json").unlink()
+    (path / ".hydra").mkdir(exist_ok=True)
+    begun = time.time() - age
+    os.utime(path / ".hydra", (begun, begun))
+    run = read(path)
+    assert (run.status, run.is_counted) == (status, False)
+    assert (run.why == "it is starting") == (status == "running")
+
+
+def test_runs_that_were_removed_since_they_were_listed_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [make_run(tmp_path, name) for name in ("gone", "here")]
+    listed = module.run_folders
+
+    def removed_meanwhile(folder: Path) -> Iterator[Path]:
+        yield from list(listed(folder))
+        if paths[0].is_dir():
+            shutil.rmtree(paths[0])
+
+    monkeypatch.setattr(module, "run_folders", removed_meanwhile)
+    assert [run.folder for run in module.found_runs(tmp_path)] == ["here"]
 
 
 def test_a_disk_that_knows_no_locks_does_not_stop_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.errors import RunError, UserError
+from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.runs.folder import RunFolder
 from firstlight.sweeps import grid, launchers
 from firstlight.sweeps.grid import Runner
@@ -249,7 +251,7 @@ def test_a_missing_launcher_is_one_line_with_the_command_that_installs_it(monkey
     with pytest.raises(
         UserError, match=r"^hydra/launcher=joblib needs Hydra's launcher for joblib: pip install .*joblib"
     ):
-        launchers.joblib_launcher()
+        launchers.runner_of_jobs()
 
 
 class Launcher:
@@ -285,7 +287,7 @@ def test_a_job_without_enough_memory_runs_again_alone(
     jobs = [Job((name,), (name,), RunFolder(tmp_path / name), described(config)) for name in names]
     runner = Runner(config, tmp_path, lambda each: Launcher(each, launched))
     runner.run(jobs, 0)
-    assert launched == [(None, 4, list(names)), (2, 1, ["model=large"]), (2, 1, ["model=too_large"])]
+    assert launched == [(None, 4, list(names)), (1, 1, ["model=large"]), (1, 1, ["model=too_large"])]
     assert ended == [1, 3]  # idle workers keep their GPU memory
     assert list(runner.errors) == [tmp_path / "model=wrong", tmp_path / "model=too_large"]
     assert "model=large had too little GPU memory next to other jobs; it runs again alone" in caplog.text
@@ -329,3 +331,27 @@ def test_a_job_without_enough_memory_is_finished_in_a_process_of_its_own(
     assert done.stdout.count("had too little GPU memory next to other jobs; it runs again alone") == 2
     found = [RunFolder(scripts.folder / "logs" / "sweeps" / "crowd" / f"seed-{seed}").read() for seed in (1, 2)]
     assert [(record["status"], record["steps"]) for record in found] == [("finished", 3), ("finished", 3)]
+
+
+def test_a_killed_worker_loses_only_its_own_job() -> None:
+    killed = partial(exec, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    done = partial(exec, "")
+    try:
+        results = launchers.run_in_workers([done, killed, done, killed, done], 2)  # type: ignore[list-item]
+        assert [isinstance(each, JobReturn) for each in results] == [False, True, False, True, False]
+        assert [each.status for each in (results[1], results[3])] == [JobStatus.FAILED] * 2
+        with pytest.raises(RunError, match=r"its process was killed \(SIGKILL\(-9\)\), perhaps because the memory"):
+            _ = results[1].return_value
+    finally:
+        launchers.end_workers()
+    assert not launchers.IDLE
+
+
+def test_an_interrupted_job_ends_the_others() -> None:
+    interrupted = partial(exec, "from firstlight.errors import Interrupted; raise Interrupted(15)")
+    waiting = partial(exec, "import time; time.sleep(60)")
+    started_at = time.monotonic()
+    with pytest.raises(Interrupted):
+        launchers.run_in_workers([interrupted, waiting, waiting], 2)  # type: ignore[list-item]
+    assert time.monotonic() - started_at < 50
+    assert not launchers.IDLE

@@ -118,7 +118,9 @@ def test_without_locks_the_owner_renews_its_file(owner: Path, tmp_path: Path, mo
     renewed, utime = threading.Event(), os.utime
     monkeypatch.setattr(os, "utime", lambda path: (utime(path), renewed.set()))
     with RunFolder(tmp_path).locked():
+        assert renewed.wait(10)
         utime(owner, (0, 0))
+        renewed.clear()
         assert renewed.wait(10)
         assert owner.stat().st_mtime > 0
 

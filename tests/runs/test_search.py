@@ -20,9 +20,10 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from firstlight.config.metric_names import check_objectives
 from firstlight.errors import UserError
+from firstlight.runs import study as runs_study
 from firstlight.runs.objectives import objectives_of
-from firstlight.runs.study import seed_of
-from firstlight.sweeps import search
+from firstlight.runs.study import seed_of, storage_of
+from firstlight.sweeps import search, study
 from firstlight.sweeps.jobs import refuse_search_options
 from firstlight.sweeps.space import distribution
 from firstlight.sweeps.study import readable
@@ -217,6 +218,21 @@ def test_a_damaged_study_is_one_line(tmp_path: Path) -> None:
         message = r"study.db cannot be read \(.*\); move the folder of the search"
         with pytest.raises(UserError, match=message), readable(path):
             optuna.load_study(storage=f"sqlite:///{path}", study_name=None)
+
+
+@pytest.mark.parametrize("mode", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_study_that_another_process_uses_is_not_called_damaged(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "study.db"
+    optuna.create_study(storage=f"sqlite:///{path}", study_name="search")
+    for module in (study, runs_study):
+        monkeypatch.setattr(module, "SECONDS_FOR_OTHERS", 0.1)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(f"BEGIN {mode}")
+        with pytest.raises(UserError) as caught, readable(path):
+            optuna.create_study(storage=storage_of(path), study_name="search", load_if_exists=True)
+    assert str(caught.value) == f"{path}: another process uses the search; wait for it, or stop it"
 
 
 @pytest.mark.parametrize(

@@ -121,12 +121,14 @@ def test_a_trial_whose_values_contradict_each_other_fails_and_the_search_continu
 class LosesItsWorkers:
     """A launcher whose workers are killed after the first job."""
 
-    def __init__(self, first: Job) -> None:
-        self.first = first
+    def __init__(self, first: Job, second: Job) -> None:
+        self.first, self.second = first, second
 
     def launch(self, job_overrides: list[list[str]], initial_job_idx: int) -> Any:
         self.first.folder.path.mkdir()
         self.first.folder.write({"task": "stars", "status": "finished", "metrics": {"val/loss": 1.0}})
+        self.second.folder.path.mkdir()
+        self.second.folder.write({"task": "stars", "status": "running", "metrics": {}, "parameters": 7})
         raise RuntimeError("a worker was killed")
 
 
@@ -141,11 +143,12 @@ def test_lost_jobs_have_failed_and_finished_jobs_stay(tmp_path: Path) -> None:
         }
     )
     jobs = [Job((f"seed={n}",), (f"seed={n}",), RunFolder(tmp_path / f"seed-{n}"), config) for n in (1, 2, 3)]
-    runner = Runner(config, tmp_path, lambda _: LosesItsWorkers(jobs[0]))  # type: ignore[arg-type, return-value]
+    runner = Runner(config, tmp_path, lambda _: LosesItsWorkers(*jobs[:2]))  # type: ignore[arg-type, return-value]
     runner.run(jobs, 0)
     assert list(runner.errors) == [tmp_path / "seed-2", tmp_path / "seed-3"]
     assert [job.status for job in jobs] == ["finished", "failed", "failed"]
-    record = json.loads((tmp_path / "seed-3" / "metrics.json").read_text())
+    begun, record = (json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("seed-2", "seed-3"))
+    assert (begun["reason"], begun["parameters"]) == ("RuntimeError: a worker was killed", 7)
     assert record["reason"] == "RuntimeError: a worker was killed"
     assert record["overrides"] == ["seed=3"]
 

@@ -1,5 +1,6 @@
 """The frame of every command: a mistake is reported in one line, with the right exit code. Imports nothing heavy."""
 
+import errno
 import os
 import sys
 import time
@@ -63,12 +64,10 @@ def answered() -> Iterator[None]:
         except BrokenPipeError:  # the reader of the output, such as `head`, has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
-        except (PermissionError, NotADirectoryError) as error:
-            fail(
-                f"{error.filename}: {error.strerror}; name another place, such as {option('paths.log_dir', '…')}",
-                USER_MISTAKE,
-            )
         except OSError as error:
+            if isinstance(error, PermissionError | NotADirectoryError) or error.errno == errno.EROFS:
+                place = option("paths.log_dir", "…")
+                fail(f"{error.filename}: {error.strerror}; name another place, such as {place}", USER_MISTAKE)
             if not is_disk_full(error):
                 raise
             fail(f"the disk is full: {error}; free some space, or set {option('paths.log_dir')} to another disk", CRASH)

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -72,16 +73,18 @@ def newest_first(folder: Path) -> list[tuple[float, Path]]:
 
 
 def written_at(folder: Path) -> float:
-    """Return the time at which a run's record was written last, as seconds since 1970."""
-    record = RunFolder(folder).metrics_file
-    return (record if record.is_file() else folder).stat().st_mtime
+    """Return the time at which a run's record was written last, as seconds since 1970; 0 if the run was removed."""
+    for path in (RunFolder(folder).metrics_file, folder):
+        with suppress(FileNotFoundError):
+            return path.stat().st_mtime
+    return 0
 
 
 def matching(options: RunsOptions, folders: Sequence[tuple[float, Path]]) -> Iterator[Row]:
     """Yield the row of each run that the options choose."""
     for when, path in folders:
         run = read_run(RunFolder(path), str(path))
-        if options.task in (None, run.task) and options.status in (None, run.status):
+        if path.is_dir() and options.task in (None, run.task) and options.status in (None, run.status):
             yield row_of(run, when)
 
 

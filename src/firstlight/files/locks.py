@@ -1,5 +1,6 @@
 """Exclusive locks on files. A process keeps a lock until it releases it or ends. This module imports nothing heavy."""
 
+import contextlib
 import errno
 import fcntl
 import logging
@@ -16,64 +17,38 @@ log = logging.getLogger(__name__)
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # the errors of a file system without locks
 SECONDS_BETWEEN_BEATS, SECONDS_WITHOUT_BEAT = 10, 60  # after a minute without a beat, the owner on another host is dead
-SECONDS_TO_SETTLE = 1.0  # for two processes that replace the file of a dead owner at the same time
+OWNER = ".owner"  # of the name of a file that replaces a lock
+SECONDS_TO_SETTLE = 1.0  # for processes that write the file at the same time
 
 
-class OwnerFile:
-    """A file with the host and id of the process that owns it, in place of a lock on a file system without locks.
-
-    A thread renews the file's time, so that processes on other hosts see whether the owner still runs.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._process_id, self._is_closed = path, os.getpid(), threading.Event()
-        threading.Thread(target=self._beat, daemon=True).start()
-
-    def _beat(self) -> None:
-        while not self._is_closed.wait(SECONDS_BETWEEN_BEATS):
-            try:
-                os.utime(self.path)
-            except OSError as error:
-                log.warning("%s cannot be renewed (%s); another process may now use its folder", self.path, error)
-
-    def close(self) -> None:
-        """Delete the file, unless this is the copy of a forked process."""
-        self._is_closed.set()
-        if os.getpid() == self._process_id:
-            self.path.unlink(missing_ok=True)
+_held: set[TextIO] = set()
 
 
-Lock = TextIO | OwnerFile
-_held: set[Lock] = set()
-
-
-def take(path: Path) -> Lock | None:
-    """Lock a file and return the lock, or return None if another process has the lock.
+def take(path: Path) -> TextIO | None:
+    """Lock a file and return it open, or return None if another process has the lock.
 
     A forked process inherits the lock and keeps it until it ends or calls `give_up_inherited`. On a file system without
-    locks, a file with the owner's name replaces the lock, with a warning. Raises OSError if the file cannot be opened.
+    locks, a second file with the host and the id of this process replaces the lock, with a warning. Raises OSError if
+    the file cannot be opened.
     """
     file = path.open("a")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        if isinstance(error, BlockingIOError):
-            return None
-        if error.errno not in NO_LOCKS:
+        if error.errno not in (*NO_LOCKS, errno.EWOULDBLOCK):
             raise
-        lock: Lock | None = _owned(owner_file(path))
-    else:
-        lock = file
-    if lock is not None:
-        _held.add(lock)
-    return lock
+        return _owned(Path(f"{path.absolute()}{OWNER}")) if error.errno in NO_LOCKS else None
+    _held.add(file)
+    return file
 
 
-def release(lock: Lock) -> None:
+def release(file: TextIO) -> None:
     """Release a lock."""
-    _held.discard(lock)
-    lock.close()
+    _held.discard(file)
+    if file.name.endswith(OWNER):
+        Path(file.name).unlink(missing_ok=True)
+    file.close()
 
 
 def is_taken(path: Path) -> bool:
@@ -88,49 +63,51 @@ def is_taken(path: Path) -> bool:
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
-        return _has_owner(owner_file(path))
+        return _has_owner(Path(f"{path}{OWNER}"))
     return False
 
 
 def give_up_inherited() -> None:
     """Close the inherited copies of locks in a forked process. The parent process keeps its locks."""
-    for lock in _held:
-        lock.close()
+    for file in _held:
+        file.close()
     _held.clear()
 
 
-def owner_file(path: Path) -> Path:
-    """Return the path of the file that replaces a lock."""
-    return path.with_name(f"{path.name}.owner")
+def _owned(path: Path) -> TextIO | None:
+    """Write a file that names this process, and return it open; return None if another process owns it.
 
-
-def _owned(path: Path) -> OwnerFile | None:
-    """Write a file that names this process as its owner; return None if another process owns it."""
+    Of several processes that write at the same time, the last one owns the file.
+    """
     if _has_owner(path):
         return None
-    path.unlink(missing_ok=True)
-    owner = f"{gethostname()} {os.getpid()}"
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(owner)
-        time.sleep(SECONDS_TO_SETTLE)
-        if path.read_text(encoding="utf-8") != owner:
-            return None
-    except (FileExistsError, FileNotFoundError):  # another process was faster
+    file, owner = path.open("w", encoding="utf-8"), f"{gethostname()} {os.getpid()}"
+    print(owner, end="", file=file, flush=True)
+    time.sleep(SECONDS_TO_SETTLE)
+    if path.read_text(encoding="utf-8", errors="replace") != owner:
+        file.close()
         return None
     log.warning("%s: the file system has no locks; this file names the process that uses the folder", path)
-    return OwnerFile(path)
+    threading.Thread(target=_renew, args=(file,), daemon=True).start()
+    _held.add(file)
+    return file
+
+
+def _renew(file: TextIO) -> None:
+    """Renew the time of a file until it is closed. Processes on other hosts see by it that this one still runs."""
+    while not file.closed:
+        with contextlib.suppress(FileNotFoundError):  # the lock was released
+            os.utime(file.name)
+        time.sleep(SECONDS_BETWEEN_BEATS)
 
 
 def _has_owner(path: Path) -> bool:
     """Return whether the process that a file names still runs. On another host, its last beat must be recent."""
     try:
         host, _, process_id = regular(path).read_text(encoding="utf-8", errors="replace")[:300].partition(" ")
-        age = time.time() - path.stat().st_mtime
-        if host == gethostname():
-            os.kill(int(process_id), 0)
+        if host == gethostname() and process_id.isdecimal():
+            with contextlib.suppress(PermissionError):  # a process of another user
+                os.kill(int(process_id[:9]), 0)
+        return time.time() - path.stat().st_mtime < SECONDS_WITHOUT_BEAT
     except (FileNotFoundError, ProcessLookupError):
         return False
-    except (PermissionError, ValueError, OverflowError):  # a process of another user; or the file is being written
-        pass
-    return age < SECONDS_WITHOUT_BEAT

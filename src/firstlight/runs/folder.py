@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -45,17 +45,15 @@ def direction(optimized: Iterable[tuple[str | None, str | None]]) -> Callable[[s
     modes: dict[str, set[str]] = {}
     for metric, mode in optimized:
         if metric and mode in ("min", "max"):
-            modes.setdefault(metric.rpartition("/")[2], set()).add(mode)
-    for name in list(modes):
-        if lower_is_better(name):
-            modes[name].add("min")
-        if len(modes[name]) > 1:
-            better = "lower" if lower_is_better(name) else "higher"
-            log.warning("%s: optimized_mode of the runs is contradictory; %s values are taken as better", name, better)
-            del modes[name]
+            implied = {"min"} if lower_is_better(metric) else set[str]()
+            modes.setdefault(metric.rpartition("/")[2], implied).add(mode)
+    for name in [name for name, found in modes.items() if len(found) > 1]:
+        better = "lower" if lower_is_better(name) else "higher"
+        log.warning("%s: optimized_mode of the runs is contradictory; %s values are taken as better", name, better)
 
     def falls(metric: str) -> bool:
-        return modes.get(metric.rpartition("/")[2], {"min" if lower_is_better(metric) else "max"}) == {"min"}
+        found = modes.get(metric.rpartition("/")[2], set())
+        return found == {"min"} if len(found) == 1 else lower_is_better(metric)
 
     return falls
 
@@ -174,6 +172,11 @@ class RunFolder:
         """Return whether a process is training this run."""
         return locks.is_taken(self.path / LOCK)
 
+    def status_of(self, record: Mapping[str, Any]) -> str:
+        """Return the status in a record of this run; interrupted if it says running, and no process trains the run."""
+        status = str(record.get("status", "waiting"))
+        return "interrupted" if status == "running" and not self.is_locked() else status
+
 
 def read_history(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a history, without the last line if a killed run has left it incomplete.
@@ -261,8 +264,12 @@ def as_typed(path: Path) -> Path:
 
 def all_runs(log_dir: Path) -> list[RunFolder]:
     """Return every run below log_dir, single or in a sweep, the newest first."""
-    files = sorted(log_dir.glob("**/metrics.json"), key=lambda file: file.stat().st_mtime, reverse=True)
-    return [RunFolder(file.parent) for file in files if (file.parent / ".hydra").is_dir()]
+    found = []
+    for where, names, files in os.walk(log_dir):
+        if "metrics.json" in files and ".hydra" in names:
+            with suppress(FileNotFoundError):  # the run was removed meanwhile
+                found.append((Path(where, "metrics.json").stat().st_mtime, RunFolder(Path(where))))
+    return [run for _, run in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
 
 def metrics_in(run: RunFolder) -> dict[str, Any]:

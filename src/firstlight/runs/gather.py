@@ -6,7 +6,9 @@ import json
 import logging
 import math
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -73,7 +75,7 @@ def gather(folder: Path) -> list[Run]:
 def _read_runs(folder: Path, folders: Sequence[Path]) -> list[Run]:
     most = min(POINTS_PER_CURVE, max(POINTS_PER_CURVE // 10, POINTS_OF_ALL_RUNS // max(1, len(folders))))
     runs = [read_run(RunFolder(path), path.relative_to(folder).as_posix(), most) for path in folders]
-    return with_settings(folder, runs)
+    return with_settings(folder, [run for path, run in zip(folders, runs, strict=True) if path.is_dir()])
 
 
 def run_folders(folder: Path) -> Iterator[Path]:
@@ -94,7 +96,8 @@ def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
         record = read_record(folder)
         run = run_of(name, record)
     except Damaged as error:
-        return Run(name, UNREADABLE, why=str(error))
+        is_new = is_starting(folder)
+        return Run(name, "running" if is_new else UNREADABLE, why="it is starting" if is_new else str(error))
     damages: list[str] = []
     curves, damage = read_curves(folder.history_file, most, must_have_lines=bool(run.steps))
     damages += [damage] if damage else []
@@ -131,8 +134,15 @@ def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tup
     return UNREADABLE, f"metrics.json: status={record['status']!r} is not the status of a run"
 
 
+def is_starting(folder: RunFolder) -> bool:
+    """Return whether a run without a record has begun less than a minute ago, which it needs for its imports."""
+    with suppress(FileNotFoundError):
+        return time.time() - (folder.path / ".hydra").stat().st_mtime < 60 and not folder.is_run()
+    return False
+
+
 def is_trained_now(folder: RunFolder) -> bool:
-    """Return whether a process trains the run. On a file system without locks the answer is no."""
+    """Return whether a process trains the run. Where this cannot be read, the answer is no, with a warning."""
     try:
         return folder.is_locked()
     except OSError as error:

@@ -69,7 +69,7 @@ def find_runs(name: str, log_dir: Path) -> list[RunFolder]:
         return [find_run(name, log_dir)]
     runs = sorted(all_runs(folder), key=lambda run: run.path)
     for run in runs:
-        if (status := run.read().get("status")) != "finished":
+        if (status := run.status_of(run.read())) != "finished":
             raise UserError(f"{name}: the run {run.path} is {status}, not finished; finish the sweep, or name its runs")
     if not runs:
         raise UserError(f"{name}: the folder is not a run and holds no runs; name a run or the folder of a sweep")
@@ -129,9 +129,8 @@ def _best_run(name: str, runs: Iterator[RunFolder], wanted: str) -> RunFolder:
     of_sample: dict[str, list[tuple[float, RunFolder]]] = {}
     optimized: dict[str, list[tuple[str | None, str | None]]] = {}
     known, tasks = set[str](), set[str]()
-    for run, (metrics, task_of_run) in _readable(name, runs, lambda run: (metrics_in(run), str(task_of(run)))):
-        tasks.add(task_of_run)
-        record = run.read()
+    for run, (metrics, record) in _readable(name, runs, lambda run: (metrics_in(run), run.read())):
+        tasks.add(task_of_run := str(record.get("task")))
         if (task and task_of_run != task) or record.get("status") == "pruned":
             continue
         optimizes = str(record.get("optimized_metric"))

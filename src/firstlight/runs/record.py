@@ -1,11 +1,13 @@
 """The record of a run, metrics.json, from its start to its end."""
 
 import hashlib
+import os
 import subprocess
 import sys
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import torch
@@ -38,6 +40,8 @@ def record_of_start(config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         "seed": config.seed,
         "tags": list(config.tags),
         "overrides": list(hydra.overrides.task),
+        "host": gethostname(),
+        "process_id": os.getpid(),
         "status": "running",
         "reason": None,
         "optimized_metric": config.optimized_metric,

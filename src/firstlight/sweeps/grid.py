@@ -95,7 +95,10 @@ class Runner:
         """Lock the folder of the sweep. Raises UserError if another process has locked it."""
         with locked(self.folder, "runs this sweep"):
             OmegaConf.save(self.config, self.folder / "multirun.yaml")
-            yield
+            try:
+                yield
+            finally:
+                end_workers()
 
     def run(self, batch: Sequence[Job], first_number: int) -> None:
         """Run jobs to their end, one after another or at the same time, as the launcher does."""
@@ -123,7 +126,7 @@ class Runner:
     def run_alone(self, jobs: Sequence[Job]) -> None:
         """Run jobs again, one at a time with all the memory of a GPU, because their share of it was too small."""
         end_workers()
-        alone = {"hydra": {"launcher": {"n_jobs": 2, "jobs_per_gpu": 1}}}  # with 1, joblib would use this process
+        alone = {"hydra": {"launcher": {"n_jobs": 1, "jobs_per_gpu": 1}}}
         runner = Runner(OmegaConf.merge(self.config, alone), self.folder, self.launcher_of)  # type: ignore[arg-type]
         for job in jobs:
             log.warning("%s had too little GPU memory next to other jobs; it runs again alone", job.name)
@@ -141,8 +144,9 @@ class Runner:
                 traceback.print_exception(error, file=file)
             reason = f"{reason}; the traceback is in {output}"
         log.error("%s failed: %s", job.name, reason)
-        if not job.folder.is_run():
-            job.folder.write(job.description() | {"status": "failed", "reason": explained(error), "metrics": {}})
+        record = job.record() or job.description() | {"status": "running", "metrics": {}}
+        if record["status"] == "running" and not job.folder.is_locked():  # its process could not write it
+            job.folder.write(record | {"status": "failed", "reason": explained(error)})
 
     def complain(self, num_jobs: int, remedy: str) -> None:
         """Raise RunError if a job failed."""

@@ -54,7 +54,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        return status_of(self.record())
+        return self.folder.status_of(self.record())
 
     @property
     def has_ended(self) -> bool:

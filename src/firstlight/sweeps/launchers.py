@@ -5,14 +5,16 @@ Also how many jobs run at a time.
 
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from hydra.plugins.launcher import Launcher
+from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig
 
 from firstlight.errors import RunError, UserError
@@ -27,7 +29,8 @@ GPU_ACCELERATORS = ("auto", "gpu", "cuda")
 MEMORY_OF_TENSORS = 0.9  # of a shared GPU; the CUDA contexts of the processes use the rest
 MEMORY_OF_A_JOB = 2**30  # bytes of a small training on a CPU: PyTorch, Lightning and the data
 MEMORY_FILE = Path("/proc/meminfo")
-CLAIMED: list[locks.Lock] = []  # the lock of the GPU that this process uses
+IDLE: list[Any] = []  # worker processes; they keep what they have imported for the next jobs
+CLAIMED: list[TextIO] = []  # the lock of the GPU that this process uses
 
 
 def is_one_by_one(config: DictConfig) -> bool:
@@ -178,17 +181,48 @@ def is_out_of_memory(error: Any) -> bool:
     return isinstance(error, torch.OutOfMemoryError)
 
 
-def joblib_launcher(**options: Any) -> Launcher:
-    """Return Hydra's launcher for joblib. Raises UserError if it is not installed."""
+def runner_of_jobs() -> Callable[..., JobReturn]:
+    """Return the function of Hydra's launcher for joblib that runs a job. Raises UserError if it is not installed."""
     if find_spec("hydra_plugins.hydra_joblib_launcher") is None:
         raise UserError(f"hydra/launcher=joblib needs Hydra's launcher for joblib: {install_command('joblib')}")
-    from hydra_plugins.hydra_joblib_launcher.joblib_launcher import JoblibLauncher
+    from hydra_plugins.hydra_joblib_launcher._core import execute_job
 
-    return JoblibLauncher(**options)
+    return execute_job
+
+
+def run_in_workers(jobs: Sequence[Callable[[], JobReturn]], at_a_time: int) -> list[JobReturn]:
+    """Run jobs in worker processes, and return their results. A killed worker loses only its job, which has failed.
+
+    Each worker is a separate pool of joblib, because a pool ends all its workers if one of them is killed.
+    """
+    from joblib.externals.loky import ProcessPoolExecutor
+    from joblib.parallel import BACKENDS
+
+    share_of_cores = BACKENDS["loky"]()._prepare_worker_env(at_a_time)
+    results, running = dict[int, JobReturn](), dict[Future[JobReturn], tuple[int, Any]]()
+    try:
+        while len(results) < len(jobs):
+            while len(running) < at_a_time and (number := len(results) + len(running)) < len(jobs):
+                worker = IDLE.pop() if IDLE else ProcessPoolExecutor(1, env=share_of_cores)
+                running[worker.submit(jobs[number])] = number, worker
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                number, worker = running.pop(future)
+                try:
+                    results[number] = future.result()
+                    IDLE.append(worker)
+                except BrokenExecutor as error:
+                    code = "".join(re.findall(r"\w+\(-?\d+\)", str(error)))
+                    why = f"its process was killed ({code}), perhaps because the memory was full"
+                    lost = RunError(f"{why}; to run fewer jobs at a time, set hydra.launcher.n_jobs")
+                    results[number] = JobReturn(status=JobStatus.FAILED, _return_value=lost)
+    except BaseException:
+        for _, worker in running.values():
+            worker.shutdown(kill_workers=True)
+        raise
+    return [results[number] for number in range(len(jobs))]
 
 
 def end_workers() -> None:
-    """End the idle worker processes of joblib, which keep their GPU memory and their place on a GPU."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor(reuse=True).shutdown(wait=True)
+    """End the idle worker processes, which keep their GPU memory and their place on a GPU."""
+    while IDLE:
+        IDLE.pop().shutdown(wait=True)

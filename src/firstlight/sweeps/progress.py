@@ -141,18 +141,12 @@ class Progress:
         return Counter(status_of(record) for _, record in records)
 
     def status(self, job: Job, record: dict[str, Any]) -> str:
-        """Return the status of a job. It was killed if its record says running and is older than this sweep."""
-        if job.folder.path in self.errors:
-            return "failed"
-        return "interrupted" if status_of(record) == "running" and self._is_old(job, record) else status_of(record)
-
-    def _is_old(self, job: Job, record: dict[str, Any]) -> bool:
-        """Return whether a record is the same as when this sweep began."""
-        return record == self._before.get(job.folder.path)
+        """Return the status of a job now."""
+        return "failed" if job.folder.path in self.errors else job.folder.status_of(record)
 
     def _has_failed(self, job: Job, record: dict[str, Any]) -> bool:
         """Return whether a job failed in this sweep, also where its launcher has not returned yet."""
-        return status_of(record) == "failed" and not self._is_old(job, record)
+        return status_of(record) == "failed" and record != self._before.get(job.folder.path)
 
     def summary(
         self, records: Sequence[Record] | None = None, *, with_time: bool = True, with_best: bool = True
@@ -368,9 +362,7 @@ def show_plan(jobs: Sequence[Job], plan: str = "") -> None:
     table.add_column("parameters", justify="right")
     table.add_column("status")
     for job, count in zip(jobs, parameter_counts(jobs), strict=True):
-        is_killed = job.status == "running" and not job.folder.is_locked()
-        status = {"waiting": "planned"}.get(job.status, job.status)
-        table.add_row(job.name, f"{count:,}", "interrupted" if is_killed else status)
+        table.add_row(job.name, f"{count:,}", {"waiting": "planned"}.get(job.status, job.status))
     console = Console()
     at_a_time = f", {plan}" if plan else ""
     console.print(

@@ -16,7 +16,7 @@ from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.runs.folder import write_atomically
 from firstlight.runs.objectives import DIRECTION, KEY, MINIMIZE
-from firstlight.runs.study import STUDY_FILE, STUDY_NAME, made, seed_of, storage_of
+from firstlight.runs.study import SECONDS_FOR_OTHERS, STUDY_FILE, STUDY_NAME, made, seed_of, storage_of
 from firstlight.sweeps.jobs import Job
 from firstlight.sweeps.space import Space
 
@@ -250,6 +250,8 @@ def readable(path: Path) -> Iterator[None]:
     except (OptunaError, SQLAlchemyError, sqlite3.Error, ValueError, LookupError, TypeError, AttributeError) as error:
         cause = error.__cause__ or error
         reason = getattr(cause, "orig", None) or cause
+        if "database is locked" in str(reason):
+            raise UserError(f"{path}: another process uses the search; wait for it, or stop it") from error
         raise UserError(
             f"{path} cannot be read ({type(reason).__name__}: {reason}); "
             f"move the folder of the search, or choose another sweep.name"
@@ -258,7 +260,7 @@ def readable(path: Path) -> Iterator[None]:
 
 def check_database(path: Path) -> None:
     """Raise sqlite3.DatabaseError if a file is not a complete database. Wait for a process that writes to it."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", SECONDS_FOR_OTHERS, uri=True)) as database:
         found = [row[0] for row in database.execute("PRAGMA integrity_check(1)")]
     if found != ["ok"]:
         raise sqlite3.DatabaseError(" ".join(str(found[0]).split()))
