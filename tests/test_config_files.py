@@ -124,6 +124,33 @@ def test_a_folder_that_does_not_exist_is_one_line(scripts: Scripts) -> None:
     assert done.stderr == "error: --config-dir nowhere: the folder does not exist; name the folder of your settings\n"
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"lr: " + b"[" * 3000 + b"]" * 3000, "nested more than 100 levels deep"),
+        (b"lr: 1\0\n", "unacceptable character #x0000"),
+        ("lr: 1\n".encode("utf-16"), "can't decode byte 0xff"),
+        (b"lr: \xe9\n", "can't decode byte 0xe9"),
+    ],
+    ids=["deep", "NUL", "UTF-16", "Latin-1"],
+)
+def test_a_file_that_is_no_yaml_is_one_line(content: bytes, problem: str, scripts: Scripts) -> None:
+    path = scripts.folder / "there" / "optimizer" / "mine.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    done = scripts.run("train", "--config-dir", "there", "task=stars", "optimizer=mine", "dry_run=true")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "optimizer/mine.yaml cannot be read as YAML" in done.stderr
+    assert problem in done.stderr
+
+
+def test_a_name_of_more_than_255_bytes_is_one_line(scripts: Scripts) -> None:
+    for typed in ([f"hydra.run.dir={'r' * 256}", "data.source=sample"], [f"data.path={'d' * 256}.csv"]):
+        done = scripts.run("train", "task=stars", "dry_run=true", *typed)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "File name too long; name another place" in done.stderr
+
+
 def test_a_root_of_another_program_is_one_line(scripts: Scripts) -> None:
     write(scripts.folder, {"conf/train.yaml": "defaults:\n  - model: resnet\n"})
     done = scripts.run("train", "task=stars")

@@ -11,7 +11,7 @@ import pytest
 from firstlight.commands import explore
 from firstlight.data.options import CharacterOptions, ReviewOptions
 from firstlight.data.sources import check_path, find_source, hash_of
-from firstlight.data.text_sources import check_text_path, find_text
+from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError
 from firstlight.files.regular import SpecialFileError, regular
 from firstlight.files.rows import read_lines, read_rows, read_text
@@ -57,7 +57,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "lines": lambda path: next(read_lines(path)),
     "hashed.csv": lambda path: hash_of({"train": path}),
     "data.path of rows": lambda path: check_path(str(path), ReviewOptions().source),
-    "data.path of a text": lambda path: check_text_path(str(path)),
+    "data.path of a text": lambda path: check_path(str(path)),
     "source.csv": lambda path: find_source(ReviewOptions(path=str(path))),
     "folder/train.csv": lambda path: find_source(ReviewOptions(path=str(path.parent))),
     "source.txt": lambda path: find_text(CharacterOptions(path=str(path))),
@@ -81,6 +81,18 @@ def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
     remedy = "write its content to a file, and name that file"
     assert str(error.value) == f"{path} is {KINDS[kind]}, not a regular file; {remedy}"
     assert isinstance(error.value, UserError)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a system without /proc")
+@pytest.mark.parametrize("name", ["/proc/self/mem", "/proc/self/environ", "link.csv"])
+def test_a_file_of_the_kernel_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if not path.exists():
+        path.symlink_to("/proc/self/mem")
+    with pytest.raises(UserError, match="is a special file, not a regular file; write its content to a file"):
+        check_path(str(path))
+    with pytest.raises(UserError, match="is a special file"):
+        next(read_rows(path))
 
 
 def test_files_and_folders_pass_and_a_link_is_what_it_leads_to(tmp_path: Path) -> None:

@@ -309,7 +309,6 @@ def test_another_version_of_the_encoding_is_encoded_anew(write, folder, monkeypa
         {"truncation": Truncation.tail},
         {"batch_size": 7},
         {"seed": 7},
-        {"max_train_rows": 7},
         {"bucket_by_length": True},
     ],
     ids=lambda change: next(iter(change)),

@@ -488,3 +488,17 @@ def test_a_folder_of_packed_files_is_named_as_such(tmp_path):
     (tmp_path / "train.csv.gz").touch()
     with pytest.raises(UserError, match=r"has no split, but train.csv.gz, which is compressed; unpack it"):
         dataset_files(tmp_path)
+
+
+@pytest.mark.parametrize(("ending", "line"), [("txt", 1), ("csv", 3), ("jsonl", 2)])
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
+    ending: str, line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LONGEST_LINE", 50)
+    path = tmp_path / f"a.{ending}"
+    first = {"txt": "", "csv": "text,label\nGood.,1\n", "jsonl": '{"text": "Good.", "label": 1}\n'}[ending]
+    path.write_bytes(first.encode() + bytes(1000))
+    with pytest.raises(UserError, match=rf"a\.{ending}:{line}: the line has 50 bytes or more; divide it into lines"):
+        list(read_rows(path))
+    path.write_text(first + "x" * 40 + "\n")
+    assert [text for _, text in files.read_lines(path)][-1] == "x" * 40 + "\n"

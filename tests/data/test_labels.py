@@ -9,6 +9,7 @@ from firstlight.data.labels import (
     SENTIMENTS,
     LabelReader,
     LabelReading,
+    alike,
     canonical,
     class_names_of,
     targets_of,
@@ -143,8 +144,37 @@ def test_classes_may_be_given_other_names():
 
 
 def test_as_many_names_as_classes_must_be_given():
-    with pytest.raises(UserError, match=r"data.class_names has 3 names, but the data has 2 classes: 0, 1"):
+    with pytest.raises(
+        UserError,
+        match=r"=\[world,sports,business\] must be 2 new names, or the labels in the order .* which are 0, 1",
+    ):
         class_names_of(Labels.classes, ["0", "1"], ["world", "sports", "business"])
+
+
+@pytest.mark.parametrize("given", [["pos", "neg"], ["pos", "other"], ["other", "neg"]])
+def test_a_name_that_is_another_label_is_refused(given: list[str]) -> None:
+    with pytest.raises(UserError, match=r"must be 2 new names, or the labels in the order of the classes, which are"):
+        class_names_of(Labels.classes, ["neg", "pos"], given)
+
+
+@pytest.mark.parametrize(
+    ("labels", "both"),
+    [
+        (["Pos", "neg", "pos"], "'Pos' and 'pos'"),
+        (["0.1", "0.10"], "'0.1' and '0.10'"),
+        (["1e3", "1000"], "'1e3' and '1000'"),
+        (["caf\u00e9", "cafe\u0301"], r"'caf\xe9' and 'cafe\u0301'"),
+        (["pos", "pos\u200b"], r"'pos' and 'pos\u200b'"),
+        (["very good", "very  good"], "'very good' and 'very  good'"),
+    ],
+)
+def test_labels_that_look_or_mean_the_same_are_named(labels: list[str], both: str) -> None:
+    assert alike(labels) == f"the labels {both} are two classes; if they mean the same, write them alike"
+
+
+@pytest.mark.parametrize("labels", [["0", "1", "2"], ["pos", "neg"], ["0.1", "0.11"], ["-1", "1"], ["a", "\u00e4"], []])
+def test_labels_that_differ_are_not_named(labels: list[str]) -> None:
+    assert alike(labels) is None
 
 
 # --- two labels of a run that predicts negative or positive ---

@@ -1,5 +1,9 @@
+from typing import Any
+
 import pytest
 
+from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
+from firstlight.data.masked_reviews import MaskedReviewData
 from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions, SourceKind
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
@@ -119,3 +123,13 @@ def test_options_that_make_no_pairs_are_refused(options, message):
 )
 def test_options_that_make_pairs_are_taken(options):
     assert PairOptions(**options).source_column == "en"
+
+
+@pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, CharacterData, PairData, MaskedReviewData])
+@pytest.mark.parametrize("path", [[1], 7, {"text": ["Good."]}], ids=str)
+def test_data_in_place_of_the_name_of_a_file_is_refused_with_a_remedy(kind: Any, path: Any) -> None:
+    message = (
+        rf"{kind.__name__}: path must be the name of a file or folder, not a {type(path).__name__}; write it to a file"
+    )
+    with pytest.raises(TypeError, match=message):
+        kind(path=path)

@@ -333,16 +333,46 @@ def test_data_of_one_class_is_refused(tmp_path, labels, class_name, values):
 # --- the reading of labels ---
 
 
-def test_labels_0_and_1_are_negative_and_positive(tmp_path, caplog):
+def test_labels_0_and_1_are_negative_and_positive(tmp_path):
     write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n % 2} for n in range(53)])
-    with caplog.at_level("INFO", "firstlight.data.reviews"):
-        data = open_reviews(tmp_path / "r.csv", labels=Labels.binary)
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path / 'r.csv'}: labels 0, 1 → negative, positive"
-    ]
+    data = open_reviews(tmp_path / "r.csv", labels=Labels.binary)
+    assert data.describe()["labels"] == "labels 0, 1 → negative, positive"
     rows = data.rows("train")
     assert data.targets[rows].tolist() == data.encoded.labels[rows].tolist()
     assert set(data.targets.tolist()) == {0, 1}
+
+
+def test_names_that_are_the_labels_are_the_order_of_the_classes(tmp_path):
+    labels = ("neg", "pos", "zero")
+    path = tmp_path / "r.csv"
+    write_rows(path, [{"text": f"text{n} here", "label": labels[n % 3]} for n in range(90)])
+    given = ["pos", "zero", "neg"]
+    usual, ordered = (open_reviews(path, labels="classes", class_names=names) for names in (None, given))
+    assert ordered.class_names == ordered.card()["label_names"] == given
+    assert [given[target] for target in ordered.targets] == [labels[target] for target in usual.targets]
+    assert ordered.describe()["labels"] == "labels neg, pos, zero → neg, pos, zero"
+    assert np.array_equal(ordered.rows("test"), usual.rows("test"))  # the order does not change the splits
+    again = open_reviews(path, labels="classes", class_names=["sad", "glad", "even"])
+    assert again.describe()["labels"] == "labels neg, pos, zero → sad, glad, even"
+
+
+@pytest.mark.parametrize("names", [["a", "a"], [1, "1"]])
+def test_two_classes_of_one_name_are_refused(tmp_path, names):
+    with pytest.raises(ValueError, match=r"class_names=\[.*\] has a name twice; give each class another"):
+        open_reviews(tmp_path / "r.csv", labels="classes", class_names=names)
+
+
+def test_labels_that_look_the_same_are_a_warning(tmp_path, caplog):
+    write_rows(
+        tmp_path / "r.csv", [{"text": f"text{n} here", "label": ("Pos", "pos", "neg")[n % 3]} for n in range(90)]
+    )
+    open_reviews(tmp_path / "r.csv", labels="classes")
+    (line,) = [record.getMessage() for record in caplog.records if "two classes" in record.getMessage()]
+    assert line.startswith(f"{tmp_path / 'r.csv'}: the labels 'Pos' and 'pos' are two classes")
+    caplog.clear()
+    write_rows(tmp_path / "r.csv", [{"text": f"text{n} here", "label": ("Pos", "neg")[n % 2]} for n in range(90)])
+    open_reviews(tmp_path / "r.csv", labels="classes")
+    assert not caplog.records
 
 
 def test_labels_that_may_be_no_stars_are_refused_with_a_remedy(tmp_path):
@@ -516,6 +546,7 @@ def test_it_describes_itself(folder):
         "rows": {"train": 80, "validation": 13, "test": 10},
         "vocab_size": data.tokenizer.vocab_size,
         "classes": ["negative", "positive"],
+        "labels": "labels 0, 1, 3, 4 → negative, negative, positive, positive (2 left out)",
     }
     json.dumps(data.describe())
 

@@ -360,7 +360,6 @@ def test_another_version_of_the_encoding_is_encoded_anew(write, folder, monkeypa
         {"batch_tokens": 7},
         {"evaluation_batch_size": 7},
         {"seed": 7},
-        {"max_train_rows": 7},
         {"skip_too_long": True},
         {"device_resident": False},
     ],

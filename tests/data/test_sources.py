@@ -7,7 +7,6 @@ import pytest
 from firstlight.data import hub
 from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, check_path, find_source
-from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
 from tests_support import shorten_sample
@@ -208,7 +207,9 @@ def test_a_path_that_is_forced_to_be_local_must_exist(asked):
 
 @pytest.mark.parametrize("url", ["https://example.org/train.csv", "hf://datasets/own/reviews"])
 def test_a_url_is_refused_with_a_remedy(asked, url):
-    with pytest.raises(UserError, match=f"data.path={url} is a URL; download the file first, or name a Hub data set"):
+    with pytest.raises(
+        UserError, match=f"data.path={url} is a URL; download the file first, or set data.url or data.hub"
+    ):
         find(path=url)
     assert asked == []
 
@@ -221,7 +222,7 @@ def test_a_path_can_be_checked_before_anything_is_read(make):
 
 def test_a_missing_path_is_answered_with_its_look_alike(make):
     make("data/opinions", "opinions")
-    for check in (lambda path: check_path(path, SourceKind.auto), check_text_path):
+    for check in (lambda path: check_path(path, SourceKind.auto), check_path):
         with pytest.raises(UserError, match=r"does not exist; did you mean 'data/opinions/opinions.jsonl'\?$"):
             check("data/opinions/opinion.jsonl")
 

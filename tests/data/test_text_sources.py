@@ -9,8 +9,8 @@ import pytest
 
 from firstlight.data import text_sources
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
-from firstlight.data.sources import GENERATED
-from firstlight.data.text_sources import TextSource, check_text_path, find_text
+from firstlight.data.sources import GENERATED, check_path
+from firstlight.data.text_sources import TextSource, find_text
 from firstlight.errors import RunError, UserError
 
 TEXT = "One.\n\nTwo.\n"
@@ -305,7 +305,7 @@ def test_a_path_must_exist(path):
 
 
 def test_a_url_as_a_path_is_refused_with_a_remedy(web):
-    with pytest.raises(UserError, match=rf"data.path={web.url} is a URL; set data.url, or download the file first"):
+    with pytest.raises(UserError, match=rf"data.path={web.url} is a URL; download the file first, or set data.url"):
         find(path=web.url)
     assert web.asked == []
 
@@ -313,7 +313,7 @@ def test_a_url_as_a_path_is_refused_with_a_remedy(web):
 def test_a_path_can_be_checked_before_anything_is_read(make):
     make("mine/novel.txt")
     for path in (None, "mine", "mine/novel.txt"):
-        check_text_path(path)
+        check_path(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\1", b"\xff\xfe"])

@@ -1,8 +1,12 @@
 """Damaged files of data, words and vectors are read, or give a one-line error that names the file."""
 
 import csv
+import gzip
+import io
 import json
+import os
 import shutil
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
@@ -11,23 +15,32 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from faults.damage import Damage, answered, damaged, damages
-from faults.trials import Trials
-from firstlight.data import sources
+from faults.trials import Trials, drawn
+from firstlight.data import ReviewData, sources
+from firstlight.data.batches import Rows
 from firstlight.data.corpus import encode_text
-from firstlight.data.encoding import encode
+from firstlight.data.encoding import SPLITS, encode
+from firstlight.data.evidence import NgramEvidence
+from firstlight.data.labels import alike
 from firstlight.data.options import CharacterOptions, Labels, PairOptions, Preparation, ReviewOptions, SourceKind
+from firstlight.data.overlaps import found
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import encode_pairs
 from firstlight.data.sources import find_source
+from firstlight.data.tables import texts_of
 from firstlight.data.text_sources import find_text
+from firstlight.errors import UserError
 from firstlight.files.rows import read_rows, read_text, write_rows
+from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
 
 DAMAGES = 200  # trials for each format
 ENCODED = 60  # trials for each task, which are read and encoded
+OVERLAPS = 40  # divisions of rows into splits that share texts
 ENDINGS = ("csv", "tsv", "jsonl", "parquet", "txt", "json")
 
 
@@ -174,3 +187,93 @@ def test_wide_and_long_files_are_read_in_time(trials: Trials, tmp_path: Path) ->
         for columns in ([], ["text"], ["nothing like it"]):
             with trials.one(f"{name}, columns {columns}", seconds=15):
                 answered(lambda path=path, columns=columns: sum(1 for _ in read_rows(path, columns)))
+
+
+@pytest.mark.faults("overlapping splits and training rows")
+def test_overlapping_splits_are_counted_and_removed(trials: Trials, small_data: Path) -> None:
+    rows_of_file = read_rows(small_data / "amazon_reviews" / "train.jsonl", ["text"])
+    texts = [row.values["text"] for row in islice(rows_of_file, 60)]
+    names = ("training", "validation", "test")
+    for number in drawn(range(10_000), "overlapping splits", OVERLAPS):
+        with trials.one(f"division {number}"):
+            random = np.random.default_rng(number)
+            rows = [texts[i].upper() if i % 2 else f" {texts[i]} " for i in random.integers(0, 60, 80)]
+            rows[0], splits = "a text that is nowhere else", random.integers(0, 3, 80)
+            splits[:3] = 0, 1, 2
+            before = splits.copy()
+            own = {split: {rows[i] for i in np.flatnonzero(before == split)} for split in range(3)}
+            sentence = found(rows, splits, remove=False)
+            for split, other in ((2, 1), (2, 0), (1, 0)):
+                both = sum(rows[i] in own[other] for i in np.flatnonzero(before == split))
+                part = f"{both} of {(before == split).sum()} {names[split]} rows are also {names[other]} rows"
+                assert (part in sentence) == (both > 0), (part, sentence)
+            assert found(rows, splits, remove=True) == found(rows, splits, remove=False) == ""
+            assert (splits[before == 2] == 2).all()
+
+
+@pytest.mark.faults("overlapping splits and training rows")
+def test_the_evidence_of_a_row_does_not_depend_on_its_class(trials: Trials, small_data: Path, tmp_path: Path) -> None:
+    rows_of_file = read_rows(small_data / "amazon_reviews" / "train.jsonl", ["text", "label"])
+    rows = [row.values for row in islice(rows_of_file, 80)]
+    for split in SPLITS:
+        write_rows(tmp_path / f"{split}.jsonl", rows)
+    data = ReviewData(path=str(tmp_path), labels="stars", evidence=True, cache_dir=str(tmp_path / "cache"))
+    data.ensure_setup()
+    table, every = data.table, np.arange(80)
+
+    def features(row: int, star: int, *, is_own: bool) -> torch.Tensor:
+        """Return the features of a training row after all rows were counted, this one with a certain class."""
+        table.targets[row] = star
+        table.evidence = NgramEvidence(data.tokenizer.vocab_size, 1000, 5, 5.0)
+        counted = texts_of(table, every)
+        table.evidence.count(counted.token_ids, counted.padding_mask, counted.targets)
+        table.evidence.scale.fill_(1.0)
+        return table(Rows(data.lookup().lengths, are_counted=is_own)[np.array([row])]).features
+
+    for row in drawn(range(80), "evidence of a row", 20):
+        with trials.one(f"row {row}"):
+            low, high = (features(row, star, is_own=True) for star in (0, 4))
+            assert torch.allclose(low, high, atol=1e-4)
+            assert (features(row, 0, is_own=False) - features(row, 4, is_own=False)).abs().max() > 0.1
+
+
+@pytest.mark.faults("odd labels")
+def test_labels_that_look_the_same_are_named_and_others_are_not(trials: Trials) -> None:
+    changes: dict[str, Callable[[str], str]] = {
+        "upper case": str.upper,
+        "a zero-width space": lambda label: label + "\u200b",
+        "a decomposed accent": lambda label: label.replace("\u00e9", "e\u0301"),
+        "two spaces": lambda label: label.replace(" ", "  "),
+        "another digit": lambda label: label + "0" if "." in label else label,
+    }
+    words = ["pos", "neg", "caf\u00e9 au lait", "very good", "x", "stra\u00dfe", "0.5", "class a"]
+    cases = [(word, name) for word in words for name in changes if changes[name](word) != word]
+    for word, name in drawn(cases, "labels that look the same"):
+        with trials.one(f"{word!r} with {name}"):
+            others = [each for each in words if each != word]
+            assert alike([*others, word]) is None
+            assert ascii(changes[name](word)) in str(alike([*others, word, changes[name](word)]))
+
+
+@pytest.mark.faults("bombs and sparse files")
+def test_bombs_and_sparse_files_are_refused_in_bounded_memory(trials: Trials, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(100_000_000))
+    unpacked = gzip.compress(bytes(50_000_000), 1)
+    for name in ("bomb.gz", "bomb.csv"):
+        (tmp_path / name).write_bytes(unpacked)
+    for name in ("bomb.zip", "bomb.jsonl", "bomb.parquet", "best.ckpt"):
+        (tmp_path / name).write_bytes(packed.getvalue())
+    for name in ("sparse.csv", "sparse.txt", "sparse.jsonl", "sparse.parquet"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 2**31)
+    for path in sorted({*tmp_path.iterdir()} - {tmp_path / "best.ckpt"}):
+        with trials.one(f"rows of {path.name}", memory=2**30), pytest.raises(UserError):
+            list(read_rows(path))
+    with trials.one("a checkpoint", seconds=5, memory=2**28), pytest.raises(UserError, match="larger than the file"):
+        read_checkpoint(tmp_path / "best.ckpt")
+    for path in map(Path, ("/proc/self/mem", "/proc/self/maps", "/proc/cpuinfo")):
+        if path.exists():
+            with trials.one(str(path)), pytest.raises(UserError, match="not a regular file"):
+                find_source(ReviewOptions(path=str(path)))

@@ -1,3 +1,4 @@
+import copy
 import errno
 import os
 import pickle
@@ -268,6 +269,19 @@ def test_weights_marked_as_a_folder_are_refused(saved) -> None:
     whole[entry + 38] ^= 0x10
     saved.write_bytes(whole)
     with pytest.raises(UserError, match=r"is damaged in archive/data/0; use the run's other checkpoint"):
+        read_checkpoint(saved)
+
+
+@pytest.mark.parametrize("kind", ["compressed", "overlapping"])
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(saved, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(saved, "w", zipfile.ZIP_DEFLATED if kind == "compressed" else zipfile.ZIP_STORED) as archive:
+        archive.writestr("archive/data.pkl", bytes(5_000_000 if kind == "compressed" else 5_000))
+        if kind == "overlapping":  # many names for the same bytes
+            archive.filelist += [copy.copy(archive.filelist[0]) for _ in range(300)]
+    monkeypatch.setattr(zipfile.ZipFile, "testzip", lambda _: pytest.fail("it was unpacked"))
+    with pytest.raises(
+        UserError, match="is damaged in its list of parts, which are larger than the file; use the run's"
+    ):
         read_checkpoint(saved)
 
 

@@ -1,6 +1,7 @@
 """A classifier that reads counted evidence: trained, read again, explained, and begun from."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ from torch.testing import assert_close
 import firstlight
 from firstlight.data import ReviewData
 from firstlight.data.batches import Rows
+from firstlight.data.options import ReviewOptions
+from firstlight.data.sources import find_source
+from firstlight.kinds.classifier.evaluation import counted_rows, encode_for, judge
 from firstlight.kinds.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
+from firstlight.kinds.data_changes import DataChanges, changed_options
+from firstlight.lit.losses import classification_loss
 from firstlight.text.tokenizers import UNKNOWN_ID
 from tests_support import Scripts
 
@@ -58,6 +64,47 @@ def test_a_counted_text_is_read_without_its_own_class(run: Path) -> None:
         counted = loaded.network(*data.table(Rows(data.lookup().lengths, are_counted=True)[rows]).inputs)
     assert_close(loaded.logits(ids, numbers, data.targets[rows]), counted)
     assert (loaded.logits(ids, numbers) - counted).abs().max() > 1e-4
+
+
+def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path, scripts_of_module: Scripts) -> None:
+    done = scripts_of_module.run("evaluate", str(run), "--split", "train")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((run / "evaluate" / "train" / "metrics.json").read_text())["metrics"]
+    loaded: Any = firstlight.load(run)
+    options = {name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "evidence")}
+    data = ReviewData(**options, evidence_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
+    losses, targets = [], []
+    with torch.no_grad():
+        for batch in data.training_split_loader():
+            losses.append(classification_loss(loaded.network(*batch.inputs), batch.targets) * len(batch.targets))
+            targets.append(batch.targets)
+    loss = sum(losses) / len(torch.cat(targets))
+    assert found["train/loss"] == pytest.approx(float(loss), abs=1e-6)
+
+
+def test_only_counted_rows_of_the_training_split_are_left_out(run: Path, tmp_path: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    options = changed_options(loaded.config["data"], ReviewOptions, DataChanges(), tmp_path)
+    source = find_source(options)
+    encoded = encode_for(loaded, source, options)
+    every = counted_rows(loaded, source, encoded, options)
+    assert len(every) == len(encoded.rows_of("train"))
+    few = counted_rows(loaded, source, encoded, replace(options, max_train_rows=7))
+    assert len(few) == 7
+    some, none = (judge(loaded, encoded, "train", counted=rows).probabilities for rows in (few, ()))
+    is_changed = (abs(some - none) > 1e-6).any(axis=1)
+    assert set(encoded.rows_of("train")[is_changed]) <= set(few)
+    assert is_changed.any()
+
+
+def test_a_training_file_is_not_read_as_the_test_split(run: Path, scripts_of_module: Scripts) -> None:
+    path = Path(firstlight.load(run).config["data"]["path"])
+    train = path / "train.jsonl" if path.is_dir() else path
+    done = scripts_of_module.run("evaluate", str(run), "--data.path", str(train))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "has the training rows of the run" in done.stderr
+    assert "name a --split" in done.stderr
 
 
 @pytest.mark.parametrize("method", [INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT])

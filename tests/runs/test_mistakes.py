@@ -58,7 +58,7 @@ MISTAKES = {
     "task=names tokenizer=word tokenizer.punctuation=false": "tokenizer.punctuation=false removes marks,",
     "tokenizer=char": "tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews",
     "task=text data.path=nowhere.txt": "data.path=nowhere.txt: the file or folder does not exist",
-    "task=text data.path=https://example.org/a.txt": "is a URL; set data.url, or download the file first",
+    "task=text data.path=https://example.org/a.txt": "is a URL; download the file first, or set data.url",
     "task=names data.separator=ab": "data.separator=ab must be one character",
     "task=names data.validation_fraction=0": "data.validation_fraction=0.0 must lie between 0 and 0.5",
     "task=names context_length=1": "context_length=1 must be at least 2 for a generator",

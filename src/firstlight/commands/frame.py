@@ -65,12 +65,13 @@ def answered() -> Iterator[None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         except OSError as error:
-            if isinstance(error, PermissionError | NotADirectoryError) or error.errno == errno.EROFS:
-                place = option("paths.log_dir", "…")
-                fail(f"{error.filename}: {error.strerror}; name another place, such as {place}", USER_MISTAKE)
-            if not is_disk_full(error):
+            if is_disk_full(error):
+                place = option("paths.log_dir")
+                fail(f"the disk is full: {error}; free some space, or set {place} to another disk", CRASH)
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG):
                 raise
-            fail(f"the disk is full: {error}; free some space, or set {option('paths.log_dir')} to another disk", CRASH)
+            place = option("paths.log_dir", "…")
+            fail(f"{error.filename}: {error.strerror}; name another place, such as {place}", USER_MISTAKE)
 
 
 def make_importable(folder: Path) -> None:

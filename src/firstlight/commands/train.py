@@ -1,6 +1,6 @@
 """`train`: from the command line to a checked configuration. Imports no torch: mistakes are reported at once."""
 
-from firstlight.commands.frame import CRASH, STARTED_AT, USER_MISTAKE, answered, fail, run_module  # starts the clock
+from firstlight.commands.frame import CRASH, STARTED_AT, answered, run_module  # starts the clock
 
 # isort: split
 import os
@@ -15,12 +15,11 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from firstlight import spelling
 from firstlight.config.checks import check
 from firstlight.config.command_line import help_words, prepared
-from firstlight.config.messages import explain, explained
+from firstlight.config.messages import explained
 from firstlight.config.schema import register_schemas
 from firstlight.config.trainer_checks import check_accelerator
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
@@ -114,17 +113,15 @@ class CheckBeforeRun(Callback):
     def on_run_start(self, config: DictConfig, **_: Any) -> None:
         HydraConfig.instance().set_config(config)  # the folder's name uses Hydra's choices
         try:
-            check(config)
-            refuse_search_options(config)
-            refuse_folder(config, Path(config.hydra.run.dir))
-            if config.dry_run:
-                with answered():
+            with answered(), explained():
+                check(config)
+                refuse_search_options(config)
+                refuse_folder(config, Path(config.hydra.run.dir))
+                if config.dry_run:
                     _show_plan(config)
-                sys.exit(0)
-            check_accelerator(config.trainer)
-        except (UserError, OmegaConfBaseException) as error:  # Hydra ignores exceptions other than SystemExit here
-            fail(explain(error), USER_MISTAKE)
-        except Exception as error:
+                    sys.exit(0)
+                check_accelerator(config.trainer)
+        except Exception as error:  # Hydra ignores exceptions other than SystemExit here
             sys.excepthook(*sys.exc_info())  # it escapes control characters in the traceback
             raise SystemExit(CRASH) from error
 

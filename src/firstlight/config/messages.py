@@ -23,6 +23,7 @@ from firstlight.config.guesses import ALSO_CALLED, choices_named, nearest_choice
 from firstlight.config.keys import keys
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError, reason
+from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.overrides import key_of, value_of
 from firstlight.spelling import quoted_option
 
@@ -51,6 +52,10 @@ def explained() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(explain(error)) from error
+    except (yaml.reader.ReaderError, UnicodeDecodeError, RecursionError):
+        for path in (path for folder in config_files.own_folders() for path in sorted(folder.rglob("*.yaml"))):
+            read_yaml(path)  # raises a UserError that names the file
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{mark.name}:{mark.line + 1}" if mark is not None else "a file of the configuration"

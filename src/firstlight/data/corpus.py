@@ -3,14 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache
+from firstlight.data import cache, overlaps
 from firstlight.data.encoding import SPLITS, key_of
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
 from firstlight.data.text_sources import TextSource
@@ -22,7 +22,7 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, TextWordTokenizer
 
-VERSION = 2  # increase it when the preparation or the encoding changes, so that the cache is not reused
+VERSION = 3  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
 IDS_FILE = "ids.bin"
 
@@ -35,7 +35,8 @@ class Corpus:
 
     ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS; statistics:
     the number of characters, and for plays the other fields of `TextStatistics`; gaps: for plays, the acts and scenes
-    whose numbers are missing, each with the line of its play.
+    whose numbers are missing, each with the line of its play; overlaps: a sentence on documents that are in several
+    splits, or "".
     """
 
     ids: RaggedIds
@@ -43,6 +44,7 @@ class Corpus:
     tokenizer: CharacterTokenizer | BytePairTokenizer
     statistics: dict[str, Any]
     gaps: list[str]
+    overlaps: str
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
         """Return the numbers of the documents of a split, (n,)."""
@@ -73,12 +75,15 @@ def _encode(
     if not lengths.sum():
         raise UserError(f"{source.where}: the file has no text; name another file")
     split_of_piece, cuts = _split(lengths, options)
+    sentence = ""
+    if options.preparation is Preparation.lines:
+        sentence = overlaps.found(pieces(), split_of_piece, remove=options.deduplicate)
 
     def parts(split: str) -> Iterator[str]:
         yield from _of_split(pieces(), split_of_piece, cuts, SPLITS.index(split))
 
     if tokenizer is None:
-        tokenizer = _train_tokenizer(parts("train"), options)
+        tokenizer = _train_tokenizer(_kept(parts("train"), options), options)
     counts: list[int] = []  # the number of ids of each document
     splits: list[int] = []
     with (folder / IDS_FILE).open("wb") as file:
@@ -92,7 +97,7 @@ def _encode(
     cache.save_array(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
     cache.save_array(folder / "splits.npy", np.array(splits, dtype=np.int64))
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    counted = {"statistics": statistics, "gaps": gaps}
+    counted = {"statistics": statistics, "gaps": gaps, "overlaps": sentence}
     (folder / "statistics.json").write_text(json.dumps(counted), encoding="utf-8")
 
 
@@ -174,6 +179,20 @@ def _of_split(pieces: Iterable[str], splits: NDArray[np.int64], cuts: list[int],
             yield part
 
 
+def _kept(parts: Iterable[str], options: CharacterOptions) -> Iterable[str]:
+    """Return the parts of the training text that `max_train_rows` keeps, of which the vocabulary is made.
+
+    A token has at least one character, so the windows have at least the characters that are returned. Without
+    an unknown symbol, a vocabulary of characters is made of the complete training text.
+    """
+    most, is_char = options.max_train_rows, options.tokenizer.kind is TokenizerKind.char
+    if most is None or (is_char and options.tokenizer.unknown_symbol is None):
+        return parts
+    if options.preparation is Preparation.lines:
+        return islice(parts, most)
+    return ["".join(islice(chain.from_iterable(parts), most * options.context_length + 1))]
+
+
 def _train_tokenizer(parts: Iterable[str], options: CharacterOptions) -> CharacterTokenizer | BytePairTokenizer:
     wanted = options.tokenizer
     if wanted.kind is TokenizerKind.subword:
@@ -235,5 +254,6 @@ def _cache_key(
         "split": [options.split.value, options.validation_fraction, options.test_fraction, options.split_seed],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
         "given": tokenizer.to_json() if tokenizer is not None else None,
+        "rows": [options.deduplicate, options.max_train_rows and [options.max_train_rows, options.context_length]],
     }
     return "text-" + key_of(depends_on)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache
+from firstlight.data import cache, overlaps
 from firstlight.data.choice_rows import ChoiceRows, by_row
-from firstlight.data.labels import SENTIMENTS, LabelReader, canonical
+from firstlight.data.labels import LEFT_OUT, SENTIMENTS, LabelReader, canonical, targets_of
 from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
@@ -30,7 +30,7 @@ from firstlight.text.tokenizers import (
     train_word_tokenizer,
 )
 
-VERSION = 2  # increase it when the encoding changes, so that the cache is not reused
+VERSION = 3  # increase it when the encoding changes, so that the cache is not reused
 SPLITS = ("train", "validation", "test")
 USUAL_COLUMNS = {  # the names of other data sets, suggested if a column is missing
     "text_column": ("text", "review", "review_body", "body", "content", "comment", "sentence"),
@@ -44,8 +44,8 @@ class EncodedTexts:
 
     ids: the tokens of every row, or of every answer of every row of multiple choice; labels: (rows,) int, an index into
     label_names; splits: (rows,) int, an index into SPLITS; first_lines: the distinct labels of the source as text, each
-    with its first line in every split; meanings: the index of each distinct label in label_names; choices: the layout
-    of rows of multiple choice, else None.
+    with its first line in every split; overlaps: a sentence on rows that are in several splits, or ""; meanings: the
+    index of each distinct label in label_names; choices: the layout of rows of multiple choice, else None.
     """
 
     ids: RaggedIds
@@ -54,6 +54,7 @@ class EncodedTexts:
     tokenizer: Tokenizer
     label_names: list[str]
     first_lines: dict[str, dict[str, int]] = field(default_factory=dict)
+    overlaps: str = ""
     meanings: dict[str, int] = field(default_factory=dict)
     choices: ChoiceRows | None = None
 
@@ -95,6 +96,9 @@ def _with_labels(
 ) -> EncodedTexts:
     """Return encoded texts whose labels are read as the options require."""
     names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
+    ordered = options.class_names or []
+    if label_names is None and options.choices is None and sorted(ordered) == sorted(names):
+        names, meanings = ordered, {label: ordered.index(names[number]) for label, number in meanings.items()}
     numbers = np.array(list(meanings.values()), dtype=np.int64)
     labels = numbers[encoded.labels]
     return replace(encoded, labels=labels, label_names=names, meanings=meanings, choices=options.choices)
@@ -145,16 +149,20 @@ def _encode(
             splits.append(SPLITS.index(split))
     if options.labels is Labels.classes and label_names is None and splits.count(0) == 1:
         raise UserError(f"{source.where} has only 1 training row; add rows, of 2 or more classes")
-    _, meanings = _read_labels(first_lines, source, options, label_names)
+    names, meanings = _read_labels(first_lines, source, options, label_names)
     split_array = np.array(splits)
-    carve_out(split_array, np.array([meanings[label] for label in labels]), options)
+    read = np.array([meanings[label] for label in labels])
+    carve_out(split_array, read, options)
+    sentence = overlaps.found(texts, split_array, remove=options.deduplicate)
     if tokenizer is None:
-        tokenizer = _train_tokenizer(
-            [text for text, split in zip(texts, split_array, strict=True) if split == 0], options
-        )
+        rows = np.flatnonzero(split_array == 0)
+        if isinstance(options, ReviewOptions) and options.predicts_classes and options.max_train_rows is not None:
+            rows = rows[targets_of(read[rows], options.labels, names) != LEFT_OUT]
+        tokenizer = _train_tokenizer([texts[row] for row in _kept(rows, options)], options)
     number_of = {label: number for number, label in enumerate(first_lines)}
     numbers = np.array([number_of[label] for label in labels])
-    return EncodedTexts(encode_texts(tokenizer, texts, choices), numbers, split_array, tokenizer, [], first_lines)
+    ids = encode_texts(tokenizer, texts, choices)
+    return EncodedTexts(ids, numbers, split_array, tokenizer, [], first_lines, sentence)
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Iterable[Text], choices: ChoiceRows | None) -> RaggedIds:
@@ -259,6 +267,7 @@ def _cache_key(
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
         "word_list": _digest(Path(word_list)) if word_list and Path(word_list).is_file() else None,
         "given": tokenizer.to_json() if tokenizer is not None else None,
+        "rows": [options.deduplicate, options.max_train_rows and [type(options).__name__, options.max_train_rows]],
     }
     if options.choices is not None:
         depends_on["choices"] = options.text_columns
@@ -278,9 +287,15 @@ def drawn(rows: NDArray[np.int64], most: int | None, seed: int) -> NDArray[np.in
     return np.sort(rows[order[:most]])
 
 
+def _kept(rows: NDArray[np.int64], options: ReviewTextOptions) -> NDArray[np.int64]:
+    """Return the training rows that `max_train_rows` keeps: drawn ones, but for a generator the first ones: (n,)."""
+    is_drawn = isinstance(options, ReviewOptions)
+    return drawn(rows, options.max_train_rows, options.split_seed) if is_drawn else rows[: options.max_train_rows]
+
+
 def training_rows(rows: NDArray[np.int64], options: ReviewOptions) -> NDArray[np.int64]:
     """Return the rows of the training split that some options use: drawn, and without the part to leave out: (n,)."""
-    used = drawn(rows, options.max_train_rows, options.split_seed)
+    used = _kept(rows, options)
     if options.left_out_fold is None:
         return used
     part = np.random.default_rng((options.split_seed, options.folds)).permutation(len(used)) % options.folds
@@ -297,7 +312,7 @@ def _save(encoded: EncodedTexts, folder: Path) -> None:
     cache.save_array(folder / "labels.npy", encoded.labels)
     cache.save_array(folder / "splits.npy", encoded.splits)
     (folder / "tokenizer.json").write_text(encoded.tokenizer.to_json(), encoding="utf-8")
-    (folder / "labels.json").write_text(json.dumps(encoded.first_lines), encoding="utf-8")
+    (folder / "labels.json").write_text(json.dumps([encoded.first_lines, encoded.overlaps]), encoding="utf-8")
 
 
 def _load(folder: Path) -> EncodedTexts:
@@ -308,5 +323,5 @@ def _load(folder: Path) -> EncodedTexts:
         np.load(folder / "splits.npy"),
         Tokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8")),
         [],
-        json.loads((folder / "labels.json").read_text(encoding="utf-8")),
+        *json.loads((folder / "labels.json").read_text(encoding="utf-8")),
     )

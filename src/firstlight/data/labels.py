@@ -1,6 +1,7 @@
 """Labels and their meaning: stars, negative or positive, or classes with any name."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -139,17 +140,36 @@ def targets_of(labels: NDArray[np.int64], kind: Labels, label_names: Sequence[st
 
 
 def class_names_of(kind: Labels, label_names: Sequence[str], given: Sequence[str] | None = None) -> list[str]:
-    """Return the names of the classes. Raises UserError if the number of given names differs from that of the data."""
+    """Return the names of the classes.
+
+    Raises UserError if the number of given names differs from that of the data, or if a name is another class's label.
+    """
     if kind is Labels.binary:
         return list(SENTIMENTS)
     if given is None:
         return list(label_names)
-    if len(given) != len(label_names):
+    swaps = any(name in label_names and name != label for name, label in zip(given, label_names, strict=False))
+    if len(given) != len(label_names) or swaps:
         raise UserError(
-            f"data.class_names has {len(given)} names, but the data has {len(label_names)} classes: "
-            f"{', '.join(label_names)}"
+            f"data.class_names=[{','.join(given)}] must be {len(label_names)} new names, or the labels in the order of "
+            f"the classes, which are {', '.join(label_names)}"
         )
     return list(given)
+
+
+def alike(labels: Iterable[str]) -> str | None:
+    """Return a sentence on two labels that look or mean the same, or None if all differ.
+
+    These are numbers of the same value, and texts without their case, spaces, invisible characters and Unicode form.
+    """
+    found: dict[str, str] = {}
+    for label in labels:
+        kind, number, _ = _numbers_first(label)
+        text = unicodedata.normalize("NFKC", label).casefold()
+        visible = "".join(c for c in text if not c.isspace() and unicodedata.category(c) != "Cf")
+        if (other := found.setdefault(visible if kind else repr(number), label)) != label:
+            return f"the labels {other!a} and {label!a} are two classes; if they mean the same, write them alike"
+    return None
 
 
 def _numbers_first(label: str) -> tuple[int, float, str]:

@@ -12,6 +12,7 @@ class MaskedReviewOptions(ReviewOptions):
     """Options of reviews with masked words for a masked language model."""
 
     accepts_pairs: ClassVar[bool] = False
+    predicts_classes: ClassVar[bool] = False
     mask_fraction: float = 0.15
     """Share of the tokens of a text that the network has to predict; at least one token in each text."""
     mask_token_share: float = 0.8

@@ -1,5 +1,6 @@
 """Batches of reviews with masked words."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ from firstlight.text.mask_token import MASK, encode_masked, mask_id_of
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
 
 EVALUATION_SEED = 0  # does not depend on the seed of a run, so that the metrics of runs are comparable
 
@@ -213,7 +216,10 @@ class MaskedReviewData(RowData):
         validation_fraction: The share of every class taken from the training rows if the data has no validation split.
         test_fraction: The share of every class taken from the training rows if the data has no test split.
         split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
-        max_train_rows: The number of training texts to draw at random. None uses all of them.
+        max_train_rows: The number of training texts to draw at random, from which the vocabulary is also counted. None
+            uses all of them.
+        deduplicate: Whether to remove texts that are also in a later split, in the order train, validation, test. Equal
+            are texts that differ only in case, spaces or Unicode form, whatever their labels.
         tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         context_length: The number of tokens of a text that the network sees.
         truncation: Which tokens of a longer text are kept: the first, the last, or half of them from either end.
@@ -269,6 +275,8 @@ class MaskedReviewData(RowData):
         options = self.options
         self.encoded = encode(self.source, options, self.reader)
         self.tokenizer = self.encoded.tokenizer
+        if self.encoded.overlaps:
+            log.warning("%s: %s", self.source.where, self.encoded.overlaps)
         self._rows = {split: self._used_rows(split) for split in SPLITS}
         for split in ("train", "validation") if stage == "fit" else ():
             if not self.has_split(split):

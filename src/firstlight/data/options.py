@@ -106,7 +106,8 @@ class ReviewTextOptions:
     """Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the file counts from
     1."""
     class_names: list[str] | None = None
-    """Names of the classes for data.labels=classes, in the order of the sorted labels; null: the labels themselves."""
+    """Names of the classes for data.labels=classes, in the order of the sorted labels, or the labels themselves in
+    another order; null: the sorted labels."""
     validation_fraction: float = 0.1
     """Share of the training rows used for validation if the data has no validation split; between 0 and 0.5."""
     test_fraction: float = 0.1
@@ -115,6 +116,8 @@ class ReviewTextOptions:
     """Seed of the draw of these two splits and of data.max_train_rows."""
     max_train_rows: int | None = None
     """Number of training rows to use; null: all. Lower it for quick trials and learning curves."""
+    deduplicate: bool = False
+    """Whether rows that are also in a later split (train, validation, test) are removed."""
 
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
     """The options of the tokenizer, which is trained on the training texts."""
@@ -155,6 +158,9 @@ class ReviewTextOptions:
             raise ValueError("tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews")
         if self.class_names is not None and self.labels is not Labels.classes:
             raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
+        self.class_names = self.class_names and [str(name) for name in self.class_names]
+        if len(set(self.class_names or ())) < len(self.class_names or ()):
+            raise ValueError(f"data.class_names={_listed(self.class_names)} has a name twice; give each class another")
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
 
@@ -211,6 +217,7 @@ class ReviewOptions(ReviewTextOptions):
     """Options of labelled texts, such as reviews, for a classifier."""
 
     accepts_pairs: ClassVar[bool] = True
+    predicts_classes: ClassVar[bool] = True  # whether rows without a class are left out of the training
 
     choice_columns: list[str] | None = None
     """Two or more columns with possible answers to the text of data.text_column, as in 'data.choice_columns=[a,b,c]'.
@@ -330,6 +337,8 @@ class CharacterOptions:
     max_train_rows: int | None = None
     """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
     curves."""
+    deduplicate: bool = False
+    """Whether documents that are also in a later split (train, validation, test) are removed."""
 
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
     """The options of the tokenizer, which is trained on the training part of the text."""
@@ -413,7 +422,9 @@ class PairOptions:
     split_seed: int = 0
     """Seed of the draw of these two splits and of data.max_train_rows."""
     max_train_rows: int | None = None
-    """Number of training pairs to use; null: all. Lower it for quick trials and learning curves."""
+    """Number of training pairs to use, before data.skip_too_long leaves out some; null: all."""
+    deduplicate: bool = False
+    """Whether pairs that are also in a later split (train, validation, test) are removed."""
     skip_too_long: bool = False
     """Whether training pairs longer than context_length are left out; false: such a pair is an error."""
 
@@ -472,6 +483,9 @@ Options = TypeVar("Options", bound="ReviewTextOptions | CharacterOptions | PairO
 def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Options:
     """Return the options of the data module `owner`. Raises TypeError for an unknown one, ValueError for a value."""
     refuse_unknown(given, [each.name for each in fields(kind)], owner)
+    if not isinstance(path := given.get("path"), str | Path | None):
+        remedy = "write it to a file, as frame.to_csv('data.csv') does, and name that file"
+        raise TypeError(f"{owner}: path must be the name of a file or folder, not a {type(path).__name__}; {remedy}")
     try:
         return kind(**given)
     except ValueError as error:

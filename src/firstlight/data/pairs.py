@@ -168,7 +168,10 @@ class PairData(RowData):
         validation_fraction: The share of the training pairs taken if the data has no validation split.
         test_fraction: The share of the training pairs taken if the data has no test split.
         split_seed: The seed that chooses the pairs of these two shares, and those of `max_train_rows`.
-        max_train_rows: The number of training pairs to draw at random. None uses all of them.
+        max_train_rows: The number of training pairs to draw at random, from which the vocabulary is also learned. None
+            uses all of them.
+        deduplicate: Whether to remove pairs that are also in a later split, in the order train, validation, test. Equal
+            are pairs that differ only in case, spaces or Unicode form, whatever their labels.
         skip_too_long: Leave out training pairs that exceed `context_length`. Otherwise they raise a UserError.
         tokenizer: `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         shared_vocabulary: Use one vocabulary for both languages. Otherwise each language has its own.
@@ -227,6 +230,8 @@ class PairData(RowData):
             return
         self.encoded = encode_pairs(self.source, self.options, self.reader)
         self.source_tokenizer, self.tokenizer = self.encoded.tokenizers
+        if self.encoded.overlaps:
+            log.warning("%s: %s", self.source.where, self.encoded.overlaps)
         self.is_cut = stage != "fit"
         self.table = PairTable(self.encoded.source, self.encoded.target, self.options.context_length)
         self._rows: dict[str, NDArray[np.int64]] = {}
@@ -347,7 +352,9 @@ class PairData(RowData):
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
         """Return the rows of a split. Raises UserError for a too long sentence, unless it is left out or cut."""
-        rows, options = self.encoded.rows_of(split), self.options
+        options = self.options
+        most = options.max_train_rows if split == "train" else None
+        rows = drawn(self.encoded.rows_of(split), most, options.split_seed)
         is_too_long = self._whole_lengths(rows) > options.context_length
         if is_too_long.any() and split == "train" and options.skip_too_long:
             log.info(
@@ -356,7 +363,7 @@ class PairData(RowData):
             rows = rows[~is_too_long]
         elif not self.is_cut:
             self._refuse_too_long(split, rows)
-        return drawn(rows, options.max_train_rows if split == "train" else None, options.split_seed)
+        return rows
 
     def _refuse_too_long(self, split: str, rows: NDArray[np.int64]) -> None:
         """Raise UserError if a sentence is longer than the context. The message names the first one and a fix."""

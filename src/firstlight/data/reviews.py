@@ -24,7 +24,7 @@ from firstlight.data.choice_rows import by_row, longest
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.evidence import NgramEvidence, num_features
-from firstlight.data.labels import LEFT_OUT, LabelReading, class_names_of, targets_of
+from firstlight.data.labels import LEFT_OUT, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
 from firstlight.data.pair_rows import fitted
 from firstlight.data.sources import Source, find_source
@@ -61,11 +61,15 @@ class ReviewData(RowData):
             stars are left out. `stars`: five ordered classes. `classes`: the distinct values of the label column.
         lowest_label: The label of one star in the file, or the number of the first of `choice_columns`, 0 or 1. It has
             no effect for other data with `labels="classes"`.
-        class_names: Names for the classes of `labels="classes"`, in the order of the sorted labels.
+        class_names: Names for the classes of `labels="classes"`, in the order of the sorted labels. Names that are the
+            labels themselves give the order of the classes.
         validation_fraction: The share of every class taken from the training rows if the data has no validation split.
         test_fraction: The share of every class taken from the training rows if the data has no test split.
         split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
-        max_train_rows: The number of training rows to draw at random. None uses all of them.
+        max_train_rows: The number of training rows to draw at random, from which the vocabulary is also counted. None
+            uses all of them.
+        deduplicate: Whether to remove rows that are also in a later split, in the order train, validation, test. Equal
+            are rows that differ only in case, spaces or Unicode form, whatever their labels.
         tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         context_length: The number of tokens of a text that the network sees.
         truncation: Which tokens of a longer text are kept: the first, the last, or half of them from either end.
@@ -140,7 +144,10 @@ class ReviewData(RowData):
         self.targets = targets_of(self.encoded.labels, kind, label_names)
         self.class_names = class_names_of(kind, label_names, self.options.class_names)
         self.label_reading = LabelReading.of(self.encoded.meanings, kind, label_names, self.class_names)
-        log.info("%s: %s", self.source.where, self.label_reading)
+        is_new = self.reader_card is None and kind is Labels.classes
+        for sentence in (self.encoded.overlaps, alike(label_names) if is_new else None):
+            if sentence:
+                log.warning("%s: %s", self.source.where, sentence)
         length, truncation = self.options.context_length, self.options.truncation
         ids = fitted(self.encoded.ids, self.tokenizer, length, truncation)
         self.table = TokenTable(ids, self.targets, length, truncation, choices=self.options.choices)
@@ -228,6 +235,7 @@ class ReviewData(RowData):
             "rows": {split: len(self.rows(split)) for split in SPLITS},
             "vocab_size": self.tokenizer.vocab_size,
             "classes": self.class_names,
+            "labels": str(self.label_reading),
         }
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:

@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache
-from firstlight.data.encoding import SPLITS, carve_out, key_of, rows_of_columns
+from firstlight.data import cache, overlaps
+from firstlight.data.encoding import SPLITS, carve_out, drawn, key_of, rows_of_columns
 from firstlight.data.options import PairOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
 
-VERSION = 1  # increase it when the encoding changes, so that the cache is not reused
+VERSION = 2  # increase it when the encoding changes, so that the cache is not reused
 SIDES = ("source", "target")
 
 
@@ -31,7 +31,8 @@ class EncodedPairs:
     """All pairs of a source, split after split, in the order in which they were read.
 
     source, target: the ids of both sides without marks; splits: (pairs,) int, an index into SPLITS; places: (pairs, 2)
-    int, the split of the file of each pair, and its line.
+    int, the split of the file of each pair, and its line; overlaps: a sentence on pairs that are in several splits, or
+    "".
     """
 
     source: RaggedIds
@@ -39,6 +40,7 @@ class EncodedPairs:
     splits: NDArray[np.int64]
     places: NDArray[np.int64]
     tokenizers: PairTokenizers
+    overlaps: str
 
     def rows_of(self, split: str) -> NDArray[np.int64]:
         """Return the row numbers of a split, (n,)."""
@@ -69,17 +71,17 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
             places.append((SPLITS.index(split), line))
     splits = np.array([split for split, _ in places])
     carve_out(splits, np.zeros_like(splits), options)
+    sentence = overlaps.found(zip(*texts, strict=True), splits, remove=options.deduplicate)
     if tokenizers is None:
-        training: list[list[str]] = [
-            [text for text, split in zip(side, splits, strict=True) if split == 0] for side in texts
-        ]
+        rows = drawn(np.flatnonzero(splits == 0), options.max_train_rows, options.split_seed)
+        training = [[side[row] for row in rows] for side in texts]
         if options.shared_vocabulary:
             shared = SentenceTokenizer.train(training[0] + training[1], options.tokenizer)
             tokenizers = PairTokenizers(shared, shared)
         else:
             tokenizers = PairTokenizers(*(SentenceTokenizer.train(side, options.tokenizer) for side in training))
     source_ids, target_ids = tokenizers.source.encode_batch(texts[0]), tokenizers.target.encode_batch(texts[1])
-    return EncodedPairs(source_ids, target_ids, splits, np.array(places), tokenizers)
+    return EncodedPairs(source_ids, target_ids, splits, np.array(places), tokenizers, sentence)
 
 
 def _checked(text: object, column: str, source: Source, split: str, line: int) -> str:
@@ -100,6 +102,7 @@ def _cache_key(source: Source, options: PairOptions, tokenizers: PairTokenizers 
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
         "shared": options.shared_vocabulary,
+        "rows": [options.deduplicate, options.max_train_rows],
         "given": [tokenizer.to_json() for tokenizer in tokenizers] if tokenizers is not None else None,
     }
     return "pairs-" + key_of(depends_on)
@@ -112,6 +115,7 @@ def _save(encoded: EncodedPairs, folder: Path) -> None:
         (folder / f"{side}_tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
     cache.save_array(folder / "splits.npy", encoded.splits)
     cache.save_array(folder / "places.npy", encoded.places)
+    (folder / "overlaps.txt").write_text(encoded.overlaps, encoding="utf-8")
 
 
 def _load(folder: Path) -> EncodedPairs:
@@ -122,7 +126,8 @@ def _load(folder: Path) -> EncodedPairs:
     )
     texts = [(folder / f"{side}_tokenizer.json").read_text(encoding="utf-8") for side in SIDES]
     splits, places = np.load(folder / "splits.npy"), np.load(folder / "places.npy")
-    return EncodedPairs(source, target, splits, places, tokenizers_of(*texts))
+    sentence = (folder / "overlaps.txt").read_text(encoding="utf-8")
+    return EncodedPairs(source, target, splits, places, tokenizers_of(*texts), sentence)
 
 
 def tokenizers_of(source: str, target: str) -> PairTokenizers:

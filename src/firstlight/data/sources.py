@@ -141,15 +141,18 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
         return _sample(sample)
 
 
-def check_path(path: str | None, source: SourceKind) -> None:
-    """Raise UserError if a path is not a file, folder or Hub id, before anything heavy is imported."""
+def check_path(path: str | None, source: SourceKind = SourceKind.local) -> None:
+    """Raise UserError if a path is not a file, folder or Hub id, before anything heavy is imported.
+
+    source: whether a Hub id is accepted, which `local` refuses.
+    """
     if path is None:
         return
     if Path(path).exists():
         regular(Path(path))
         return
     if "://" in path:
-        raise UserError(f"data.path={path} is a URL; download the file first, or name a Hub data set as owner/name")
+        raise UserError(f"data.path={path} is a URL; download the file first, or set data.url or data.hub")
     if source is SourceKind.local or not HUB_ID.fullmatch(path) or Path(path).suffix.lower() in READERS:
         raise UserError(f"data.path={path}: the file or folder does not exist{look_alike(Path(path))}")
 

@@ -71,6 +71,8 @@ class StreamData(TableData):
         if hasattr(self, "table"):
             return
         self.open()
+        if self.corpus.overlaps:
+            log.warning("%s: %s", self.source.where, self.corpus.overlaps)
         self.table = StreamTable(self.corpus.ids.ids, self.separator_id)
         self._documents = {split: self._used_documents(split) for split in SPLITS}
         if stage == "fit":
@@ -235,7 +237,11 @@ class CharacterData(StreamData):
         validation_fraction: The share of the text for validation.
         test_fraction: The share of the text for the test split.
         split_seed: The seed that chooses passages or documents for these two shares.
-        max_train_rows: The number of training documents or of windows. None uses all of them.
+        max_train_rows: The number of training documents or of windows. The vocabulary is learned from the same
+            documents, or from as many characters as the windows have tokens. Without an unknown symbol, a vocabulary of
+            characters has those of the complete training part. None uses all of them.
+        deduplicate: Whether to remove documents that are also in a later split, in the order train, validation, test.
+            Equal are documents that differ only in case, spaces or Unicode form, whatever their labels.
         tokenizer: `"char"`, `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         context_length: The number of tokens in a window.
         batch_size: The number of windows in a training batch.
@@ -330,7 +336,10 @@ class ReviewTextData(StreamData):
         validation_fraction: The share of every class taken from the training rows if the data has no validation split.
         test_fraction: The share of every class taken from the training rows if the data has no test split.
         split_seed: The seed that chooses the rows of these two shares.
-        max_train_rows: The number of training texts. The first ones are used. None uses all of them.
+        max_train_rows: The number of training texts. The first ones are used, also for the vocabulary. None uses all of
+            them.
+        deduplicate: Whether to remove texts that are also in a later split, in the order train, validation, test. Equal
+            are texts that differ only in case, spaces or Unicode form, whatever their labels.
         tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
         context_length: The number of tokens in a window.
         truncation: No effect, since windows contain complete texts.

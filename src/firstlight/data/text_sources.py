@@ -17,14 +17,14 @@ from firstlight.data.sources import (
     GENERATED,
     SAMPLE_WARNING,
     SAMPLES,
+    check_path,
     hash_of,
     local_folder,
     read_sample,
     sample_fingerprint,
 )
 from firstlight.errors import RunError, UserError
-from firstlight.files.regular import regular
-from firstlight.files.rows import look_alike, read_text
+from firstlight.files.rows import read_text
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class UnreachableError(ConnectionError):
 def find_text(options: CharacterOptions) -> TextSource:
     """Return the source that the options name. Raises UserError."""
     if options.path is not None:
-        check_text_path(options.path)
+        check_path(options.path)
         return _local(Path(options.path))
     if options.source is SourceKind.sample:
         return _sample(options.preparation)
@@ -75,18 +75,6 @@ def find_text(options: CharacterOptions) -> TextSource:
             raise UserError(f"data.source=hub: {options.url} does not answer ({error}); set data.path") from error
         log.warning(SAMPLE_WARNING, options.name, options.url)
         return _sample(options.preparation)
-
-
-def check_text_path(path: str | None) -> None:
-    """Raise UserError if a path is not a file or folder, before anything heavy is imported."""
-    if path is None:
-        return
-    if Path(path).exists():
-        regular(Path(path))
-        return
-    if "://" in path:
-        raise UserError(f"data.path={path} is a URL; set data.url, or download the file first")
-    raise UserError(f"data.path={path}: the file or folder does not exist{look_alike(Path(path))}")
 
 
 def _local(path: Path) -> TextSource:

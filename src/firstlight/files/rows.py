@@ -19,6 +19,7 @@ from firstlight.errors import UserError
 from firstlight.files.regular import SpecialFileError, regular
 
 TEXT_COLUMN = "text"  # the only column of a plain text file
+LONGEST_LINE = 2**28  # bytes; a file without line feeds, such as a sparse one, could fill the memory
 LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
 ROWS_AT_ONCE = 1024  # rows of Parquet that are read or written together
 MOST_NAMED = 20  # the largest number of columns in a message
@@ -150,13 +151,15 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     If the file has no line feed, a carriage return ends a line, as in files from old Macs.
     """
     with regular(path).open("rb") as file:
-        lines: Iterator[bytes] = file
-        first = next(file, b"")
+        lines: Iterator[bytes] = iter(partial(file.readline, LONGEST_LINE), b"")
+        first = next(lines, b"")
         if b"\r" in first and not first.endswith(b"\n"):  # the first line is the complete file
             lines = iter(first.replace(b"\r", b"\n").splitlines(keepends=True))
         elif first:
-            lines = chain([first], file)
+            lines = chain([first], lines)
         for line, raw in enumerate(lines, start=1):
+            if len(raw) == LONGEST_LINE:
+                raise UserError(f"{path}:{line}: the line has {LONGEST_LINE:,} bytes or more; divide it into lines")
             text = _decode(raw, f"{path}:{line}")
             yield line, text.removeprefix("\ufeff") if line == 1 else text
 

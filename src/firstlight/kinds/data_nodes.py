@@ -9,7 +9,6 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, ReviewTextOptions, SourceKind
 from firstlight.data.parallel import check_pair_path
 from firstlight.data.sources import check_path
-from firstlight.data.text_sources import check_text_path
 from firstlight.errors import UserError
 from firstlight.kinds.top_level import DataNode
 
@@ -80,7 +79,7 @@ class CharacterDataNode(DataNode, CharacterOptions):
     @staticmethod
     def check(config: DictConfig) -> None:
         """Raise UserError for data that cannot be found. config: the whole configuration."""
-        check_text_path(config.data.path)
+        check_path(config.data.path)
 
 
 @dataclass

@@ -42,7 +42,7 @@ FREE_OPTIONS_IN_0_2 = {"data": ("cache_dir",), "trainer": ("default_root_dir",)}
 # Options that were added later, with their defaults. A default does not change the key of a run.
 ADDED: dict[str, dict[str, Any]] = {
     "vectors": {"method": "lanczos"},
-    "data": {"folds": 5, "left_out_fold": None, "both_orders": False, "choice_columns": None},
+    "data": {"folds": 5, "left_out_fold": None, "both_orders": False, "choice_columns": None, "deduplicate": False},
     "distillation": {"weight": 0.5, "temperature": 1.0, "folds": 5},
     "schedule": {"cycle_momentum": False, "base_momentum": 0.85, "max_momentum": 0.95},
     "model": {

@@ -101,12 +101,12 @@ def start_of(
     experiment = record["experiment"]
     counts = data.get("rows") or data["tokens"]
     splits = "  ".join(f"{split} {count:,}" for split, count in counts.items() if count)
-    classes = data.get("classes")
+    labels = data.get("labels")
     state = "new" if first_step is None else f"resumed at step {first_step}"
     return {
         "task": record["task"] + (f"  experiment {experiment}" if experiment else ""),
         "data": str(data["path"]) + (f"  {SAMPLE_MARK}" if is_sample else ""),
-        "rows" if "rows" in data else "tokens": splits + (f"  classes {', '.join(classes)}" if classes else ""),
+        "rows" if "rows" in data else "tokens": splits + (f"  {labels}" if labels else ""),
         "network": f"{kind_of_config(config).noun}  {record['model']}  {record['parameters']:,} parameters",
         "device": f"{device_of(trainer)}  {_counted(record['threads'], 'thread')}",
         "run": f"{state}  {as_typed(folder.path)}",

@@ -18,10 +18,10 @@ from firstlight.callbacks.outcomes import outcomes_of
 from firstlight.comparison.outcomes import Outcomes
 from firstlight.data.choice_rows import longest
 from firstlight.data.cuts import Cuts
-from firstlight.data.encoding import EncodedTexts, encode
+from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, STARS, LabelReading, targets_of
 from firstlight.data.options import Labels, ReviewOptions, SourceKind
-from firstlight.data.sources import Source, find_source
+from firstlight.data.sources import Source, find_source, hash_of
 from firstlight.errors import UserError
 from firstlight.figures import (
     confusion_table,
@@ -31,7 +31,7 @@ from firstlight.figures import (
     save,
 )
 from firstlight.figures.style import mark_sample
-from firstlight.files.rows import write_rows
+from firstlight.files.rows import dataset_files, write_rows
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.data_changes import changed_options
 from firstlight.kinds.evaluation import (
@@ -76,7 +76,7 @@ def evaluate_classifier(classifier: LoadedClassifier, options: EvaluateOptions) 
     encoded = encode_for(classifier, source, data_options)
     kind, reading = read_labels(encoded, classifier.labels, classifier.class_names, source, data_options)
     split = chosen_split(source, options, has_test=bool(len(encoded.rows_of("test"))))
-    judged = judge(classifier, encoded, split, kind)
+    judged = judge(classifier, encoded, split, kind, counted_rows(classifier, source, encoded, data_options))
     if sentence := reading.missing(judged.targets):
         log.warning("%s, %s split: %s", source.where, split, sentence)
     cuts = Cuts(classifier.config["context_length"])
@@ -132,10 +132,30 @@ def read_labels(
     return kind, reading
 
 
-def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str, kind: Labels | None = None) -> Judged:
+def counted_rows(
+    run: LoadedClassifier, source: Source, encoded: EncodedTexts, options: ReviewOptions
+) -> NDArray[np.int64]:
+    """Return the rows whose classes are in the evidence of a run, (n,); none if it has none, and for other data.
+
+    Raises UserError if the file of the training rows is read as the test split.
+    """
+    path, rows = source.files.get("test"), encoded.rows_of("train")
+    if run.evidence is not None and path is not None and source.splits == ["test"]:
+        beside = dataset_files(path.parent) if path.stem.lower() == "train" else {}
+        if run.data_fingerprint in (hash_of({"train": path}), hash_of(beside)):
+            raise UserError(f"data.path={path} has the training rows of the run; leave it out, and name a --split")
+    if run.evidence is None or source.fingerprint != run.data_fingerprint:
+        return rows[:0]
+    return training_rows(rows[targets_of(encoded.labels[rows], run.labels, encoded.label_names) != LEFT_OUT], options)
+
+
+def judge(
+    classifier: LoadedClassifier, encoded: EncodedTexts, split: str, kind: Labels | None = None, counted: Any = ()
+) -> Judged:
     """Return the predictions and metrics of all rows of a split. Raises UserError if there are no rows.
 
-    kind: how the labels become targets, by default as in the training.
+    kind: how the labels become targets, by default as in the training. counted: (n,) the rows that `counted_rows`
+    returns, whose own classes are removed from their features, as in training.
     """
     rows = encoded.rows_of(split)
     labels = encoded.labels[rows]
@@ -145,6 +165,9 @@ def judge(classifier: LoadedClassifier, encoded: EncodedTexts, split: str, kind:
     if not used.any():
         raise UserError(f"the {split} split has no rows for data.labels={kind.value}; choose another --split")
     logits = classifier.logits(encoded.ids, rows)
+    if (is_counted := np.isin(rows, counted)).any():
+        classes = targets_of(encoded.labels, kind, encoded.label_names)
+        logits[is_counted] = classifier.logits(encoded.ids, rows[is_counted], classes)
     shares = probabilities(logits)
     known = torch.from_numpy(targets)[used]
     metrics = {"loss": float(classification_loss(logits[used], known))}

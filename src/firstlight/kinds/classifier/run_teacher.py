@@ -49,11 +49,6 @@ def predict(
     targets: (texts,) their classes; is_seen: (texts,) whether the run was trained on them. If the run reads evidence,
     the class of such a text is removed from its own features, as in training.
     """
-    if run.evidence is not None and is_seen.any() and not run.evidence.can_leave_out:
-        raise UserError(
-            f"teacher={run.path}: the run was trained by version 0.2.0, whose evidence cannot leave out a text; train "
-            "it again"
-        )
     ids = run.encode(texts)
     found = np.empty((len(texts), len(run.class_names)), np.float32)
     for rows, counted in ((np.flatnonzero(~is_seen), None), (np.flatnonzero(is_seen), targets)):
