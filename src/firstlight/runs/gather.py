@@ -137,7 +137,7 @@ def judged(folder: RunFolder, record: dict[str, Any], damages: list[str]) -> tup
 def is_starting(folder: RunFolder) -> bool:
     """Return whether a run without a record has begun less than a minute ago, which it needs for its imports."""
     with suppress(FileNotFoundError):
-        return time.time() - (folder.path / ".hydra").stat().st_mtime < 60 and not folder.is_run()
+        return time.time() - (folder.path / ".hydra").stat().st_mtime < 60 and not folder.metrics_file.exists()
     return False
 
 
