@@ -502,3 +502,12 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
         list(read_rows(path))
     path.write_text(first + "x" * 40 + "\n")
     assert [text for _, text in files.read_lines(path)][-1] == "x" * 40 + "\n"
+
+
+@pytest.mark.parametrize(("text", "rows"), [("some words", 100_000), ("x" * 20_000_000, 3)])
+def test_a_parquet_file_that_expands_a_thousandfold_is_refused(text: str, rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.parquet"
+    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+    parquet.write_table(pa.table({"text": repeated}), path, compression="zstd", store_schema=False)
+    with pytest.raises(UserError, match=r"bomb.parquet: the Parquet file expands to far more than its [\d,]+ bytes"):
+        next(read_rows(path))

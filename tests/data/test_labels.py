@@ -146,14 +146,14 @@ def test_classes_may_be_given_other_names():
 def test_as_many_names_as_classes_must_be_given():
     with pytest.raises(
         UserError,
-        match=r"=\[world,sports,business\] must be 2 new names, or the labels in the order .* which are 0, 1",
+        match=r"=\[world,sports,business\] must be 2 different new names, .*; the labels are 0, 1",
     ):
         class_names_of(Labels.classes, ["0", "1"], ["world", "sports", "business"])
 
 
-@pytest.mark.parametrize("given", [["pos", "neg"], ["pos", "other"], ["other", "neg"]])
+@pytest.mark.parametrize("given", [["pos", "neg"], ["pos", "other"], ["other", "neg"], ["a", "a"]])
 def test_a_name_that_is_another_label_is_refused(given: list[str]) -> None:
-    with pytest.raises(UserError, match=r"must be 2 new names, or the labels in the order of the classes, which are"):
+    with pytest.raises(UserError, match=r"must be 2 different new names, or the labels in the order of the classes"):
         class_names_of(Labels.classes, ["neg", "pos"], given)
 
 

@@ -356,12 +356,6 @@ def test_names_that_are_the_labels_are_the_order_of_the_classes(tmp_path):
     assert again.describe()["labels"] == "labels neg, pos, zero → sad, glad, even"
 
 
-@pytest.mark.parametrize("names", [["a", "a"], [1, "1"]])
-def test_two_classes_of_one_name_are_refused(tmp_path, names):
-    with pytest.raises(ValueError, match=r"class_names=\[.*\] has a name twice; give each class another"):
-        open_reviews(tmp_path / "r.csv", labels="classes", class_names=names)
-
-
 def test_labels_that_look_the_same_are_a_warning(tmp_path, caplog):
     write_rows(
         tmp_path / "r.csv", [{"text": f"text{n} here", "label": ("Pos", "pos", "neg")[n % 3]} for n in range(90)]

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
+from pyarrow import parquet
 
 from faults.damage import Damage, answered, damaged, damages
 from faults.trials import Trials, drawn
@@ -268,6 +270,8 @@ def test_bombs_and_sparse_files_are_refused_in_bounded_memory(trials: Trials, tm
     for name in ("sparse.csv", "sparse.txt", "sparse.jsonl", "sparse.parquet"):
         (tmp_path / name).touch()
         os.truncate(tmp_path / name, 2**31)
+    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), pa.array(["x" * 20_000_000]))
+    parquet.write_table(pa.table({"text": repeated}), tmp_path / "repeated.parquet", compression="zstd")
     for path in sorted({*tmp_path.iterdir()} - {tmp_path / "best.ckpt"}):
         with trials.one(f"rows of {path.name}", memory=2**30), pytest.raises(UserError):
             list(read_rows(path))

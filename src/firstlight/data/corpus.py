@@ -75,9 +75,8 @@ def _encode(
     if not lengths.sum():
         raise UserError(f"{source.where}: the file has no text; name another file")
     split_of_piece, cuts = _split(lengths, options)
-    sentence = ""
-    if options.preparation is Preparation.lines:
-        sentence = overlaps.found(pieces(), split_of_piece, remove=options.deduplicate)
+    is_many = options.preparation is Preparation.lines
+    sentence = overlaps.found(pieces(), split_of_piece, remove=options.deduplicate) if is_many else ""
 
     def parts(split: str) -> Iterator[str]:
         yield from _of_split(pieces(), split_of_piece, cuts, SPLITS.index(split))
@@ -89,7 +88,7 @@ def _encode(
     with (folder / IDS_FILE).open("wb") as file:
         for number, split in enumerate(SPLITS):
             written = [count for chunk in _chunks(parts(split)) for count in _write(file, chunk, tokenizer)]
-            if options.preparation is not Preparation.lines:
+            if not is_many:
                 written = [sum(written)] if written else []
             counts += written
             splits += [number] * len(written)

@@ -96,7 +96,7 @@ def _with_labels(
 ) -> EncodedTexts:
     """Return encoded texts whose labels are read as the options require."""
     names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
-    ordered = options.class_names or []
+    ordered = list(map(str, options.class_names or ()))
     if label_names is None and options.choices is None and sorted(ordered) == sorted(names):
         names, meanings = ordered, {label: ordered.index(names[number]) for label, number in meanings.items()}
     numbers = np.array(list(meanings.values()), dtype=np.int64)

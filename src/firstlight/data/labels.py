@@ -148,13 +148,14 @@ def class_names_of(kind: Labels, label_names: Sequence[str], given: Sequence[str
         return list(SENTIMENTS)
     if given is None:
         return list(label_names)
+    given = list(map(str, given))
     swaps = any(name in label_names and name != label for name, label in zip(given, label_names, strict=False))
-    if len(given) != len(label_names) or swaps:
+    if swaps or len(given) != len(label_names) or len(set(given)) < len(given):
         raise UserError(
-            f"data.class_names=[{','.join(given)}] must be {len(label_names)} new names, or the labels in the order of "
-            f"the classes, which are {', '.join(label_names)}"
+            f"data.class_names=[{','.join(given)}] must be {len(label_names)} different new names, or the labels in "
+            f"the order of the classes; the labels are {', '.join(label_names)}"
         )
-    return list(given)
+    return given
 
 
 def alike(labels: Iterable[str]) -> str | None:

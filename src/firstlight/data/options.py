@@ -158,9 +158,6 @@ class ReviewTextOptions:
             raise ValueError("tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews")
         if self.class_names is not None and self.labels is not Labels.classes:
             raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
-        self.class_names = self.class_names and [str(name) for name in self.class_names]
-        if len(set(self.class_names or ())) < len(self.class_names or ()):
-            raise ValueError(f"data.class_names={_listed(self.class_names)} has a name twice; give each class another")
         if self.source is SourceKind.sample and self.path is not None:
             raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
 

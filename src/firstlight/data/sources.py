@@ -118,14 +118,8 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
         return _from_path(options, options.path, only_split)
     if options.source is SourceKind.sample:
         return _sample(sample)
-    if options.source in (SourceKind.auto, SourceKind.local):
-        folder = local_folder(options.name)
-        if folder is not None:
-            return _local(folder, dataset_files(folder))
-        if options.source is SourceKind.local:
-            raise UserError(
-                f"data.source=local: no folder {options.name} exists below ${DATA_VARIABLE} or data/; set data.path"
-            )
+    if (folder := folder_of(options.name, options.source)) is not None:
+        return _local(folder, dataset_files(folder))
     if not options.hub:
         if options.source is SourceKind.auto and sample in ONLY_GENERATED:
             return _sample(sample)
@@ -166,6 +160,14 @@ def _from_path(options: SourceOptions, path: str, only_split: str) -> Source:
         except hub.HubUnreachableError as error:
             raise UserError(f"data.path={path} is not a local file or folder, and the Hub does not answer") from error
     return _local(local, dataset_files(local) if local.is_dir() else {only_split: local})
+
+
+def folder_of(name: str, source: SourceKind) -> Path | None:
+    """Return the local folder of a data set, or None if another source is named. Raises UserError if it must exist."""
+    folder = local_folder(name) if source in (SourceKind.auto, SourceKind.local) else None
+    if folder is None and source is SourceKind.local:
+        raise UserError(f"data.source=local: no folder {name} exists below ${DATA_VARIABLE} or data/; set data.path")
+    return folder
 
 
 def local_folder(name: str) -> Path | None:

@@ -13,13 +13,12 @@ from pathlib import Path
 from firstlight.data import cache
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
 from firstlight.data.sources import (
-    DATA_VARIABLE,
     GENERATED,
     SAMPLE_WARNING,
     SAMPLES,
     check_path,
+    folder_of,
     hash_of,
-    local_folder,
     read_sample,
     sample_fingerprint,
 )
@@ -58,14 +57,8 @@ def find_text(options: CharacterOptions) -> TextSource:
     if options.source is SourceKind.sample:
         return _sample(options.preparation)
     assert options.name is not None
-    if options.source in (SourceKind.auto, SourceKind.local):
-        folder = local_folder(options.name)
-        if folder is not None:
-            return _local(folder)
-        if options.source is SourceKind.local:
-            raise UserError(
-                f"data.source=local: no folder {options.name} exists below ${DATA_VARIABLE} or data/; set data.path"
-            )
+    if (folder := folder_of(options.name, options.source)) is not None:
+        return _local(folder)
     if options.url is None:
         raise UserError("data.url is not set, so there is nothing to download; set data.path to a text file")
     try:

@@ -21,6 +21,7 @@ from firstlight.files.regular import SpecialFileError, regular
 TEXT_COLUMN = "text"  # the only column of a plain text file
 LONGEST_LINE = 2**28  # bytes; a file without line feeds, such as a sparse one, could fill the memory
 LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
+MOST_ROWS, MOST_PACKED = 10, 1000  # of Parquet: rows, and bytes without compression, for each byte of the file
 ROWS_AT_ONCE = 1024  # rows of Parquet that are read or written together
 MOST_NAMED = 20  # the largest number of columns in a message
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines also splits at other characters
@@ -264,6 +265,10 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
         with ParquetFile(path) as file:
             present = file.schema_arrow.names
             check_columns(columns, present, str(path))
+            size, groups = path.stat().st_size, map(file.metadata.row_group, range(file.num_row_groups))
+            unpacked = sum(each.total_byte_size for each in groups)
+            if file.metadata.num_rows > MOST_ROWS * size or unpacked > MOST_PACKED * size:
+                raise UserError(f"{path}: the Parquet file expands to far more than its {size:,} bytes; write it again")
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(columns) or None):
                 for values in batch.to_pylist():
                     yield Row(next(number), {column: values[column] for column in columns or present})
