@@ -41,12 +41,17 @@ class Interrupted(SystemExit):
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Return whether a full disk or quota caused an exception."""
+    """Return whether a full disk, a quota or a limit of the size of files caused an exception."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether Python or torch, on a CPU or a GPU, could not allocate memory."""
+    return isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error)
 
 
 def reason(error: BaseException) -> str:

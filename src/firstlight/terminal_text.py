@@ -6,6 +6,7 @@ Imports nothing heavy.
 
 import io
 import logging
+import os
 import re
 import sys
 import traceback
@@ -88,8 +89,12 @@ class Handler(logging.StreamHandler[TextIO]):
 def prepare_streams() -> None:
     """Escape control characters in warnings, in tracebacks and in log lines before logging is configured.
 
-    Characters that the encoding of standard output does not have are written as escapes, as on standard error.
+    Characters that the encoding of standard output does not have are written as escapes, as on standard error. A
+    closed stream (`>&-`) is opened as the null device, so that the next file does not get its number.
     """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

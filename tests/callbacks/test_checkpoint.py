@@ -1,4 +1,5 @@
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -257,3 +258,11 @@ def test_the_state_in_a_checkpoint_is_plain_numbers(bench, tmp_path) -> None:
     states = read_checkpoint(tmp_path / "last.ckpt")["callbacks"]
     (state,) = (state for name, state in states.items() if re.match("BestAndLast", name))
     assert state == {"best_score": 1.0, "best_step": 4}
+
+
+def test_a_folder_that_is_removed_during_the_training_is_reported(bench, at, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    removes = at("on_before_backward", 4, lambda _: shutil.rmtree(folder))
+    with pytest.raises(RunError, match=r"run was removed or moved while the run was trained"):
+        bench.fit(removes, BestAndLast(str(folder), "val/loss", "min", 2))
+    assert not folder.exists()

@@ -20,9 +20,10 @@ import torch
 
 from faults.conftest import TASKS
 from faults.trials import Trials, drawn, number_of
-from tests_support import Process, Scripts, wait_until
+from tests_support import Process, Scripts, children_of, wait_until
 
 KILLS = 21  # trials for each task
+REPEATED = 4  # trainings that get a signal several times
 SECONDS = 240  # the limit for a trial, which takes 3 to 8 s on an idle machine
 SECONDS_OF_A_LOCK = 60  # the limit for the workers of a killed process to end
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
@@ -114,6 +115,93 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(
             finally:
                 trial.end()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.faults("signals: repeated within 30 ms")
+def test_a_repeated_signal_saves_the_step_that_is_named(
+    trials: Trials, tmp_path: Path, training: Callable[[str], list[str]]
+) -> None:
+    chosen = random.Random(number_of("repeated signals"))
+    for index in range(REPEATED):
+        number, at = (
+            chosen.choice([signal.SIGTERM, signal.SIGHUP]),
+            chosen.choice(["metrics.json", "history.jsonl", "save"]),
+        )
+        pauses = [chosen.uniform(0, 0.015) for _ in range(2)]
+        with trials.one(f"{index}: {number.name} after {at}, pauses {pauses}", seconds=SECONDS, memory=None):
+            run = tmp_path / str(index)
+            process = Scripts(tmp_path).start(
+                "train", *training("names"), "trainer.max_steps=5000", f"hydra.run.dir={run}"
+            )
+            try:
+                if at == "save":
+                    wait_until(lambda run=run: bool(unfinished(run / "checkpoints")), process)
+                else:
+                    wait_until((run / at).exists, process)
+                for pause in (*pauses, 0):
+                    os.kill(process.pid, number)
+                    time.sleep(pause)
+                out, err = process.communicate(timeout=120)
+            finally:
+                process.kill()
+            assert process.returncode in (128 + number, -number), f"exit code {process.returncode}: {out}{err}"
+            assert json.loads((run / "metrics.json").read_text())["status"] == "interrupted"
+            last = run / "checkpoints" / "last.ckpt"
+            step = torch.load(last, weights_only=True)["global_step"] if last.exists() else None
+            named = "before the first checkpoint" if step is None else f"at step {step}."
+            assert f"Interrupted {named}" in out, out
+
+
+@pytest.mark.faults("processes of a training: signals and deaths")
+@pytest.mark.parametrize("trainer", ["ddp_sim", "ddp"])
+def test_the_processes_of_a_training_end_together(
+    trainer: str, trials: Trials, tmp_path: Path, training: Callable[[str], list[str]]
+) -> None:
+    chosen = random.Random(number_of(f"ranks of {trainer}"))
+    strategy = {"ddp_sim": ["trainer=ddp_sim"], "ddp": ["trainer=ddp", "trainer.devices=2"]}[trainer]
+    for index, number in enumerate((signal.SIGTERM, signal.SIGKILL)):
+        with trials.one(f"{trainer}: {number.name}", seconds=SECONDS, memory=None):
+            run = tmp_path / str(index)
+            command = [*training("names"), *strategy, "trainer.max_steps=5000", f"hydra.run.dir={run}"]
+            process = Scripts(tmp_path).start("train", *command, fresh=True, own_group=True)
+            try:
+                wait_until((run / "checkpoints" / "last.ckpt").exists, process)
+                is_killed = number is signal.SIGKILL
+                os.kill(chosen.choice(children_of(process.pid)) if is_killed else process.pid, number)
+                out, err = process.communicate(timeout=30)  # waits for all that have the pipes open
+                assert process.returncode == (1 if is_killed else 143), f"exit code {process.returncode}: {out}{err}"
+                status = json.loads((run / "metrics.json").read_text())["status"]
+                assert status == ("failed" if is_killed else "interrupted")
+                if is_killed:
+                    assert len([line for line in err.splitlines() if "was ended by SIGKILL" in line]) == 1, err
+                    assert "Traceback" not in err, err
+                assert not has_group(process.pid)
+            finally:
+                if has_group(process.pid):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.faults("run folders that are removed or moved")
+@pytest.mark.parametrize("how", ["removed", "moved"])
+def test_a_run_whose_folder_vanishes_ends_with_one_line(
+    how: str, trials: Trials, tmp_path: Path, training: Callable[[str], list[str]]
+) -> None:
+    with trials.one(how, seconds=SECONDS, memory=None):
+        run = tmp_path / "run"
+        process = Scripts(tmp_path).start("train", *training("names"), "trainer.max_steps=5000", f"hydra.run.dir={run}")
+        try:
+            wait_until((run / "checkpoints" / "last.ckpt").exists, process)
+            run.rename(tmp_path / "other")
+            if how == "removed":
+                shutil.rmtree(tmp_path / "other")
+            _, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+        assert process.returncode == 1
+        assert [line for line in err.splitlines() if "was removed or moved" in line], err
+        assert "Traceback" not in err, err
+        assert not run.exists()
+        assert how == "removed" or (tmp_path / "other" / "checkpoints" / "last.ckpt").exists()
 
 
 class Trial:

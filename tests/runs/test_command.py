@@ -1,7 +1,10 @@
 """Exit codes: 0, 2 for a mistake, 1 for a crash, 128 + signal when interrupted."""
 
+import contextlib
 import errno
+import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 from firstlight.commands.frame import run
 from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.runs.folder import RunFolder
+from firstlight.terminal_text import say
 
 
 @pytest.mark.parametrize(
@@ -17,6 +21,7 @@ from firstlight.runs.folder import RunFolder
     [
         (UserError("seed=-1 must be\nat least 0"), 2, "error: seed=-1 must be at least 0\n"),
         (RunError("the loss is nan"), 1, "error: the loss is nan\n"),
+        (MemoryError(), 1, "error: the memory is used up (MemoryError: ); use smaller batches or a smaller model\n"),
         (KeyboardInterrupt(), 130, "error: interrupted\n"),
         (Interrupted(signal.SIGTERM), 143, ""),
         (Interrupted(signal.SIGINT), 130, ""),
@@ -56,6 +61,50 @@ def test_a_full_disk_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         run(main)
     assert ended.value.code == 1
     assert "the disk is full" in capsys.readouterr().err
+
+
+def test_a_limit_of_the_size_of_files_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def main() -> None:
+        raise OSError(errno.EFBIG, "File too large")
+
+    with pytest.raises(SystemExit):
+        run(main)
+    assert "a file is too large" in capsys.readouterr().err
+
+
+def test_memory_that_torch_cannot_allocate_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    with pytest.raises(SystemExit):
+        run(lambda: torch.empty(2**60, dtype=torch.uint8))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: the memory is used up")
+
+
+def test_a_current_folder_that_was_removed_is_reported_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    with contextlib.chdir(folder), pytest.raises(SystemExit) as ended:
+        folder.rmdir()
+        try:
+            run(lambda: None)
+        finally:
+            folder.mkdir()
+            os.chdir(folder)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: the current folder was removed; change to another folder\n"
+
+
+def test_closed_streams_are_opened_as_the_null_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    run(lambda: say("to nobody"))
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    assert [stream.name for stream in streams] == [os.devnull] * 3
+    for stream in streams:
+        stream.close()
 
 
 def test_a_bug_of_ours_keeps_its_traceback() -> None:

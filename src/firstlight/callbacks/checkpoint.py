@@ -122,6 +122,8 @@ class BestAndLast(Checkpoint):
         return _is_scheduled(trainer, batch_idx)
 
     def _save(self, trainer: Trainer, path: str) -> None:
+        if self.saved_step >= 0 and not self.folder.is_dir():
+            raise RunError(f"{self.folder} was removed or moved while the run was trained")
         for name, parameter in trainer.lightning_module.named_parameters():
             if not torch.isfinite(parameter).all():
                 raise RunError(f"{name} is not finite at step {trainer.global_step}; {last_before(trainer)}")

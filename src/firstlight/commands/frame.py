@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from firstlight.errors import Interrupted, RunError, UserError, is_disk_full
+from firstlight.errors import Interrupted, RunError, UserError, is_disk_full, is_out_of_memory, reason
 from firstlight.spelling import kept, option
 from firstlight.terminal_text import prepare_streams, say
 
@@ -31,8 +31,11 @@ def run(main: Callable[[], Result]) -> Result:
     so that settings can name the user's classes.
     """
     prepare_streams()
-    make_importable(Path.cwd())
     with answered():
+        try:
+            make_importable(Path.cwd())
+        except FileNotFoundError:
+            fail("the current folder was removed; change to another folder", USER_MISTAKE)
         return main()
 
 
@@ -61,13 +64,17 @@ def answered() -> Iterator[None]:
             if sys.stderr.isatty():
                 sys.stderr.write("\r")  # over the ^C that the terminal shows
             fail("interrupted", INTERRUPTED_BY_CTRL_C)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            fail(f"the memory is used up ({reason(error)}); use smaller batches or a smaller model", CRASH)
         except BrokenPipeError:  # the reader of the output, such as `head`, has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         except OSError as error:
             if is_disk_full(error):
                 place = option("paths.log_dir")
-                fail(f"the disk is full: {error}; free some space, or set {place} to another disk", CRASH)
+                fail(f"the disk is full or a file is too large: {error}; free some space, or set {place}", CRASH)
             if error.errno not in (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG):
                 raise
             place = option("paths.log_dir", "…")

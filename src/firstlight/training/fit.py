@@ -78,6 +78,10 @@ def train(config: DictConfig, started_at: float) -> float | None:
                 with several(parts.trainer, record=partial(_end, folder, record)):
                     metric = _train(config, folder, record, parts, start, started_at)
         except BaseException as error:
+            if not folder.path.is_dir():
+                raise RunError(
+                    f"{folder.path} was removed or moved while the run was trained; start it again"
+                ) from error
             if is_resumed:  # the run in the folder has not changed
                 weights_and_biases.finish(record | {"status": "failed"})
                 raise
