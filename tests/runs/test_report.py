@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -308,6 +309,7 @@ def test_a_metric_where_nothing_has_finished_is_a_mistake_but_the_report_is_none
 
 def test_a_report_of_nothing_but_damaged_runs_is_written(tmp_path: Path) -> None:
     (tmp_path / "a" / ".hydra").mkdir(parents=True)
+    os.utime(tmp_path / "a" / ".hydra", (0, 0))  # a new folder is that of a run that is starting
     done = report(tmp_path, ".")
     assert done.returncode == 0, done.stderr
     assert "metrics.json is missing: the run ended before it was written" in done.stderr

@@ -45,9 +45,9 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     _refuse_other_parametrization(run, card, module.network)  # type: ignore[arg-type]  # a Module
     other = tokenizer_of_json(card["tokenizer"])
     given: dict[str, Tensor] = checkpoint["state_dict"]
-    if _has_other_classes(card, data.card()):
+    has_other_classes = _has_other_classes(card, data.card())
+    if has_other_classes:
         log.warning("init_from=%s: the run has other classes, so its output layer is not copied", run)
-        given = {name: weight for name, weight in given.items() if not name.startswith(OF_CLASSES)}
     own = module.state_dict()
     refuse_non_finite(given, (name for name, _ in module.named_parameters(remove_duplicate=False)), path)
     both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
@@ -60,7 +60,9 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
         source = given.get(name)
         shared = shared_words.get(name)
         is_by_word = name in shared_words and not _is_head_of_classes(name, own, given)
-        if shared and is_by_word and source is not None and _same_width(given, own):
+        if has_other_classes and name.startswith(OF_CLASSES):
+            left.append(_in_both(name, source, weight))
+        elif shared and is_by_word and source is not None and _same_width(given, own):
             taken[name] = _rows_of(weight, source, shared)
         elif source is not None and source.shape == weight.shape and not is_by_word:
             taken[name] = source
@@ -69,7 +71,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
             verb = "stretched" if len(weight) > len(source) else "cut"
             log.info("init_from: %s %s from %d to %d rows", name, verb, len(source), len(weight), extra=ONLY_IN_LOG)
         else:
-            left.append(name if source is None else f"{name} {tuple(source.shape)} here {tuple(weight.shape)}")
+            left.append(_in_both(name, source, weight))
     if SOURCE_EMBEDDING in taken and EMBEDDING in taken and is_one_embedding(module.network):
         joined = _rows_of(taken[SOURCE_EMBEDDING], given[EMBEDDING], shared_words[EMBEDDING])
         for name, weight in own.items():
@@ -83,6 +85,13 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     module.load_state_dict({**own, **taken})
     copied = f"init_from {path}: {len(taken)} weights copied"
     log.info("%s; not copied: %s", copied, ", ".join(left) or "none", extra={"on_terminal": copied})
+
+
+def _in_both(name: str, source: Tensor | None, weight: Tensor) -> str:
+    """Return the name of a weight, and its shapes in the other run and here if they differ."""
+    if source is None or source.shape == weight.shape:
+        return name
+    return f"{name} {tuple(source.shape)} here {tuple(weight.shape)}"
 
 
 def _has_other_classes(card: dict[str, Any], own: dict[str, Any]) -> bool:

@@ -216,7 +216,7 @@ def refuse_folder(config: DictConfig, path: Path) -> None:
         return
     if folder.is_locked():
         raise UserError(f"{path}: another process is training this run; wait for it, or stop it")
-    if not os.access(path, os.W_OK):
+    if path.is_dir() and not os.access(path, os.W_OK):
         raise UserError(f"{path}: the folder cannot be written; copy it to another place, and resume it there")
     if folder.config_file.is_file():
         refuse_other_config(config, read_config(folder.config_file))

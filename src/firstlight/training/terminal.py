@@ -101,12 +101,13 @@ def start_of(
     experiment = record["experiment"]
     counts = data.get("rows") or data["tokens"]
     splits = "  ".join(f"{split} {count:,}" for split, count in counts.items() if count)
-    labels = data.get("labels")
+    classes = f"classes {', '.join(data['classes'])}" if data.get("classes") else ""
+    meaning = data["labels"] if config.data.get("class_names") else classes  # names could be given in another order
     state = "new" if first_step is None else f"resumed at step {first_step}"
     return {
         "task": record["task"] + (f"  experiment {experiment}" if experiment else ""),
         "data": str(data["path"]) + (f"  {SAMPLE_MARK}" if is_sample else ""),
-        "rows" if "rows" in data else "tokens": splits + (f"  {labels}" if labels else ""),
+        "rows" if "rows" in data else "tokens": f"{splits}  {meaning}".rstrip(),
         "network": f"{kind_of_config(config).noun}  {record['model']}  {record['parameters']:,} parameters",
         "device": f"{device_of(trainer)}  {_counted(record['threads'], 'thread')}",
         "run": f"{state}  {as_typed(folder.path)}",
