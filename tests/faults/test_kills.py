@@ -175,7 +175,7 @@ def test_the_processes_of_a_training_end_together(
                 if is_killed:
                     assert len([line for line in err.splitlines() if "was ended by SIGKILL" in line]) == 1, err
                     assert "Traceback" not in err, err
-                assert not has_group(process.pid)
+                wait_for_the_end_of_the_group(process.pid)
             finally:
                 if has_group(process.pid):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -306,10 +306,8 @@ class Trial:
         assert not hidden, f"left in the run: {hidden}"
         cache = [str(path) for path in (self.scripts.folder / "logs").rglob(".writing-*")]
         assert not cache, f"left in the cache: {cache}"
-        end = time.monotonic() + SECONDS_OF_A_LOCK
-        while left := [process.pid for process in self.started if has_group(process.pid)]:
-            assert time.monotonic() < end, f"processes of the groups {left} still run"
-            time.sleep(0.05)
+        for process in self.started:
+            wait_for_the_end_of_the_group(process.pid, SECONDS_OF_A_LOCK)
 
     def end(self) -> None:
         """Kill the remaining processes of the trial."""
@@ -317,6 +315,13 @@ class Trial:
             if has_group(process.pid):
                 os.killpg(process.pid, signal.SIGKILL)
         shutil.rmtree(self.temporary, ignore_errors=True)
+
+
+def wait_for_the_end_of_the_group(number: int, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while has_group(number):
+        assert time.monotonic() < end, f"processes of the group {number} still run"
+        time.sleep(0.05)
 
 
 def has_group(number: int) -> bool:

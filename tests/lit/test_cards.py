@@ -129,6 +129,8 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no context": (config(context_length="a"), r"context_length in the checkpoint's configuration is missing"),
     "truncation": (data(truncation="middle"), r"data.truncation in the checkpoint's configuration is missing"),
     "truncation is a list": (data(truncation=[]), r"data.truncation in the checkpoint's configuration is missing"),
+    "true for a length": (config(context_length=True), r"context_length in the checkpoint's configuration is missing"),
+    "true for a number": (model(context_length=True), r"model.context_length=True must not be true or false"),
     "a list for a truth value": (model(causal=[None]), r"built by this version: model.causal=\[None\] must be true or"),
     "tokenizer is not JSON": (card(tokenizer="{"), r"the saved tokenizer is broken \(JSONDecodeError"),
     "tokenizer is empty": (card(tokenizer="{}"), r"the saved tokenizer is broken"),

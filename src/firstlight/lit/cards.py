@@ -119,7 +119,7 @@ def _check_config(path: Path | str, config: dict[str, Any], of_data: Mapping[str
     needed = {
         "model": isinstance(config.get("model"), dict | None),
         "data": isinstance(data, dict),
-        "context_length": isinstance(length, int) and length >= 1,
+        "context_length": type(length) is int and length >= 1,
     }
     if isinstance(data, dict):
         needed |= {f"data.{name}": is_right(data.get(name)) for name, is_right in of_data.items()}

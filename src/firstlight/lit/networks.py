@@ -222,11 +222,11 @@ def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) 
 
 
 def _refuse_other_types(described: dict[str, Any], config_type: type[TransformerConfig]) -> None:
-    """Raise TypeError for an option that must be true or false, and is a list, a number or a text."""
+    """Raise TypeError for an option that must be true or false and is not, and for a number that is true or false."""
     for option in fields(config_type):
-        value = described.get(option.name, option.default)
-        if isinstance(option.default, bool) and not isinstance(value, bool):
-            raise TypeError(f"model.{option.name}={str(value)[:40]} must be true or false")
+        value, is_flag = described.get(option.name, option.default), isinstance(option.default, bool)
+        if isinstance(value, bool) != is_flag:
+            raise TypeError(f"model.{option.name}={str(value)[:40]} must {'' if is_flag else 'not '}be true or false")
 
 
 def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], path: Path) -> None:
