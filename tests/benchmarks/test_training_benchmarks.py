@@ -185,14 +185,14 @@ def test_the_plain_network_is_ours_with_other_names(plain_gpt: Any) -> None:
     ours.final_norm.load_state_dict(plain.norm.state_dict())
     for block, layer in zip(ours.blocks, plain.layers, strict=True):
         attention, perceptron = block.self_attention, block.feed_forward
-        attention.norm_before.load_state_dict(layer.norm_1.state_dict())
-        perceptron.norm_before.load_state_dict(layer.norm_2.state_dict())
+        block.self_attention_norm.load_state_dict(layer.norm_1.state_dict())
+        block.feed_forward_norm.load_state_dict(layer.norm_2.state_dict())
         weights, biases = (part.chunk(3) for part in layer.query_key_value.parameters())
         for name, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
-            getattr(attention.transformation, name).load_state_dict({"weight": weight, "bias": bias})
-        attention.transformation.output.load_state_dict(layer.projection.state_dict())
-        perceptron.transformation.expand.load_state_dict(layer.expand.state_dict())
-        perceptron.transformation.contract.load_state_dict(layer.contract.state_dict())
+            getattr(attention, name).load_state_dict({"weight": weight, "bias": bias})
+        attention.output.load_state_dict(layer.projection.state_dict())
+        perceptron.expand.load_state_dict(layer.expand.state_dict())
+        perceptron.contract.load_state_dict(layer.contract.state_dict())
     token_ids, targets = torch.randint(11, (2, 5, 7))
     loss = F.cross_entropy(ours.eval()(token_ids).flatten(0, 1), targets.flatten())
     torch.testing.assert_close(plain(token_ids, targets), loss)

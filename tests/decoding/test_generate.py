@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.decoding.generate import Window, generate
+from firstlight.decoding.generate import Window, generate, with_plain_attributes
 from firstlight.decoding.sampling import Sampling
 from firstlight.networks.config import GeneratorConfig, Norm, Positions
 from firstlight.networks.generator import Generator
@@ -243,3 +243,30 @@ def test_two_texts_written_by_turns_do_not_disturb_each_other() -> None:
 def test_an_empty_prompt_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError, match="a prompt must have at least one token"):
         next(generate(make_network(), random_prompt(0), 1, greedy))
+
+
+@pytest.mark.parametrize("options", [{}, {"causal_convolution": 3, "num_loops": 2}, {"residual": False}])
+def test_a_copy_with_plain_attributes_has_the_tensors_logits_and_hooks_of_the_network(options: dict[str, Any]) -> None:
+    network, token_ids = make_network(**options), torch.randint(VOCABULARY, (BATCH, 7))
+    names, own = list(network.state_dict()), list(vars(network))
+    copied = with_plain_attributes(network)
+    assert torch.equal(copied(token_ids), network(token_ids))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(1.5)
+    assert torch.equal(copied(token_ids), network(token_ids))
+    calls: list[int] = []
+    network.blocks[1].register_forward_hook(lambda *_: calls.append(1))
+    with_plain_attributes(network)(token_ids)
+    assert len(calls) == options.get("num_loops", 1)
+    assert (list(network.state_dict()), list(vars(network))) == (names, own)
+
+
+def test_a_copy_with_plain_attributes_of_a_network_in_training_has_its_dropout() -> None:
+    network, token_ids = make_network(dropout=0.5).train(), torch.randint(VOCABULARY, (BATCH, 7))
+    logits = []
+    for each in (network, with_plain_attributes(network)):
+        torch.manual_seed(3)
+        logits.append(each(token_ids))
+    assert torch.equal(*logits)
+    assert not torch.equal(logits[0], network.eval()(token_ids))

@@ -34,7 +34,7 @@ def test_weights_can_be_drawn_alone() -> None:
 
 @pytest.mark.parametrize("count", [1, pytest.param(23, marks=pytest.mark.slow), 90])  # a number between the others
 def test_many_layers_can_be_read(count: int) -> None:
-    names = [f"decoder.{i}.cross_attention.norm_before.weight" for i in range(count)]
+    names = [f"decoder.{i}.cross_attention_norm.weight" for i in range(count)]
     values = 10 ** np.random.default_rng(0).uniform(-6, 2, size=count)
     check_readable(plot_norms(names, values, values[::-1]))
 

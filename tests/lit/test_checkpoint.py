@@ -517,9 +517,10 @@ def named(tmp_path, monkeypatch):
     return name
 
 
-def card_naming(target: str) -> dict[str, object]:
+def card_naming(target: str, *, attention: bool = False) -> dict[str, object]:
     tokenizer, _ = train_word_tokenizer(["it works", "it broke"], min_document_frequency=1, max_size=None)
-    described = {"_target_": target, "dim": 4, "num_heads": 2, "context_length": 5}
+    named = {"attention": {"_target_": target}} if attention else {"_target_": target}
+    described = {**named, "dim": 4, "num_heads": 2, "context_length": 5}
     card = {"network": "classifier", "config": {"model": described}, "class_names": ["no", "yes"]}
     return card | {"tokenizer": tokenizer.to_json()}
 
@@ -543,11 +544,13 @@ def test_an_alternative_network_of_firstlight_is_built_in_every_folder(target: s
         network_of_card(card, GeneratorConfig, tmp_path / "best.ckpt", weights)
 
 
+@pytest.mark.parametrize("attention", [False, True], ids=["network", "attention"])
 @pytest.mark.parametrize("where", ["elsewhere", "here/.venv/lib/site-packages"])
-def test_code_that_a_checkpoint_names_elsewhere_is_not_run(tmp_path, named, where: str) -> None:
-    target = named(tmp_path / where, f"foreign_{where.replace('/', '_').replace('.', '').replace('-', '_')}")
+def test_code_that_a_checkpoint_names_elsewhere_is_not_run(tmp_path, named, where: str, attention: bool) -> None:
+    name = f"foreign_{attention}_{where.replace('/', '_').replace('.', '').replace('-', '_')}"
+    target = named(tmp_path / where, name)
     with pytest.raises(UserError, match=r"is not in the current folder, so its code is not run"):
-        network_of_card(card_naming(target), ClassifierConfig)
+        network_of_card(card_naming(target, attention=attention), ClassifierConfig)
     assert not Path("canary").exists()
 
 

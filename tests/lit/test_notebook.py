@@ -285,6 +285,28 @@ def test_the_loss_of_the_docs_trains(reviews: Any, trainer: Any) -> None:
     assert 0 < losses[2.0] < losses[0.0]
 
 
+def test_the_attention_of_the_docs_trains(reviews: Any, trainer: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    page = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(# birds/attention.py\n.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "birds_of_docs.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    data = reviews(labels="stars")
+    losses = {}
+    for slope in (0.0, 1.0):
+        torch.manual_seed(1)
+        own = {"_target_": "birds_of_docs.RecencyAttention", "slope": slope}
+        module = Classification.for_data(data, **SIZES, attention=own)
+        assert module.network.blocks[0].self_attention.slope == slope
+        fitted = trainer()
+        fitted.fit(module, datamodule=data)
+        losses[slope] = fitted.callback_metrics["train/loss"].item()
+    torch.manual_seed(1)
+    fitted = trainer()
+    fitted.fit(Classification.for_data(data, **SIZES), datamodule=data)
+    assert losses[0.0] == pytest.approx(fitted.callback_metrics["train/loss"].item(), rel=1e-5)
+    assert losses[1.0] != losses[0.0]
+
+
 # --- options ---
 
 

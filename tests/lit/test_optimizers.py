@@ -140,8 +140,8 @@ def test_mup_divides_the_rates_of_hidden_matrices_and_keeps_the_product_with_the
     assert hidden == {
         "convolution.mixture.weight",
         "head_layer.linear.weight",
-        *(f"blocks.0.self_attention.transformation.{part}.weight" for part in ("query", "key", "value", "output")),
-        *(f"blocks.0.feed_forward.transformation.{part}.weight" for part in ("expand", "contract")),
+        *(f"blocks.0.self_attention.{part}.weight" for part in ("query", "key", "value", "output")),
+        *(f"blocks.0.feed_forward.{part}.weight" for part in ("expand", "contract")),
     }
     for name, pair in found.items():
         assert pair == ((0.1 / 4, 0.5 * 4) if name in hidden else (0.1, 0.5) if name == "head.weight" else (0.1, 0.0))

@@ -1,5 +1,7 @@
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -9,10 +11,14 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from firstlight.networks import masks
-from firstlight.networks.attention import MultiHeadAttention, build_attention
+from firstlight.networks.attention import MultiHeadAttention, attention_weights, build_attention
+from firstlight.networks.block import build_block
 from firstlight.networks.cache import LayerCache
-from firstlight.networks.config import Positions, TransformerConfig
+from firstlight.networks.config import GeneratorConfig, Positions, TransformerConfig
+from firstlight.networks.generator import Generator
 from firstlight.networks.masks import masked_softmax
+
+make_config = partial(TransformerConfig, dropout=0.0)
 
 Call = Callable[..., Tensor]
 
@@ -30,8 +36,15 @@ def without_weights(attention: MultiHeadAttention) -> Call:
     return attention
 
 
+def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    """Return the output of an attention that is watched, and its weights."""
+    with attention_weights(attention) as weights:
+        output = attention(*arguments, **options)
+    return output, weights[""]
+
+
 def with_weights(attention: MultiHeadAttention) -> Call:
-    return lambda *arguments, **options: attention.forward_with_weights(*arguments, **options)[0]
+    return lambda *arguments, **options: with_weights_of(attention, *arguments, **options)[0]
 
 
 both_paths = pytest.mark.parametrize("path", [without_weights, with_weights])
@@ -42,7 +55,7 @@ def count(module: torch.nn.Module) -> int:
 
 
 def test_attention_of_width_32_with_4_heads_has_4128_parameters() -> None:
-    assert count(build_attention(TransformerConfig(dim=32, num_heads=4))) == 4_128
+    assert count(build_attention(make_config(dim=32, num_heads=4))) == 4_128
 
 
 @pytest.mark.parametrize(
@@ -59,7 +72,7 @@ def test_attention_of_width_32_with_4_heads_has_4128_parameters() -> None:
     ],
 )
 def test_the_config_decides_the_parameters(options: dict[str, int], parameters: int) -> None:
-    assert count(build_attention(TransformerConfig(dim=32, num_heads=4, **options))) == parameters
+    assert count(build_attention(make_config(dim=32, num_heads=4, **options))) == parameters
 
 
 @both_paths
@@ -110,9 +123,9 @@ def test_each_head_is_softmax_of_q_k_over_the_root_times_v_and_the_heads_are_con
 
 
 def test_three_heads_of_a_model_of_width_50_are_built_from_the_config() -> None:
-    attention = build_attention(TransformerConfig(dim=50, num_heads=3, head_dim=50))
+    attention = build_attention(make_config(dim=50, num_heads=3, head_dim=50))
     assert attention.output.in_features == 150
-    attended, weights = attention.forward_with_weights(torch.randn(2, 11, 50))
+    attended, weights = with_weights_of(attention, torch.randn(2, 11, 50))
     assert attended.shape == (2, 11, 50)
     assert weights.shape == (2, 3, 11, 11)
 
@@ -134,7 +147,7 @@ def test_cross_attention_may_look_at_a_memory_of_another_length(path: Callable[[
 def test_cross_attention_takes_its_queries_from_hidden_and_all_else_from_memory() -> None:
     attention = make_attention()
     hidden, memory = make_hidden(2, 5, 15), make_hidden(2, 13, 15)
-    attended, weights = attention.forward_with_weights(hidden, memory)
+    attended, weights = with_weights_of(attention, hidden, memory)
     assert weights.shape == (2, 3, 5, 13)
     query, key, value = attention.query(hidden), attention.key(memory), attention.value(memory)
     middle = slice(5, 10)  # the second head
@@ -166,7 +179,7 @@ def test_the_weights_of_a_row_sum_to_one_or_to_zero_and_are_zero_where_the_mask_
     attention = make_attention()
     hidden = 10 * torch.randn(2, 5, 15, generator=generator, dtype=torch.float64)
     memory = 10 * torch.randn(2, 7, 15, generator=generator, dtype=torch.float64)
-    attended, weights = attention.forward_with_weights(hidden, memory, mask)
+    attended, weights = with_weights_of(attention, hidden, memory, mask)
     assert (weights >= 0).all()
     assert (weights.masked_select(~mask) == 0).all()
     assert_close(weights.sum(dim=-1), mask.any(dim=-1).double().expand(2, 3, 5))
@@ -188,7 +201,7 @@ def test_asking_for_the_weights_changes_neither_the_output_nor_the_gradients(
     mask: Tensor | None, positions: Positions
 ) -> None:
     torch.manual_seed(0)
-    attention = build_attention(TransformerConfig(dim=12, num_heads=3, positions=positions)).double()
+    attention = build_attention(make_config(dim=12, num_heads=3, positions=positions)).double()
     results = []
     for path in (without_weights, with_weights):
         attention.zero_grad()
@@ -263,7 +276,7 @@ def test_a_future_token_cannot_change_the_past(path: Callable[[MultiHeadAttentio
 @pytest.mark.parametrize("positions", Positions)
 def test_causal_attention_is_attention_with_a_causal_mask(positions: Positions) -> None:
     torch.manual_seed(0)
-    attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=11, positions=positions)).double()
+    attention = build_attention(make_config(dim=12, num_heads=3, context_length=11, positions=positions)).double()
     mask = masks.causal(torch.arange(7), torch.arange(7))
     results = []
     for options in ({"is_causal": True}, {"mask": mask}):
@@ -280,7 +293,7 @@ def test_causal_attention_is_attention_with_a_causal_mask(positions: Positions) 
 def test_relative_attention_equals_a_loop_over_queries_and_keys(causal: bool) -> None:
     """The scores are q · (k + a) / √width, where a is the vector of the distance from q to k (Shaw et al. 2018)."""
     torch.manual_seed(0)
-    config = TransformerConfig(dim=15, num_heads=3, context_length=11, positions=Positions.relative)
+    config = make_config(dim=15, num_heads=3, context_length=11, positions=Positions.relative)
     attention = build_attention(config).double()
     hidden = make_hidden(2, 7, 15)
     query, key, value = attention.query(hidden), attention.key(hidden), attention.value(hidden)
@@ -310,7 +323,7 @@ def test_scores_that_are_not_scaled_are_the_products_alone(
     positions: Positions, expected: list[list[float]], path: Callable[[MultiHeadAttention], Call]
 ) -> None:
     """Two orthogonal tokens and one head of width 4: scaling by √4 would halve every score."""
-    config = TransformerConfig(dim=4, num_heads=1, context_length=2, positions=positions, scale_scores=False)
+    config = make_config(dim=4, num_heads=1, context_length=2, positions=positions, scale_scores=False)
     attention = build_attention(config).double()
     length = math.sqrt(math.log(2))
     with torch.no_grad():
@@ -331,7 +344,7 @@ def test_a_text_of_padding_alone_gives_the_bias_of_the_output_at_any_distance(
     path: Callable[[MultiHeadAttention], Call], positions: Positions
 ) -> None:
     torch.manual_seed(0)
-    attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=11, positions=positions)).double()
+    attention = build_attention(make_config(dim=12, num_heads=3, context_length=11, positions=positions)).double()
     mask = masks.padding(torch.tensor([[True] * 7, [False] * 7]))
     hidden = make_hidden(2, 7, 12).requires_grad_()
     with torch.autograd.detect_anomaly():  # also finds a NaN that is discarded later
@@ -373,8 +386,8 @@ def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(
 ) -> None:
     torch.manual_seed(0)
     options = {"dim": 15, "num_heads": 6, "head_dim": 4, "positions": positions, "attention_bias": True}
-    grouped = build_attention(TransformerConfig(**options, num_key_value_heads=num_key_value_heads)).double()
-    complete = build_attention(TransformerConfig(**options)).double()
+    grouped = build_attention(make_config(**options, num_key_value_heads=num_key_value_heads)).double()
+    complete = build_attention(make_config(**options)).double()
     complete.load_state_dict(
         grouped.state_dict()
         | {
@@ -395,7 +408,7 @@ def test_grouped_heads_are_heads_whose_keys_and_values_are_repeated(
 def test_grouped_heads_with_a_cache_agree_with_those_without(num_key_value_heads: int, positions: Positions) -> None:
     torch.manual_seed(0)
     options = {"dim": 15, "num_heads": 4, "head_dim": 6, "positions": positions}
-    config = TransformerConfig(**options, num_key_value_heads=num_key_value_heads)
+    config = make_config(**options, num_key_value_heads=num_key_value_heads)
     attention, hidden, cache = build_attention(config).double(), make_hidden(2, 7, 15), LayerCache(capacity=11)
     read = [attention(hidden[:, :3], is_causal=True, cache=cache)]
     read += [attention(hidden[:, place : place + 1], cache=cache) for place in range(3, 7)]
@@ -409,14 +422,14 @@ def test_heads_that_do_not_divide_into_groups_are_an_error_that_names_the_neares
         r"use 3 or 6 heads of keys and values$"
     )
     with pytest.raises(ValueError, match=message):
-        TransformerConfig(dim=12, num_heads=6, num_key_value_heads=4)
+        make_config(dim=12, num_heads=6, num_key_value_heads=4)
 
 
 @pytest.mark.parametrize("positions", [Positions.none, Positions.relative])
 def test_dropout_of_attention_weights_removes_some_and_scales_the_others(positions: Positions) -> None:
     """With the same value 1 at each key, an output is the sum of the weights that remain, multiplied by 1 / (1 - p)."""
     torch.manual_seed(0)
-    config = TransformerConfig(
+    config = make_config(
         dim=4, num_heads=1, output_projection=False, attention_dropout=0.25, positions=positions, attention_bias=True
     )
     attention = build_attention(config).double()
@@ -430,3 +443,42 @@ def test_dropout_of_attention_weights_removes_some_and_scales_the_others(positio
     assert set((sums * 3 * 0.75).round(decimals=6).tolist()) == {0.0, 1.0, 2.0, 3.0}
     assert sums.mean().item() == pytest.approx(1.0, abs=0.05)
     assert_close(attention.eval()(hidden), torch.ones_like(hidden))
+
+
+class Windowed(MultiHeadAttention):
+    def __init__(self, *arguments: Any, window: int, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.window = window
+
+    def bias(self, query: Tensor, key: Tensor) -> Tensor:
+        keys = torch.arange(key.shape[2])
+        is_far = keys[-query.shape[2] :, None] - keys >= self.window
+        return torch.zeros(is_far.shape, dtype=query.dtype).masked_fill(is_far, -math.inf)
+
+
+WINDOWED = {"_target_": f"{__name__}.Windowed", "window": 3}
+
+
+def test_an_attention_of_the_user_is_built_with_its_arguments_for_self_attention_only() -> None:
+    block = build_block(make_config(dim=12, num_heads=3, attention=WINDOWED), cross_attention=True)
+    assert (type(block.self_attention), block.self_attention.window) == (Windowed, 3)
+    assert type(block.cross_attention) is MultiHeadAttention
+
+
+def test_an_attention_of_the_user_reads_with_a_cache_what_it_reads_without() -> None:
+    torch.manual_seed(0)
+    config = GeneratorConfig(dim=12, num_heads=3, num_layers=2, context_length=11, attention=WINDOWED)
+    network, token_ids = Generator(config, vocab_size=13).double().eval(), torch.arange(7)[None]
+    cache = network.new_cache()
+    with torch.no_grad():
+        cached = torch.cat([network(token_ids[:, i : i + 1], cache) for i in range(7)], dim=1)
+        with attention_weights(network) as weights:
+            assert_close(cached, network(token_ids))
+    for weight in weights.values():
+        assert (weight[0, :, 5, :3] == 0).all()
+        assert (weight[0, :, 5, 3:6] > 0).all()
+
+
+def test_an_argument_that_an_attention_of_the_user_does_not_have_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^model\.attention: .*'widow'; pass the arguments of Windowed$"):
+        build_attention(make_config(attention={**WINDOWED, "widow": 3}))

@@ -12,7 +12,10 @@ from firstlight.networks.block import (
     Block,
     FeedForward,
     GatedFeedForward,
+    GeneralBlock,
     LinearFeedForward,
+    PostNormBlock,
+    build_block,
     build_feed_forward,
 )
 from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions, TransformerConfig
@@ -25,7 +28,7 @@ def make_config(**options: object) -> TransformerConfig:
 
 def make_block(**options: object) -> Block:
     torch.manual_seed(0)
-    block = Block(make_config(**options)).double()
+    block = build_block(make_config(**options)).double()
     for parameter in block.parameters():  # norms too, so that a missing or repeated norm changes the result
         torch.nn.init.normal_(parameter, std=0.5)
     return block
@@ -40,7 +43,7 @@ def count(module: torch.nn.Module) -> int:
 
 
 def test_a_block_of_width_32_with_4_heads_has_12608_parameters() -> None:
-    assert count(Block(TransformerConfig(dim=32, num_heads=4))) == 12_608
+    assert count(build_block(TransformerConfig(dim=32, num_heads=4))) == 12_608
 
 
 @pytest.mark.parametrize(
@@ -62,51 +65,62 @@ def test_a_block_of_width_32_with_4_heads_has_12608_parameters() -> None:
     ],
 )
 def test_the_config_decides_the_parameters(options: dict[str, object], parameters: int) -> None:
-    assert count(Block(TransformerConfig(dim=32, num_heads=4, **options))) == parameters
+    assert count(build_block(TransformerConfig(dim=32, num_heads=4, **options))) == parameters
 
 
 def test_a_post_norm_block_normalises_after_each_sum() -> None:
     block = make_block(norm=Norm.post)
-    attention, feed_forward = block.self_attention, block.feed_forward
     hidden = make_hidden(2, 7, 15)
-    expected = attention.norm_after(hidden + attention.transformation(hidden))
-    expected = feed_forward.norm_after(expected + feed_forward.transformation(expected))
+    expected = block.self_attention_norm(hidden + block.self_attention(hidden))
+    expected = block.feed_forward_norm(expected + block.feed_forward(expected))
     assert_close(block(hidden), expected)
 
 
 def test_a_pre_norm_block_normalises_before_each_transformation() -> None:
     block = make_block(norm=Norm.pre)
-    attention, feed_forward = block.self_attention, block.feed_forward
     hidden = make_hidden(2, 7, 15)
-    expected = hidden + attention.transformation(attention.norm_before(hidden))
-    expected = expected + feed_forward.transformation(feed_forward.norm_before(expected))
+    expected = hidden + block.self_attention(block.self_attention_norm(hidden))
+    expected = expected + block.feed_forward(block.feed_forward_norm(expected))
     assert_close(block(hidden), expected)
 
 
 def test_a_block_without_norm_only_adds() -> None:
     block = make_block(norm=Norm.none)
     hidden = make_hidden(2, 7, 15)
-    expected = hidden + block.self_attention.transformation(hidden)
-    expected = expected + block.feed_forward.transformation(expected)
+    expected = hidden + block.self_attention(hidden)
+    expected = expected + block.feed_forward(expected)
     assert_close(block(hidden), expected)
 
 
 def test_a_block_without_norm_and_residual_is_one_transformation_after_the_other() -> None:
     block = make_block(norm=Norm.none, residual=False)
     hidden = make_hidden(2, 7, 15)
-    expected = block.feed_forward.transformation(block.self_attention.transformation(hidden))
+    expected = block.feed_forward(block.self_attention(hidden))
     assert_close(block(hidden), expected)
 
 
 def test_a_block_without_feed_forward_is_attention_alone() -> None:
     block = make_block(feed_forward=FeedForwardKind.none)
     hidden = make_hidden(2, 7, 15)
-    assert torch.equal(block(hidden), block.self_attention(hidden))
+    assert torch.equal(block(hidden), block.self_attention_norm(hidden + block.self_attention(hidden)))
+
+
+@pytest.mark.parametrize("kind", [NormKind.layer, NormKind.rms])
+@pytest.mark.parametrize("norm", Norm)
+def test_the_general_block_does_what_the_simple_blocks_do(norm: Norm, kind: NormKind) -> None:
+    simple = build_block(make_config(norm=norm, norm_kind=kind), cross_attention=True).double()
+    assert type(simple) is (PostNormBlock if norm is Norm.post else Block)
+    names = ("self_attention", "self_attention_norm", "feed_forward", "feed_forward_norm")
+    layers = [getattr(simple, name) for name in (*names, "cross_attention", "cross_attention_norm")]
+    general = GeneralBlock(*layers, norm=norm, residual=True)
+    hidden, memory = make_hidden(2, 7, 15), make_hidden(2, 11, 15)
+    options = {"is_causal": True, "memory": memory}
+    assert torch.equal(general(hidden, **options), simple(hidden, **options))
 
 
 def test_a_post_norm_block_ends_with_a_mean_of_zero_and_a_deviation_of_one() -> None:
     torch.manual_seed(0)
-    hidden = Block(make_config(norm_affine=False)).double()(make_hidden(2, 7, 15))
+    hidden = build_block(make_config(norm_affine=False)).double()(make_hidden(2, 7, 15))
     assert_close(hidden.mean(dim=-1), torch.zeros(2, 7, dtype=torch.float64))
     assert_close(hidden.var(dim=-1, unbiased=False), torch.ones(2, 7, dtype=torch.float64), atol=1e-3, rtol=0)
 
@@ -133,7 +147,7 @@ def test_a_causal_block_is_a_block_with_a_causal_mask(norm: Norm, positions: Pos
 
 def make_zeroed_block(**options: object) -> Block:
     torch.manual_seed(0)
-    return Block(make_config(**{"zero_init": True, "attention_bias": True} | options)).double()
+    return build_block(make_config(**{"zero_init": True, "attention_bias": True} | options)).double()
 
 
 FEED_FORWARDS = [
@@ -168,9 +182,9 @@ def test_what_starts_from_nothing_learns_at_once_and_then_so_does_all_else(
     norm: Norm, feed_forward: dict[str, object]
 ) -> None:
     block = make_zeroed_block(norm=norm, **feed_forward)
-    zeroed = [block.self_attention.transformation.output]
+    zeroed = [block.self_attention.output]
     if feed_forward != {"feed_forward": FeedForwardKind.none}:
-        zeroed.append(block.feed_forward.transformation.contract)
+        zeroed.append(block.feed_forward.contract)
     optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
     hidden, direction = make_hidden(2, 7, 15), torch.arange(15.0).double()
     (block(hidden) @ direction.square()).square().sum().backward()
@@ -191,9 +205,7 @@ def test_starting_from_nothing_changes_only_the_last_layers() -> None:
     zeroed, plain = make_zeroed_block().state_dict(), make_zeroed_block(zero_init=False).state_dict()
     different = {name for name in plain if not torch.equal(zeroed[name], plain[name])}
     assert different == {
-        f"{layer}.{kind}"
-        for layer in ("self_attention.transformation.output", "feed_forward.transformation.contract")
-        for kind in ("weight", "bias")
+        f"{layer}.{kind}" for layer in ("self_attention.output", "feed_forward.contract") for kind in ("weight", "bias")
     }
 
 
@@ -267,9 +279,10 @@ def test_a_layer_norm_subtracts_the_mean_and_an_rms_norm_does_not() -> None:
 
 def test_dropout_falls_on_the_change_and_not_on_the_residual_path() -> None:
     torch.manual_seed(0)
-    block = Block(make_config(norm=Norm.none, dropout=0.5, feed_forward=FeedForwardKind.none)).double()
+    block = build_block(make_config(norm=Norm.none, dropout=0.5, feed_forward=FeedForwardKind.none)).double()
     hidden = make_hidden(97, 7, 15)
-    change = block.self_attention.transformation(hidden)
+    change = block.self_attention.eval()(hidden)
+    block.self_attention.train()
     seen = block(hidden) - hidden
     kept = seen.abs() > 1e-9
     assert kept.double().mean().item() == pytest.approx(0.5, abs=0.03)
@@ -308,8 +321,9 @@ def test_an_activation_has_the_values_of_its_formula(activation: str, expected: 
 def test_dropout_can_leave_out_the_output_of_attention_as_in_post_5() -> None:
     hidden = torch.ones(1, 7, 15)
     for attention_output_dropout in (True, False):
-        block = Block(make_config(dropout=0.5, attention_output_dropout=attention_output_dropout), cross_attention=True)
-        torch.nn.init.ones_(block.feed_forward.transformation.contract.bias)
+        config = make_config(dropout=0.5, attention_output_dropout=attention_output_dropout)
+        block = build_block(config, cross_attention=True)
+        torch.nn.init.ones_(block.feed_forward.contract.bias)
         for sublayer, arguments in (
             (block.self_attention, {}),
             (block.cross_attention, {"memory": hidden}),

@@ -269,3 +269,9 @@ def test_a_rotary_base_must_be_above_one_and_have_positions_to_rotate(value: flo
 def test_a_norm_eps_that_is_not_a_finite_number_above_zero_is_an_error(value: float) -> None:
     with pytest.raises(ValueError, match=rf"^model\.norm_eps={value} must be a finite number above 0, or null$"):
         TransformerConfig(norm_eps=value)
+
+
+@pytest.mark.parametrize("attention", [{"window": 3}, {"_target_": None, "window": 3}, "my.Attention"])
+def test_arguments_of_an_attention_require_its_class(attention: object) -> None:
+    with pytest.raises(ValueError, match=r"^model\.attention=.* requires a class; set model\.attention\._target_, or"):
+        TransformerConfig(attention=attention)

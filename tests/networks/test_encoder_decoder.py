@@ -171,13 +171,15 @@ def test_a_decoder_block_looks_back_then_at_the_source_and_then_thinks(norm: Nor
     torch.manual_seed(3)
     hidden, memory = torch.randn(2, 7, 12).double(), torch.randn(2, 11, 12).double()
     expected = hidden
-    for sublayer, options in (
-        (block.self_attention, {"is_causal": True}),
-        (block.cross_attention, {"memory": memory}),
-        (block.feed_forward, {}),
+    for layer, layer_norm, options in (
+        (block.self_attention, block.self_attention_norm, {"is_causal": True}),
+        (block.cross_attention, block.cross_attention_norm, {"memory": memory}),
+        (block.feed_forward, block.feed_forward_norm, {}),
     ):
-        change = sublayer.transformation(sublayer.norm_before(expected), **options)
-        expected = sublayer.norm_after(expected + change)
+        if norm is Norm.pre:
+            expected = expected + layer(layer_norm(expected), **options)
+        else:
+            expected = layer_norm(expected + layer(expected, **options))
     assert_same(block(hidden, is_causal=True, memory=memory), expected)
 
 
@@ -354,7 +356,7 @@ def test_a_cache_is_right_however_the_network_is_made(options: dict[str, object]
 def test_with_a_cache_the_keys_and_values_of_the_source_are_made_once() -> None:
     network, calls = make_random(), []
     for block in network.decoder:
-        for layer in (block.cross_attention.transformation.key, block.cross_attention.transformation.value):
+        for layer in (block.cross_attention.key, block.cross_attention.value):
             layer.register_forward_hook(lambda layer, *_: calls.append(layer))
     memory = network.encode(random_sources(3, 7))
     read_in_chunks(network, random_texts(3, 11), memory, CHUNKS["single tokens"], network.new_cache())
@@ -365,7 +367,7 @@ def test_a_new_cache_has_a_layer_and_a_memory_for_each_block_of_the_decoder() ->
     cache = make_network(num_layers=2, num_decoder_layers=5).new_cache()
     assert cache.length == 0
     assert [layer.capacity for layer in cache.layers] == [CONTEXT] * 5
-    assert [memory.keys for memory in cache.memories] == [None] * 5
+    assert [memory.content for memory in cache.memories] == [None] * 5
 
 
 def test_a_cleared_cache_forgets_the_target_and_keeps_the_source() -> None:
@@ -435,11 +437,11 @@ def test_a_selection_among_copies_of_a_source_leaves_its_keys_and_values_where_t
     begun, rows = random_texts(6, 4), [1, 1, 0, 5, 3, 3]
     memory, cache = network.encode(sources), network.new_cache()
     read_in_chunks(network, begun, memory, [4], cache)
-    before = [(memory_cache.keys, memory_cache.values) for memory_cache in cache.memories]
+    before = [memory_cache.content for memory_cache in cache.memories]
     cache.select(torch.tensor(rows), same_memory=True)
     for memory_cache, (keys, values) in zip(cache.memories, before, strict=True):
-        assert memory_cache.keys is keys
-        assert memory_cache.values is values
+        assert memory_cache.content[0] is keys
+        assert memory_cache.content[1] is values
     rest = random_texts(6, 3, seed=4)
     cached = read_in_chunks(network, rest, memory, [1, 1, 1], cache)
     assert_same(cached, network(sources, torch.cat((begun[rows], rest), dim=1))[:, 4:])
@@ -672,16 +674,16 @@ SUBLAYERS = [f"encoder.1.{name}" for name in ("self_attention", "feed_forward")]
 
 
 @pytest.mark.parametrize("name", SUBLAYERS)
-def test_dropout_falls_on_the_output_of_every_sublayer_and_not_on_the_path_around_it(name: str) -> None:
+def test_dropout_falls_on_the_output_of_every_layer(name: str) -> None:
     network = make_network(dropout=0.7, norm=Norm.none)
-    sublayer, seen = network.get_submodule(name), {}
-    sublayer.transformation.register_forward_hook(lambda _, __, output: seen.update(change=output))
-    sublayer.register_forward_hook(lambda _, inputs, output: seen.update(before=inputs[0], after=output))
+    layer, seen = network.get_submodule(name), {}
+    last = layer.contract if name.endswith("feed_forward") else layer.output
+    last.register_forward_hook(lambda _, __, output: seen.update(change=output))
+    layer.register_forward_hook(lambda _, __, output: seen.update(dropped=output))
     network(random_sources(97, 11), random_texts(97, CONTEXT))
-    change = seen["after"] - seen["before"]
-    kept = change.abs() > 1e-9
+    kept = seen["dropped"].abs() > 1e-9
     assert kept.double().mean().item() == pytest.approx(0.3, abs=0.03)
-    assert_close(change[kept], seen["change"][kept] / 0.3)
+    assert_close(seen["dropped"][kept], seen["change"][kept] / 0.3)
 
 
 def test_evaluation_is_deterministic_and_training_is_not() -> None:

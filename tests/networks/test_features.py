@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import Architecture, ClassifierConfig, PoolingKind
-from firstlight.networks.features import FeatureHead
+from firstlight.networks.pooling import FeatureHead
 from firstlight.networks.size import num_parameters
 
 UNKNOWN, VOCABULARY, LENGTH = 1, 13, 7

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from firstlight.networks.block import Sublayer
+from firstlight.networks.block import Block
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig, TransformerConfig
 from firstlight.networks.encoder_decoder import EncoderDecoder
@@ -14,7 +14,7 @@ OPTIONS = {"dim": 48, "num_heads": 2, "num_layers": 3, "embedding_std": 0.02, "a
 
 
 def last_layers(network: nn.Module) -> list[nn.Linear]:
-    return [part.last_layer for part in network.modules() if isinstance(part, Sublayer)]
+    return [layer for part in network.modules() if isinstance(part, Block) for layer in part.last_layers]
 
 
 def check_std(layer: nn.Linear, std: float) -> None:
@@ -46,7 +46,7 @@ def test_zero_init_wins_over_a_normal_distribution() -> None:
     torch.manual_seed(0)
     network = Classifier(ClassifierConfig(**OPTIONS, initialization="normal", zero_init=True), 61, 5)
     assert not any(layer.weight.any() or layer.bias.any() for layer in last_layers(network))
-    check_std(network.blocks[0].self_attention.transformation.query, 0.02)
+    check_std(network.blocks[0].self_attention.query, 0.02)
 
 
 def test_the_distribution_of_the_features_does_not_change() -> None:

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from firstlight.networks.classifier import Classifier
+from firstlight.networks.classifier import Classifier, places_of_other_order
 from firstlight.networks.config import ClassifierConfig
-from firstlight.networks.pair_orders import places_of_other_order
 
 START, DELIMITER, EXTRACT = 2, 3, 4
 

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -17,6 +18,8 @@ from firstlight.networks.positions import (
     skew,
     stretch,
 )
+
+make_config = partial(TransformerConfig, dropout=0.0)
 
 rotary_and_relative = pytest.mark.parametrize("positions", [Positions.rotary, Positions.relative])
 
@@ -92,7 +95,7 @@ def test_learned_positions_are_added_and_counted() -> None:
 
 def test_learned_positions_start_as_wide_as_the_embedding() -> None:
     torch.manual_seed(0)
-    config = TransformerConfig(dim=64, context_length=997, positions=Positions.learned, embedding_std=0.02)
+    config = make_config(dim=64, context_length=997, positions=Positions.learned, embedding_std=0.02)
     positions = build_positions(config)
     assert isinstance(positions, LearnedPositions)
     assert positions.table.weight.std().item() == pytest.approx(0.02, rel=0.02)
@@ -102,10 +105,10 @@ def test_the_config_chooses_the_positions() -> None:
     hidden = torch.randn(2, 5, 8)
     sizes = {"dim": 8, "num_heads": 2, "context_length": 7}
     for kind in (Positions.none, Positions.rotary, Positions.relative):
-        assert torch.equal(build_positions(TransformerConfig(**sizes, positions=kind))(hidden), hidden)
-    sinusoidal = build_positions(TransformerConfig(**sizes, positions=Positions.sinusoidal, first_position=1))
+        assert torch.equal(build_positions(make_config(**sizes, positions=kind))(hidden), hidden)
+    sinusoidal = build_positions(make_config(**sizes, positions=Positions.sinusoidal, first_position=1))
     assert torch.equal(sinusoidal(hidden), hidden + sinusoid(torch.arange(1, 6), 8))
-    assert count(build_positions(TransformerConfig(**sizes, positions=Positions.learned))) == 7 * 8
+    assert count(build_positions(make_config(**sizes, positions=Positions.learned))) == 7 * 8
 
 
 def test_a_rotated_product_depends_only_on_the_distance() -> None:
@@ -149,15 +152,15 @@ def test_a_rotation_turns_each_pair_by_position_over_its_wave() -> None:
 
 
 def test_rotary_positions_have_nothing_to_learn_or_to_save() -> None:
-    config = TransformerConfig(positions=Positions.rotary)
-    assert count(build_attention(config)) == count(build_attention(TransformerConfig()))
-    assert set(build_attention(config).state_dict()) == set(build_attention(TransformerConfig()).state_dict())
+    config = make_config(positions=Positions.rotary)
+    assert count(build_attention(config)) == count(build_attention(make_config()))
+    assert set(build_attention(config).state_dict()) == set(build_attention(make_config()).state_dict())
 
 
 @rotary_and_relative
 def test_attention_by_distance_does_not_care_where_a_text_starts(positions: Positions) -> None:
     torch.manual_seed(0)
-    attention = build_attention(TransformerConfig(dim=12, num_heads=3, context_length=13, positions=positions))
+    attention = build_attention(make_config(dim=12, num_heads=3, context_length=13, positions=positions))
     text, before = torch.randn(2, 5, 12), torch.randn(2, 6, 12)
     shifted = torch.cat((before, text), dim=1)
     only_the_text = (torch.arange(11) >= 6)[None, None, None]
@@ -169,7 +172,7 @@ def test_attention_by_distance_knows_the_order() -> None:
     text = torch.randn(2, 5, 12)
     order = torch.tensor([3, 1, 4, 0, 2])
     for kind, same in ((Positions.none, True), (Positions.rotary, False), (Positions.relative, False)):
-        attention = build_attention(TransformerConfig(dim=12, num_heads=3, positions=kind))
+        attention = build_attention(make_config(dim=12, num_heads=3, positions=kind))
         outputs = attention(text)
         assert torch.allclose(attention(text[:, order]), outputs[:, order], atol=1e-5) is same
 
@@ -177,7 +180,7 @@ def test_attention_by_distance_knows_the_order() -> None:
 @rotary_and_relative
 def test_attention_by_distance_runs_in_mixed_precision(positions: Positions) -> None:
     torch.manual_seed(0)
-    attention = build_attention(TransformerConfig(dim=12, num_heads=3, positions=positions))
+    attention = build_attention(make_config(dim=12, num_heads=3, positions=positions))
     hidden = torch.randn(2, 5, 12)
     with torch.autocast("cpu", torch.bfloat16):
         mixed = attention(hidden)
@@ -215,11 +218,11 @@ def test_a_scale_of_a_half_puts_two_positions_in_the_place_of_one(first_position
 
 def test_the_config_scales_the_sinusoid_and_the_rotation() -> None:
     sizes = {"dim": 12, "num_heads": 3, "first_position": 1, "position_scale": 0.5}
-    sinusoidal = build_positions(TransformerConfig(**sizes, context_length=17))
+    sinusoidal = build_positions(make_config(**sizes, context_length=17))
     expected = sinusoid(torch.arange(1, 18) / 2, 12)
     assert_close(sinusoidal(torch.zeros(2, 17, 12)), expected.expand(2, 17, 12))
     scaled, plain = (
-        build_attention(TransformerConfig(**sizes | {"position_scale": scale}, positions=Positions.rotary)).rotary
+        build_attention(make_config(**sizes | {"position_scale": scale}, positions=Positions.rotary)).rotary
         for scale in (0.5, 1.0)
     )
     assert torch.equal(scaled.cos[::2], plain.cos[:25])
@@ -312,8 +315,8 @@ def test_relative_scores_start_about_as_large_as_a_coordinate_of_the_query() -> 
 
 
 def test_attention_with_relative_positions_learns_two_contexts_of_vectors_but_one() -> None:
-    config = TransformerConfig(dim=12, num_heads=3, context_length=13, positions=Positions.relative)
-    plain = TransformerConfig(dim=12, num_heads=3, context_length=13)
+    config = make_config(dim=12, num_heads=3, context_length=13, positions=Positions.relative)
+    plain = make_config(dim=12, num_heads=3, context_length=13)
     assert count(build_attention(config)) == count(build_attention(plain)) + 25 * 4
     assert set(build_attention(config).state_dict()) == {*build_attention(plain).state_dict(), "relative.table.weight"}
 
@@ -357,7 +360,7 @@ def test_a_stretched_table_fits_a_longer_context() -> None:
 @pytest.mark.parametrize("first_position", [0, 1])
 def test_a_fractional_position_is_j_over_n_max_in_each_coordinate(first_position: int) -> None:
     options = {"dim": 3, "num_heads": 1, "context_length": 5, "positions": "fraction"}
-    positions = build_positions(TransformerConfig(**options, first_position=first_position))
+    positions = build_positions(make_config(**options, first_position=first_position))
     assert isinstance(positions, FractionalPositions)
     added = positions(torch.zeros(2, 3, 3), start=1)
     expected = torch.tensor([(j + first_position) / 5 for j in (1, 2, 3)])
@@ -369,7 +372,7 @@ def test_a_fractional_position_is_j_over_n_max_in_each_coordinate(first_position
 def test_the_rotary_base_is_that_of_the_angles(base: float) -> None:
     """A pair (1, 0) at position p is rotated to (cos a, sin a), where a = p / base^(2i / head_dim) (Su et al. 2021)."""
     rotary = build_attention(
-        TransformerConfig(dim=12, num_heads=2, context_length=11, positions="rotary", rotary_base=base)
+        make_config(dim=12, num_heads=2, context_length=11, positions="rotary", rotary_base=base)
     ).rotary
     assert rotary is not None
     rotated = rotary(torch.tensor([1.0] * 3 + [0.0] * 3).repeat(1, 11, 2))[0].unflatten(-1, (2, 6))  # (11, heads, 6)

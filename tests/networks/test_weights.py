@@ -7,12 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.networks.attention import MultiHeadAttention
+from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig, Norm, Positions
 from firstlight.networks.encoder_decoder import EncoderDecoder
 from firstlight.networks.generator import Generator
-from firstlight.networks.weights import attention_weights
 
 SIZES = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 13}
 BATCH, SOURCES, TARGETS = 2, 11, 7
@@ -67,7 +66,7 @@ def translator_of_padded_targets(**options: object) -> tuple[nn.Module, Call]:
 
 
 def names(part: str, layers: int, kind: str = "self_attention") -> list[str]:
-    return [f"{part}.{layer}.{kind}.transformation" for layer in range(layers)]
+    return [f"{part}.{layer}.{kind}" for layer in range(layers)]
 
 
 # the name of each attention, and its mask
@@ -126,7 +125,7 @@ def test_looking_changes_neither_the_output_nor_the_gradients(
         output.square().sum().backward()
         results.append((output, *(parameter.grad for parameter in network.parameters())))
     for one, other in zip(*results, strict=True):
-        assert torch.equal(one, other)
+        assert_close(one, other)
 
 
 @pytest.mark.parametrize("norm", Norm)
@@ -137,8 +136,7 @@ def test_they_are_the_weights_that_the_outputs_were_made_with(norm: Norm) -> Non
 
     def keep(name: str) -> Callable[..., None]:
         def hook(attention: nn.Module, arguments: tuple[Tensor], options: dict[str, Tensor], output: Tensor) -> None:
-            memory = options.get("memory")
-            seen[name] = attention, arguments[0] if memory is None else memory, output
+            seen[name] = attention, arguments[1] if len(arguments) > 1 else arguments[0], output
 
         return hook
 
@@ -161,17 +159,17 @@ def test_the_weights_want_no_gradient(make: Callable[..., tuple[nn.Module, Call]
     assert not any(weight.requires_grad for weight in weights.values())
 
 
-def hooks_of(network: nn.Module) -> int:
-    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in network.modules())
+def watched(network: nn.Module) -> int:
+    return sum(getattr(module, "watch", None) is not None for module in network.modules())
 
 
 @every_network
 def test_afterwards_nobody_looks_any_more(make: Callable[..., tuple[nn.Module, Call]], expected: object) -> None:
     network, call = make()
     with attention_weights(network) as weights:
-        assert hooks_of(network) == len(expected)
+        assert watched(network) == len(expected)
         call()
-    assert hooks_of(network) == 0
+    assert watched(network) == 0
     weights.clear()
     call()
     assert weights == {}
@@ -181,7 +179,7 @@ def test_nobody_looks_any_more_after_a_mistake_either() -> None:
     network, _ = generator()
     with pytest.raises(ValueError, match="longer than the context length"), attention_weights(network) as weights:
         network(random_texts(BATCH, 17))
-    assert hooks_of(network) == 0
+    assert watched(network) == 0
     assert weights == {}
 
 
@@ -213,14 +211,29 @@ def test_it_works_where_no_gradients_are_kept() -> None:
     assert len(weights) == 2 + 2 * 3
 
 
-def test_a_cache_is_refused() -> None:
-    message = "with a cache, only the weights of the new tokens are available"
-    network, _ = generator()
-    with torch.no_grad(), pytest.raises(AssertionError, match=message), attention_weights(network):
-        network(random_texts(BATCH, TARGETS), network.new_cache())
-    translator_network, _ = translator()
-    with torch.no_grad():
-        memory = translator_network.encode(random_texts(BATCH, SOURCES))
-        with pytest.raises(AssertionError, match=message), attention_weights(translator_network):
-            translator_network.decode(random_texts(BATCH, TARGETS), memory, cache=translator_network.new_cache())
-    assert hooks_of(network) == hooks_of(translator_network) == 0
+@pytest.mark.parametrize("positions", [Positions.learned, Positions.rotary, Positions.relative])
+def test_with_a_cache_the_weights_are_those_of_the_new_tokens_for_all_tokens(positions: Positions) -> None:
+    network, _ = generator(positions=positions)
+    token_ids = random_texts(BATCH, TARGETS)
+    with torch.no_grad(), attention_weights(network) as weights:
+        network(token_ids)
+        complete = dict(weights)
+        cache = network.new_cache()
+        network(token_ids[:, :3], cache)
+        network(token_ids[:, 3:], cache)
+    for name, weight in weights.items():
+        assert_close(weight, complete[name][:, :, 3:])
+
+
+def test_the_weights_of_a_translator_with_a_cache_are_those_without() -> None:
+    network, _ = translator()
+    token_ids = random_texts(BATCH, TARGETS)
+    with torch.no_grad(), attention_weights(network) as weights:
+        memory = network.encode(random_texts(BATCH, SOURCES))
+        network.decode(token_ids, memory)
+        complete = dict(weights)
+        cache = network.new_cache()
+        for start, end in ((0, 3), (3, TARGETS)):
+            network.decode(token_ids[:, start:end], memory, cache=cache)
+    for name in (name for name in weights if name.startswith("decoder")):
+        assert_close(weights[name], complete[name][:, :, 3:])

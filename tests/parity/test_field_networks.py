@@ -75,12 +75,12 @@ def parts_of_block(
     prefix: str, qkv: list[nn.Module], others: dict[str, nn.Module], *, is_transposed: bool = False
 ) -> dict[str, Tensor]:
     """Return the weights of a block by our names. others: end of the name -> module."""
-    attention = f"{prefix}.self_attention.transformation"
+    attention = f"{prefix}.self_attention"
     found = {}
     for name, layer in zip(("query", "key", "value"), qkv, strict=True):
         found |= linear(f"{attention}.{name}", layer)
     for name, layer in others.items():
-        found |= linear(f"{prefix}.{name}", layer, is_transposed=is_transposed and "transformation" in name)
+        found |= linear(f"{prefix}.{name}", layer, is_transposed=is_transposed and "_norm" not in name)
     return found
 
 
@@ -106,7 +106,7 @@ def test_the_network_of_gpt2_has_its_logits() -> None:
         )
     )
     ours = Generator(config, VOCABULARY).eval()
-    assert ours.blocks[0].self_attention.transformation.dropout == theirs.config.attn_pdrop
+    assert ours.blocks[0].self_attention.dropout == theirs.config.attn_pdrop
 
     gpt = theirs.transformer
     weights = dict.fromkeys(("embedding.weight", "head.weight"), gpt.wte.weight)
@@ -120,11 +120,11 @@ def test_the_network_of_gpt2_has_its_logits() -> None:
             f"blocks.{number}",
             qkv,
             {
-                "self_attention.transformation.output": block.attn.c_proj,
-                "self_attention.norm_before": block.ln_1,
-                "feed_forward.transformation.expand": block.mlp.c_fc,
-                "feed_forward.transformation.contract": block.mlp.c_proj,
-                "feed_forward.norm_before": block.ln_2,
+                "self_attention.output": block.attn.c_proj,
+                "self_attention_norm": block.ln_1,
+                "feed_forward.expand": block.mlp.c_fc,
+                "feed_forward.contract": block.mlp.c_proj,
+                "feed_forward_norm": block.ln_2,
             },
             is_transposed=True,
         )
@@ -156,7 +156,7 @@ def test_the_network_of_bert_has_its_logits(with_padding: bool) -> None:
         )
     )
     ours = MaskedLanguageModel(config, VOCABULARY).eval()
-    assert ours.blocks[0].self_attention.transformation.dropout == theirs.config.attention_probs_dropout_prob
+    assert ours.blocks[0].self_attention.dropout == theirs.config.attention_probs_dropout_prob
 
     words, head = theirs.bert.embeddings, theirs.cls.predictions
     weights = {
@@ -175,11 +175,11 @@ def test_the_network_of_bert_has_its_logits(with_padding: bool) -> None:
             f"blocks.{number}",
             [attention.self.query, attention.self.key, attention.self.value],
             {
-                "self_attention.transformation.output": attention.output.dense,
-                "self_attention.norm_after": attention.output.LayerNorm,
-                "feed_forward.transformation.expand": block.intermediate.dense,
-                "feed_forward.transformation.contract": block.output.dense,
-                "feed_forward.norm_after": block.output.LayerNorm,
+                "self_attention.output": attention.output.dense,
+                "self_attention_norm": attention.output.LayerNorm,
+                "feed_forward.expand": block.intermediate.dense,
+                "feed_forward.contract": block.output.dense,
+                "feed_forward_norm": block.output.LayerNorm,
             },
         )
     copy_weights(ours, weights)
@@ -240,12 +240,12 @@ def test_the_network_of_llama_has_its_logits_with_and_without_a_cache() -> None:
             f"blocks.{number}",
             [block.self_attn.q_proj, block.self_attn.k_proj, block.self_attn.v_proj],
             {
-                "self_attention.transformation.output": block.self_attn.o_proj,
-                "self_attention.norm_before": block.input_layernorm,
-                "feed_forward.transformation.gate": block.mlp.gate_proj,
-                "feed_forward.transformation.expand": block.mlp.up_proj,
-                "feed_forward.transformation.contract": block.mlp.down_proj,
-                "feed_forward.norm_before": block.post_attention_layernorm,
+                "self_attention.output": block.self_attn.o_proj,
+                "self_attention_norm": block.input_layernorm,
+                "feed_forward.gate": block.mlp.gate_proj,
+                "feed_forward.expand": block.mlp.up_proj,
+                "feed_forward.contract": block.mlp.down_proj,
+                "feed_forward_norm": block.post_attention_layernorm,
             },
         )
     copy_weights(ours, weights)
@@ -304,12 +304,12 @@ def test_the_network_of_2017_has_the_logits_of_torchs_transformer() -> None:
 def to_torch(block: Block, theirs: nn.Module, attentions: dict[str, nn.Module], norms: tuple[str, ...]) -> None:
     """Copy the weights of our block to torch's layer, whose biases of attention are zero at first."""
     for name, attention in attentions.items():
-        own: Any = getattr(block, name).transformation
+        own: Any = getattr(block, name)
         attention.in_proj_weight.copy_(torch.cat((own.query.weight, own.key.weight, own.value.weight)))
         attention.out_proj.weight.copy_(own.output.weight)
         assert not attention.in_proj_bias.any()
         assert not attention.out_proj.bias.any()
     for number, name in enumerate(norms, start=1):
-        getattr(theirs, f"norm{number}").load_state_dict(getattr(block, name).norm_after.state_dict())
-    theirs.linear1.load_state_dict(block.feed_forward.transformation.expand.state_dict())
-    theirs.linear2.load_state_dict(block.feed_forward.transformation.contract.state_dict())
+        getattr(theirs, f"norm{number}").load_state_dict(getattr(block, f"{name}_norm").state_dict())
+    theirs.linear1.load_state_dict(block.feed_forward.expand.state_dict())
+    theirs.linear2.load_state_dict(block.feed_forward.contract.state_dict())

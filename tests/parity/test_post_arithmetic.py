@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch.autograd.functional import jacobian
 from torch.testing import assert_close
 
 from firstlight.networks import masks
-from firstlight.networks.attention import MultiHeadAttention
+from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import FeedForward, build_norm
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
@@ -32,8 +33,15 @@ def without_weights(attention: MultiHeadAttention) -> Call:
     return attention
 
 
+def with_weights_of(attention: MultiHeadAttention, *arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    """Return the output of an attention that is watched, and its weights."""
+    with attention_weights(attention) as weights:
+        output = attention(*arguments, **options)
+    return output, weights[""]
+
+
 def with_weights(attention: MultiHeadAttention) -> Call:
-    return lambda *arguments, **options: attention.forward_with_weights(*arguments, **options)[0]
+    return lambda *arguments, **options: with_weights_of(attention, *arguments, **options)[0]
 
 
 both_paths = pytest.mark.parametrize("path", [without_weights, with_weights])
@@ -68,7 +76,7 @@ def of_tokens(rows: object) -> Tensor:
 
 def test_two_tokens_weigh_themselves_three_to_one() -> None:
     # scores / √4: (ln 3, 0) and (0, ln 3); exp: (3, 1) and (1, 3); divided by their sum: quarters
-    attended, weights = identity_attention(4, 1).forward_with_weights(TWO_TOKENS)
+    attended, weights = with_weights_of(identity_attention(4, 1), TWO_TOKENS)
     assert_close(weights, tensor([[[[3 / 4, 1 / 4], [1 / 4, 3 / 4]]]]))
     assert_close(attended, of_tokens([[3 / 4, 1 / 4], [1 / 4, 3 / 4]]))
 
@@ -123,7 +131,7 @@ def test_keys_of_zeros_make_causal_attention_the_running_average(num_heads: int)
     attention = identity_attention(6, num_heads)
     nn.init.zeros_(attention.key.weight)
     tokens = random_tensor(2, 4, 6, seed=1)
-    attended, weights = attention.forward_with_weights(tokens, is_causal=True)
+    attended, weights = with_weights_of(attention, tokens, is_causal=True)
     triangle = tensor([[1, 0, 0, 0], [1 / 2, 1 / 2, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0], [1 / 4] * 4])
     assert_close(weights, triangle.expand(2, num_heads, 4, 4))
     averages = torch.stack([tokens[:, : count + 1].mean(dim=1) for count in range(4)], dim=1)

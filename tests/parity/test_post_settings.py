@@ -18,6 +18,7 @@ from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import RandomWindows
 from firstlight.lit.generation import Generation
 from firstlight.lit.networks import build_network
+from firstlight.networks.attention import MultiHeadAttention
 from firstlight.text.text_tokenizers import CharacterTokenizer
 
 PLAYS = "\n !(),-.:;?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz—‘’“”"  # the 71 characters of post 2
@@ -72,7 +73,7 @@ def test_the_shipped_classifiers_have_the_first_posts_parameters(
 def test_a_shipped_block_has_12608_parameters_of_which_4128_are_attention(experiment: str, num_blocks: int) -> None:
     network = network_of(f"experiment={experiment}", vocab_size=71, num_classes=5)
     assert [count(block) for block in network.blocks] == [12_608] * num_blocks
-    assert [count(block.self_attention.transformation) for block in network.blocks] == [4_128] * num_blocks
+    assert [count(block.self_attention) for block in network.blocks] == [4_128] * num_blocks
 
 
 @pytest.mark.parametrize(
@@ -249,9 +250,11 @@ def test_a_uniform_guess_at_the_next_character_costs_4_26_nats(overrides: list[s
 def test_dropout_of_post_5_is_on_the_summed_inputs_and_on_the_feed_forward_layers_only() -> None:
     config = OmegaConf.to_object(composed("experiment=post/translation", "dropout=0.25").model)
     network = build_network(config, vocab_size=7, source_vocab_size=5)
-    dropouts = {name: module.p for name, module in network.named_modules() if isinstance(module, nn.Dropout)}
-    blocks = [f"{side}.{number}" for side in ("encoder", "decoder") for number in range(2)]
-    assert dropouts == dict.fromkeys(["dropout", *(f"{block}.feed_forward.dropout" for block in blocks)], 0.25)
+    blocks = [*network.encoder, *network.decoder]
+    assert network.dropout.p == 0.25
+    assert [block.feed_forward.dropout for block in blocks] == [0.25] * 4
+    attentions = [part for part in network.modules() if isinstance(part, MultiHeadAttention)]
+    assert [(attention.dropout, attention.output_dropout) for attention in attentions] == [(0.0, 0.0)] * 6
     added = []
     for positions in (network.source_positions, network.positions):
         positions.register_forward_hook(lambda _, arguments, output: added.append((output - arguments[0])[0, 0]))

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from firstlight.networks import masks
-from firstlight.networks.attention import MultiHeadAttention
-from firstlight.networks.block import Block
+from firstlight.networks.attention import MultiHeadAttention, attention_weights
+from firstlight.networks.block import Block, build_block
 from firstlight.networks.classifier import Classifier
 from firstlight.networks.config import (
     Activation,
@@ -55,13 +55,12 @@ def attention_pairs(ours: MultiHeadAttention, theirs: nn.MultiheadAttention, wha
 
 
 def block_pairs(ours: Block, theirs: nn.TransformerEncoderLayer, what: str) -> Pairs:
-    pairs = attention_pairs(ours.self_attention.transformation, theirs.self_attn, what)
-    norm = "norm_before" if theirs.norm_first else "norm_after"
+    pairs = attention_pairs(ours.self_attention, theirs.self_attn, what)
     modules = [
-        (getattr(ours.self_attention, norm), theirs.norm1),
-        (getattr(ours.feed_forward, norm), theirs.norm2),
-        (ours.feed_forward.transformation.expand, theirs.linear1),
-        (ours.feed_forward.transformation.contract, theirs.linear2),
+        (ours.self_attention_norm, theirs.norm1),
+        (ours.feed_forward_norm, theirs.norm2),
+        (ours.feed_forward.expand, theirs.linear1),
+        (ours.feed_forward.contract, theirs.linear2),
     ]
     return pairs + [pair for module, other in modules for pair in module_pairs(module, other, what)]
 
@@ -135,7 +134,9 @@ def test_attention_equals_torchs_in_outputs_weights_and_gradients(
     )
     memory = our_inputs[1] if cross else None
     if asked_for_weights:
-        attended, weights = ours.forward_with_weights(our_inputs[0], memory, mask)
+        with attention_weights(ours) as found:
+            attended = ours(our_inputs[0], memory, mask)
+        weights = found[""]
         assert_close(weights, expected_weights)
     else:
         attended = ours(our_inputs[0], memory, mask)
@@ -186,7 +187,7 @@ def test_a_block_equals_torchs_encoder_layer_in_outputs_and_gradients(
 ) -> None:
     theirs = make_layer(norm, activation)
     randomize(theirs)
-    ours = Block(TransformerConfig(**make_options(norm, activation))).double()
+    ours = build_block(TransformerConfig(**make_options(norm, activation))).double()
     copy_weights(block_pairs(ours, theirs, "data"), ours)
 
     mask, key_padding, causal = ours_and_torchs_masks(with_padding, with_causal, QUERIES, QUERIES)
@@ -301,16 +302,15 @@ def test_a_generator_is_torchs_encoder_with_a_causal_mask_between_an_embedding_a
 
 
 def decoder_block_pairs(ours: Block, theirs: nn.TransformerDecoderLayer, what: str) -> Pairs:
-    norm = "norm_before" if theirs.norm_first else "norm_after"
     modules = [
-        (getattr(ours.self_attention, norm), theirs.norm1),
-        (getattr(ours.cross_attention, norm), theirs.norm2),
-        (getattr(ours.feed_forward, norm), theirs.norm3),
-        (ours.feed_forward.transformation.expand, theirs.linear1),
-        (ours.feed_forward.transformation.contract, theirs.linear2),
+        (ours.self_attention_norm, theirs.norm1),
+        (ours.cross_attention_norm, theirs.norm2),
+        (ours.feed_forward_norm, theirs.norm3),
+        (ours.feed_forward.expand, theirs.linear1),
+        (ours.feed_forward.contract, theirs.linear2),
     ]
-    attentions = attention_pairs(ours.self_attention.transformation, theirs.self_attn, what)
-    attentions += attention_pairs(ours.cross_attention.transformation, theirs.multihead_attn, what)
+    attentions = attention_pairs(ours.self_attention, theirs.self_attn, what)
+    attentions += attention_pairs(ours.cross_attention, theirs.multihead_attn, what)
     return attentions + [pair for module, other in modules for pair in module_pairs(module, other, what)]
 
 

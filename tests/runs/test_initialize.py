@@ -32,8 +32,8 @@ from tests_support import Scripts
 
 EMBEDDING, HEAD, BIAS = "network.embedding.weight", "network.head.weight", "network.head.bias"
 POSITIONS = "network.positions.table.weight"
-QUERY = "network.blocks.{}.self_attention.transformation.query.weight"
-RELATIVE = "network.blocks.0.self_attention.transformation.relative.table.weight"
+QUERY = "network.blocks.{}.self_attention.query.weight"
+RELATIVE = "network.blocks.0.self_attention.relative.table.weight"
 
 
 def generation(tokenizer: CharacterTokenizer, seed: int, **options: Any) -> Generation:

@@ -19,6 +19,7 @@ from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
 from firstlight.lit.networks import build_network
 from firstlight.networks.bag_of_words import BagOfWords, LogisticRegression
+from firstlight.networks.block import PostNormBlock
 from firstlight.networks.classifier import Classifier
 from firstlight.runs.outcomes import read_outcomes
 from tests_support import Scripts
@@ -220,15 +221,15 @@ def test_the_blocks_of_post_3_are_made_as_it_says() -> None:
     assert isinstance(network, Classifier)
     assert len(network.blocks) == 2
     for block in network.blocks:
-        attention = block.self_attention.transformation
+        attention = block.self_attention
         assert (attention.num_heads, attention.scale) == (3, 1.0)
         for layer in (attention.query, attention.key, attention.value):
             assert (layer.in_features, layer.out_features, layer.bias) == (50, 150, None)
         assert (attention.output.in_features, attention.output.out_features) == (150, 50)
-        for sublayer in (block.self_attention, block.feed_forward):
-            assert isinstance(sublayer.norm_after, nn.LayerNorm)
-            assert not list(sublayer.norm_after.parameters())
-            assert isinstance(sublayer.norm_before, nn.Identity)
+        assert isinstance(block, PostNormBlock)
+        for norm in (block.self_attention_norm, block.feed_forward_norm):
+            assert isinstance(norm, nn.LayerNorm)
+            assert not list(norm.parameters())
     assert network.head.outputs.out_features == 1
 
 

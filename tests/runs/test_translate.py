@@ -593,7 +593,7 @@ def test_another_vocabulary_takes_the_vectors_of_the_words_that_both_know(
         for row, word in enumerate(ours):
             expected = trained[theirs.index(word)] if word in shared[side] else before[row]
             assert torch.equal(weight[row], expected), (name, word)
-    query = "encoder.0.self_attention.transformation.query.weight"
+    query = "encoder.0.self_attention.query.weight"
     assert torch.equal(module[f"network.{query}"], given.network.state_dict()[query])
     assert "weights copied; not copied: none" in done.stdout
 

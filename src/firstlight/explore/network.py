@@ -218,4 +218,4 @@ def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
 
 def _short(name: str) -> str:
     """Return the name of a parameter without the parts that do not distinguish it."""
-    return name.replace(".transformation", "").replace("self_attention", "attention")
+    return name.replace("self_attention", "attention")

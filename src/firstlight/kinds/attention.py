@@ -13,8 +13,7 @@ from firstlight.errors import UserError
 from firstlight.kinds.kind import get
 from firstlight.kinds.loaded import LoadedRun
 from firstlight.kinds.registry import KINDS
-from firstlight.networks.attention import MultiHeadAttention
-from firstlight.networks.weights import attention_weights
+from firstlight.networks.attention import MultiHeadAttention, attention_weights
 
 
 class AttentionMap(NamedTuple):

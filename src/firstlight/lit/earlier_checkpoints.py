@@ -1,5 +1,6 @@
 """Conversion of checkpoints of earlier versions to the current form."""
 
+import re
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -8,6 +9,11 @@ import torch
 from firstlight.earlier_names import current_config
 
 COUNTED = "network.evidence."  # version 0.2.0 stored the counted evidence among the weights of the network
+BLOCKS = (  # patterns of names in blocks of version 0.2.0, and the current names
+    (r"\.(self_attention|cross_attention|feed_forward)\.transformation\.", r".\1."),
+    (r"\.(self_attention|cross_attention|feed_forward)\.(norm)_(before|after)\.", r".\1_\2."),
+    (r"\.(self_attention|feed_forward)\.convolution\.", r".\1_convolution."),
+)
 RENAMED = {
     "network.evidence_projection.weight": "network.feature_projection.weight",
     "network.evidence_head.score.weight": "network.feature_head.score.weight",
@@ -31,9 +37,11 @@ def bring_up_to_date(checkpoint: dict[str, Any], card: dict[str, Any]) -> None:
         shrinkage = _value(card, "config", "data", "evidence_shrinkage")
         if isinstance(shrinkage, int | float):
             card["evidence"]["shrinkage"] = torch.tensor(shrinkage, dtype=torch.float64)
-    for old, new in RENAMED.items():
-        if old in state:
-            state[new] = state.pop(old)
+    for old in list(state):  # all in their order, which is that of the network
+        new = RENAMED.get(old, old)
+        for pattern, current in BLOCKS:
+            new = re.sub(pattern, current, str(new))
+        state[new] = state.pop(old)
 
 
 def _value(node: Any, *path: str) -> Any:

@@ -23,6 +23,7 @@ from firstlight.lit.cards import (
     refuse_weights_larger_than_the_file,
 )
 from firstlight.lit.checkpoint import CARD
+from firstlight.networks.attention import MultiHeadAttention
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.tokenizers import UNKNOWN_ID
@@ -70,7 +71,9 @@ def build_network(
     outputs = 1 if choices else num_outputs(num_classes)
     sizes |= {"num_outputs": outputs, "unknown_id": UNKNOWN_ID, "num_features": num_features}
     target = config._target_
-    network_type: Any = own_network(target) if target else resolve_name(config.network)
+    network_type: Any = own_class("model", target, nn.Module) if target else resolve_name(config.network)
+    if config.own_attention:
+        own_class("model.attention", config.own_attention, MultiHeadAttention)
     if target and num_features:
         _check_features(target, network_type)
     forms = {name: True for name, is_used in (("both_orders", both_orders), ("choices", choices)) if is_used}
@@ -96,16 +99,17 @@ def _check_features(target: str, network_type: Any) -> None:
         )
 
 
-def own_network(target: str) -> type[nn.Module]:
-    """Return the class that `model._target_` names. Raises UserError if it is not an importable nn.Module."""
+def own_class(key: str, target: str, base: type[nn.Module]) -> type[nn.Module]:
+    """Return the class that `<key>._target_` names. Raises UserError if it is not an importable subclass of `base`."""
     try:
         found = resolve_name(target)
     except Exception as error:  # a module may raise any exception when it is imported
         raise UserError(
-            f"model._target_={target} cannot be imported: {reason(error)}; start in the folder that has its package"
+            f"{key}._target_={target} cannot be imported: {reason(error)}; start in the folder that has its package"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, nn.Module)):
-        raise UserError(f"model._target_={target} is not a subclass of torch.nn.Module; name another class")
+    if not (isinstance(found, type) and issubclass(found, base)):
+        package = "torch.nn" if base is nn.Module else "firstlight.networks"
+        raise UserError(f"{key}._target_={target} is not a subclass of {package}.{base.__name__}; name another class")
     return found
 
 
@@ -118,9 +122,9 @@ def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
     """
     module, _, name = str(target).rpartition(".")
     if not all(part.isidentifier() for part in (*module.split("."), name)) or module.startswith("__main__"):
-        raise UserError(f"the checkpoint names the network {target!r}, which is not the name of a class")
+        raise UserError(f"the checkpoint names {target!r}, which is not the name of a class")
     if find_spec(module.partition(".")[0]) is None:
-        return  # own_network reports that the module does not exist
+        return  # own_class reports that the module does not exist
     path, here, is_imported = location(module), Path.cwd().resolve(), module in sys.modules
     is_here = path is not None and (is_imported or path.resolve().is_relative_to(here))
     came_along = (
@@ -132,7 +136,7 @@ def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
     if path is None or is_installed(path.resolve()) or not is_here or came_along:
         where = "is next to the checkpoint" if came_along else "is not in the current folder"
         raise UserError(
-            f"the checkpoint names the network {target}, which {where}, so its code is not run; "
+            f"the checkpoint names the class {target}, which {where}, so its code is not run; "
             "start in the folder of its project, or import its module first"
         )
 
@@ -197,9 +201,9 @@ def network_of_card(
         config = config_type(**described)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
-    own = None if config._target_ in OF_FIRSTLIGHT else config._target_
-    if own is not None:
-        refuse_foreign(own, path)
+    own = [name for name in (config._target_, config.own_attention) if name not in (None, *OF_FIRSTLIGHT)]
+    for name in own:
+        refuse_foreign(name, path)
     vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
     source = card.get("source_tokenizer")
     source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
@@ -207,7 +211,7 @@ def network_of_card(
     num_features = num_evidence_features(num_classes) if "evidence" in card else 0
     sizes = {"vocab_size": vocab_size, "num_classes": num_classes, "source_vocab_size": source_vocab_size}
     sizes |= {"num_features": num_features} | {form: bool(card.get(form)) for form in FORMS}
-    if own is None and weights is not None and path is not None:
+    if not own and weights is not None and path is not None:
         _compare(config, sizes, weights, path)
     return build_network(config, **sizes)
 

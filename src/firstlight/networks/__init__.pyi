@@ -1,9 +1,11 @@
 from .attention import MultiHeadAttention as MultiHeadAttention
+from .attention import attention_weights as attention_weights
 from .bag_of_words import BagOfWords as BagOfWords
 from .bag_of_words import LogisticRegression as LogisticRegression
 from .block import Block as Block
 from .block import FeedForward as FeedForward
 from .block import GatedFeedForward as GatedFeedForward
+from .block import build_block as build_block
 from .cache import KeyValueCache as KeyValueCache
 from .classifier import Classifier as Classifier
 from .config import ClassifierConfig as ClassifierConfig
@@ -25,4 +27,3 @@ from .positions import RotaryPositions as RotaryPositions
 from .positions import SinusoidalPositions as SinusoidalPositions
 from .positions import sinusoid as sinusoid
 from .size import num_parameters as num_parameters
-from .weights import attention_weights as attention_weights

@@ -1,6 +1,11 @@
 """Multi-head attention: one module for self-attention, causal attention and cross-attention."""
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +22,14 @@ class MultiHeadAttention(nn.Module):
 
     Each head computes softmax(Q Kᵀ / √head_dim) V. The outputs of the heads are concatenated and projected to `dim`.
 
+    Notation of the shapes in the comments:
+        - b: texts of the batch
+        - q, k: queries, keys (of self-attention: the tokens)
+        - d: `dim`
+        - h: heads, `num_heads`
+        - g: heads of the keys and values, `num_key_value_heads`; h unless they are grouped
+        - e: size of one head, `head_dim`
+
     Args:
         dim: size of the input and output vectors.
         num_heads: number of heads.
@@ -32,6 +45,12 @@ class MultiHeadAttention(nn.Module):
         base_head_dim: head_dim of the base network of µP (maximal update parametrization, Yang et al. 2022). The scores
             are divided by head_dim / √base_head_dim, which is √head_dim if both are equal. None: `head_dim`.
         dropout: probability of dropout on the attention weights in training.
+        output_dropout: probability of dropout on the output in training.
+
+    Attributes:
+        watch: a function that receives the attention weights of each call, (b, h, q, k), or None. The output is then
+            computed from these weights; it differs from the output of the fused function only in rounding. See
+            `attention_weights`.
 
     Shape:
         - hidden: (batch, queries, dim)
@@ -66,6 +85,7 @@ class MultiHeadAttention(nn.Module):
         scale_scores: bool = True,
         base_head_dim: int | None = None,
         dropout: float = 0.0,
+        output_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -74,13 +94,15 @@ class MultiHeadAttention(nn.Module):
         self.scale = 1 / math.sqrt(head_dim) if scale_scores else 1.0
         if base_head_dim is not None:
             self.scale *= math.sqrt(base_head_dim / head_dim)
-        self.dropout = dropout
-        inner_dim, shared_dim = num_heads * head_dim, self.num_key_value_heads * head_dim
+        self.dropout, self.output_dropout = dropout, output_dropout
+        self.head_dim, inner_dim = head_dim, num_heads * head_dim
+        self.shared_dim = shared_dim = self.num_key_value_heads * head_dim
         self.query = nn.Linear(dim, inner_dim, bias=bias)
         self.key = nn.Linear(dim, shared_dim, bias=bias)
         self.value = nn.Linear(dim, shared_dim, bias=bias)
         self.output = nn.Linear(inner_dim, dim, bias=output_bias) if output_projection else nn.Identity()
         self.rotary, self.relative = rotary, relative
+        self.watch: Callable[[Tensor], None] | None = None
 
     def forward(
         self,
@@ -107,123 +129,144 @@ class MultiHeadAttention(nn.Module):
             (batch, queries, dim) float.
         """
         assert mask is None or not is_causal, "is_causal replaces a mask"
-        if cache is None:
-            query, key, value = self.project_qkv(hidden, hidden if memory is None else memory)
-        else:
-            query, key, value = self._project_cached(hidden, memory, cache)
-        if self.relative is not None:  # the scores are added, so the boolean mask becomes -inf
-            scores = self._relative_scores(query, key)  # (batch, heads, queries, keys)
-            mask, is_causal = masks.added_to(scores, _explicit(mask, is_causal, query, key)), False
-        attended = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=mask,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=is_causal,
-            scale=self.scale,
-            enable_gqa=self.group > 1,
-        )  # (batch, heads, queries, head_dim)
-        return self.output(merge_heads(attended))  # (batch, queries, dim)
+        query, key, value = self.project(hidden, hidden if memory is None else memory, cache)
+        heads = self.attend(query, key, value, mask, is_causal=is_causal)  # (b, h, q, e)
+        output = self.output(heads.transpose(1, 2).flatten(2))  # (b, q, d)
+        return F.dropout(output, self.output_dropout) if self.training else output
 
-    def forward_with_weights(
-        self, hidden: Tensor, memory: Tensor | None = None, mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Return the output of `forward` and the attention weights, (batch, heads, queries, keys).
+    def project(
+        self, hidden: Tensor, memory: Tensor, cache: LayerCache | MemoryCache | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the queries of `hidden`, (b, h, q, e), and the keys and values, (b, g, k, e) each.
 
-        Each row of the weights sums to 1, or to 0 if the mask allows no key. The weights have no dropout. The arguments
-        are those of `forward`.
+        The keys and values are those of the tokens in a `LayerCache` and of `memory`.
         """
-        query, *shared = self.project_qkv(hidden, hidden if memory is None else memory)
-        key, value = (each.repeat_interleave(self.group, dim=1) for each in shared)  # (batch, heads, keys, head_dim)
-        scores = query @ key.transpose(-2, -1) * self.scale  # (batch, heads, queries, keys)
-        if self.relative is not None:
-            scores = scores + self._relative_scores(query, key)
-        weights = masks.masked_softmax(scores, _explicit(mask, is_causal, query, key))
-        return self.output(merge_heads(weights @ value)), weights
+        if isinstance(cache, LayerCache):  # one product and one rotation, which take half of the time for one token
+            joined = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))  # (b, q, (h + g + g)·e)
+            placed = self.split_heads(self.rotate(joined[..., : -self.shared_dim], cache.length))  # (b, h + g, q, e)
+            value = self.split_heads(joined[..., -self.shared_dim :])
+            return placed[:, : self.num_heads], *cache.append(placed[:, self.num_heads :], value)
+        query = self.split_heads(self.rotate(self.query(hidden)))
+        if cache is not None and cache.content is not None:
+            return query, *cache.content
+        key, value = self.split_heads(self.rotate(self.key(memory))), self.split_heads(self.value(memory))
+        return query, *((key, value) if cache is None else cache.append(key, value))
 
-    def project_qkv(self, hidden: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries of `hidden` and the keys and values of `memory`, each (batch, heads, length, head_dim).
-
-        The keys and values have `num_key_value_heads` heads.
-        """
-        query = split_heads(self.apply_rotary(self.query(hidden)), self.num_heads)  # (batch, heads, queries, head_dim)
-        return query, *self._project_memory(memory)
-
-    def apply_rotary(self, projected: Tensor, start: int = 0) -> Tensor:
-        """Return queries or keys, (…, length, heads * head_dim), rotated by the positions start, start + 1, …."""
+    def rotate(self, projected: Tensor, start: int = 0) -> Tensor:
+        """Return queries or keys, (b, q, heads·e), rotated by the positions start, start + 1, …."""
         return projected if self.rotary is None else self.rotary(projected, start)
 
-    def _project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key = split_heads(self.apply_rotary(self.key(memory)), self.num_key_value_heads)
-        value = split_heads(self.value(memory), self.num_key_value_heads)
-        return key, value  # (batch, key and value heads, keys, head_dim) each
+    def split_heads(self, projected: Tensor) -> Tensor:
+        """Return vectors of shape (b, q, heads·e) as (b, heads, q, e)."""
+        return projected.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
-    def _project_cached(
-        self, hidden: Tensor, memory: Tensor | None, cache: LayerCache | MemoryCache
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the result of `project_qkv`; the keys and values of earlier tokens or of the memory are cached."""
-        if isinstance(cache, MemoryCache):
-            query = split_heads(self.apply_rotary(self.query(hidden)), self.num_heads)
-            return query, *cache.get(lambda: self._project_memory(hidden if memory is None else memory))
-        projected = F.linear(hidden, *cache.joined((self.query, self.key, self.value)))
-        parts = projected.unflatten(-1, (self.group + 2, -1)).transpose(1, 2)  # the last two are the keys and values
-        placed = self.apply_rotary(parts[:, :-1], start=cache.length)  # (batch, group + 1, new, shared_dim)
-        *queries, key = split_heads(placed, self.num_key_value_heads).unbind(1)  # (batch, key heads, new, head_dim)
-        query = queries[0] if self.group == 1 else torch.cat(queries, dim=1)  # (batch, heads, new, head_dim)
-        return query, *cache.append(key, split_heads(parts[:, -1], self.num_key_value_heads))
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, is_causal: bool = False
+    ) -> Tensor:
+        """Return the weighted sums of the values, (b, h, q, e). The shapes are those of `project` and `forward`."""
+        bias = self.bias(query, key)
+        if is_causal and (bias is not None or self.watch is not None):  # both require the mask itself
+            queries, keys = (torch.arange(each.shape[2], device=each.device) for each in (query, key))
+            mask, is_causal = masks.causal(queries, keys), False  # (1, 1, q, k)
+        if self.watch is None:
+            return F.scaled_dot_product_attention(
+                query,
+                key,
+                value,
+                attn_mask=mask if bias is None else masks.added_to(bias, mask),
+                dropout_p=self.dropout if self.training else 0.0,
+                is_causal=is_causal,
+                scale=self.scale,
+                enable_gqa=self.group > 1,
+            )
+        key, value = (each.repeat_interleave(self.group, dim=1) for each in (key, value))  # (b, h, k, e)
+        scores = query @ key.transpose(-2, -1) * self.scale  # (b, h, q, k)
+        weights = masks.masked_softmax(scores if bias is None else scores + bias, mask)
+        self.watch(weights.detach())
+        return F.dropout(weights, self.dropout, self.training) @ value
 
-    def _relative_scores(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return the scores that relative positions add. The last query has the position of the last key."""
-        assert self.relative is not None
+    def bias(self, query: Tensor, key: Tensor) -> Tensor | None:
+        """Return what is added to the scaled scores, broadcastable to (b, h, q, k), or None. A subclass may change it.
+
+        query: (b, h, q, e); key: (b, g, k, e). The last query is at the position of the last key.
+        """
+        if self.relative is None:
+            return None
         num_keys = key.shape[2]
         return self.relative(query, num_keys, start=num_keys - query.shape[2]) * self.scale
 
 
-def split_heads(projected: Tensor, num_heads: int) -> Tensor:
-    """Return vectors of shape (…, length, heads * head_dim) as (…, heads, length, head_dim)."""
-    return projected.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
-
-
-def merge_heads(heads: Tensor) -> Tensor:
-    """Return vectors of shape (batch, heads, length, head_dim) as (batch, length, heads * head_dim)."""
-    return heads.transpose(1, 2).flatten(2)
-
-
-def _explicit(mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
-    """Return `mask`, or the lower triangle if `is_causal` is True."""
-    if not is_causal:
-        return mask
-    queries, keys = (torch.arange(each.shape[2], device=each.device) for each in (query, key))
-    return masks.causal(queries, keys)  # (1, 1, queries, keys)
-
-
 def build_attention(config: TransformerConfig, *, cross: bool = False) -> MultiHeadAttention:
-    """Return the attention module that the config describes. Cross-attention has no positions."""
+    """Return the attention module that the config describes. Cross-attention has no positions and is never the user's.
+
+    Raises ValueError if the user's class does not accept its arguments.
+    """
     rotary, relative = None, None
+    num_heads, head_dim = config.num_heads, config.resolved_head_dim
+    num_key_value_heads = config.resolved_num_key_value_heads
     if config.positions is Positions.rotary and not cross:
         rotary = RotaryPositions(
             config.context_length,
-            config.num_heads,
-            config.resolved_head_dim,
+            num_heads + num_key_value_heads,  # with a cache, queries and keys are rotated together
+            head_dim,
             config.position_scale,
             config.rotary_base,
         )
     if config.positions is Positions.relative and not cross:
-        relative = RelativePositions(
-            config.context_length, config.resolved_head_dim, config.resolved_base_head_dim**-0.5
+        relative = RelativePositions(config.context_length, head_dim, config.resolved_base_head_dim**-0.5)
+    own = None if cross else config.own_attention
+    build: Any = MultiHeadAttention if own is None else resolve_name(own)
+    options = {} if own is None else {name: value for name, value in config.attention.items() if name != "_target_"}
+    try:
+        return build(
+            config.dim,
+            num_heads,
+            head_dim,
+            num_key_value_heads=num_key_value_heads,
+            bias=config.attention_bias,
+            output_projection=config.output_projection,
+            output_bias=config.output_bias,
+            rotary=rotary,
+            relative=relative,
+            scale_scores=config.scale_scores,
+            base_head_dim=config.resolved_base_head_dim,
+            dropout=config.attention_dropout,
+            output_dropout=config.dropout if config.attention_output_dropout else 0.0,
+            **options,
         )
-    return MultiHeadAttention(
-        config.dim,
-        config.num_heads,
-        config.resolved_head_dim,
-        num_key_value_heads=config.resolved_num_key_value_heads,
-        bias=config.attention_bias,
-        output_projection=config.output_projection,
-        output_bias=config.output_bias,
-        rotary=rotary,
-        relative=relative,
-        scale_scores=config.scale_scores,
-        base_head_dim=config.resolved_base_head_dim,
-        dropout=config.attention_dropout,
-    )
+    except TypeError as error:
+        raise ValueError(f"model.attention: {error}; pass the arguments of {build.__name__}") from error
+
+
+@contextmanager
+def attention_weights(network: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect the attention weights of every `MultiHeadAttention` that runs inside a `with` block.
+
+    The outputs inside the block are computed from these weights. They differ from the usual ones only in rounding.
+
+    Args:
+        network: a network with `MultiHeadAttention` modules, or one such module, whose name is "".
+
+    Yields:
+        A dict from the name of each module to its weights at its last call, (batch, heads, queries, keys) float. Each
+        row sums to 1, or to 0 if the mask allows no key. The weights have no dropout. With a cache, the queries are
+        the new tokens and the keys all tokens.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import Classifier, ClassifierConfig, attention_weights
+        >>> network = Classifier(ClassifierConfig(), vocab_size=100, num_outputs=5).eval()
+        >>> with attention_weights(network) as weights:
+        ...     logits = network(torch.tensor([[4, 7, 9]]))
+        >>> {name: each.shape for name, each in weights.items()}
+        {'blocks.0.self_attention': torch.Size([1, 4, 3, 3])}
+    """
+    weights: dict[str, Tensor] = {}
+    attentions = {name: module for name, module in network.named_modules() if isinstance(module, MultiHeadAttention)}
+    for name, attention in attentions.items():
+        attention.watch = partial(weights.__setitem__, name)
+    try:
+        yield weights
+    finally:
+        for attention in attentions.values():
+            attention.watch = None

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks.config import ClassifierConfig
-from firstlight.networks.token_dropout import TokenDropout
+from firstlight.networks.embedding import TokenDropout
 
 
 class BagOfWords(nn.Module):

@@ -1,4 +1,8 @@
-"""A transformer block: attention and feed-forward layers, each with a norm, dropout and a residual connection."""
+"""Transformer blocks: attention and feed-forward layers with norms and residual connections.
+
+`Block` has its norms before the layers, as in GPT-2, and `PostNormBlock` after the residual sums, as in the paper.
+`GeneralBlock` has all options. `build_block` makes the one that the config describes.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.choices import member
-from firstlight.networks.attention import MultiHeadAttention, build_attention
+from firstlight.networks.attention import build_attention
 from firstlight.networks.cache import LayerCache, MemoryCache, RecentCache
-from firstlight.networks.config import Activation, FeedForwardKind, Norm, TransformerConfig
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, TransformerConfig
 from firstlight.networks.convolution import CausalConvolution
 from firstlight.networks.norms import build_norm, normalise
 
@@ -34,6 +38,7 @@ class FeedForward(nn.Module):
         hidden_dim: size of the hidden layer.
         activation: "relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_squared", "sigmoid" or "linear". For SwiGLU, use
             `GatedFeedForward`.
+        dropout: probability of dropout on the output in training.
 
     Shape:
         - input and output: (batch, length, dim)
@@ -48,8 +53,9 @@ class FeedForward(nn.Module):
         torch.Size([2, 5, 32])
     """
 
-    def __init__(self, dim: int, hidden_dim: int, activation: Activation | str) -> None:
+    def __init__(self, dim: int, hidden_dim: int, activation: Activation | str, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         activation = member(Activation, activation, "activation")
         if activation not in ACTIVATIONS:
             raise ValueError(
@@ -61,7 +67,8 @@ class FeedForward(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
-        return self.contract(self.activation(self.expand(hidden)))
+        output = self.contract(self.activation(self.expand(hidden)))
+        return F.dropout(output, self.dropout) if self.training else output
 
 
 class GatedFeedForward(nn.Module):
@@ -70,6 +77,7 @@ class GatedFeedForward(nn.Module):
     Args:
         dim: size of the input and output vectors.
         hidden_dim: size of the hidden layer. Three matrices of 8/3 · dim have as many weights as two of 4 · dim.
+        dropout: probability of dropout on the output in training.
 
     Shape:
         - input and output: (batch, length, dim)
@@ -81,84 +89,61 @@ class GatedFeedForward(nn.Module):
         torch.Size([2, 5, 32])
     """
 
-    def __init__(self, dim: int, hidden_dim: int) -> None:
+    def __init__(self, dim: int, hidden_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         self.gate = nn.Linear(dim, hidden_dim, bias=False)
         self.expand = nn.Linear(dim, hidden_dim, bias=False)
         self.contract = nn.Linear(hidden_dim, dim, bias=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
-        return self.contract(F.silu(self.gate(hidden)) * self.expand(hidden))
+        output = self.contract(F.silu(self.gate(hidden)) * self.expand(hidden))
+        return F.dropout(output, self.dropout) if self.training else output
 
 
 class LinearFeedForward(nn.Module):
     """One linear layer and an activation (post 4)."""
 
-    def __init__(self, dim: int, activation: Activation) -> None:
+    def __init__(self, dim: int, activation: Activation, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         self.activation = ACTIVATIONS[activation]
         self.linear = nn.Linear(dim, dim)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Return the transformed vectors. The input and the output have the shape (batch, length, dim)."""
-        return self.activation(self.linear(hidden))
+        output = self.activation(self.linear(hidden))
+        return F.dropout(output, self.dropout) if self.training else output
 
 
-class Sublayer(nn.Module):
-    """A transformation with dropout on its output, and optionally a residual connection and a norm."""
-
-    def __init__(self, transformation: nn.Module, config: TransformerConfig, *, convolution: int | None = None) -> None:
-        """Wrap a transformation. convolution: width of a causal convolution before the transformation; None: none."""
-        super().__init__()
-        self.transformation = transformation
-        has_dropout = config.attention_output_dropout or not isinstance(transformation, MultiHeadAttention)
-        self.dropout = nn.Dropout(config.dropout) if has_dropout else nn.Identity()
-        self.residual = config.residual
-        self.norm_before = build_norm(config) if config.norm is Norm.pre else nn.Identity()
-        self.norm_after = build_norm(config) if config.norm is Norm.post else nn.Identity()
-        self.convolution = None if convolution is None else CausalConvolution(config.dim, convolution)
-
-    @property
-    def last_layer(self) -> nn.Linear | None:
-        """The linear layer whose output is added to `hidden`; None for attention without an output projection."""
-        match self.transformation:
-            case MultiHeadAttention(output=nn.Linear() as layer):
-                return layer
-            case FeedForward(contract=layer) | GatedFeedForward(contract=layer) | LinearFeedForward(linear=layer):
-                return layer
-        return None
-
-    def forward(
-        self,
-        hidden: Tensor,
-        recent: RecentCache | None = None,
-        *,
-        padding_mask: Tensor | None = None,
-        **arguments: Any,
-    ) -> Tensor:
-        """Return the sublayer's output for `hidden`. Both have the shape (batch, length, dim).
-
-        recent: the convolution's inputs for the tokens before `hidden`, if these were read already; padding_mask:
-        (batch, length) bool, for norms over the words; arguments: passed to the transformation.
-        """
-        normalised = normalise(self.norm_before, hidden, padding_mask)
-        if self.convolution is not None:
-            normalised = self.convolution(normalised, recent)
-        change = self.dropout(self.transformation(normalised, **arguments))
-        return normalise(self.norm_after, hidden + change if self.residual else change, padding_mask)
+def build_feed_forward(config: TransformerConfig) -> FeedForward | GatedFeedForward | LinearFeedForward | None:
+    """Return the feed-forward layer that the config names, or None."""
+    match config.feed_forward, config.activation:
+        case FeedForwardKind.none, _:
+            return None
+        case FeedForwardKind.linear, activation:
+            return LinearFeedForward(config.dim, activation, config.dropout)
+        case _, Activation.swiglu:
+            return GatedFeedForward(config.dim, config.resolved_feed_forward_dim, config.dropout)
+        case _, activation:
+            return FeedForward(config.dim, config.resolved_feed_forward_dim, activation, config.dropout)
 
 
 class Block(nn.Module):
-    """A transformer block: self-attention, optional cross-attention, and a feed-forward layer.
+    """A transformer block with a norm before each layer (pre-norm, GPT-2).
 
-    Each of these layers has dropout, a residual connection and a norm, according to the config.
+    Its layers arrive built. `build_block` makes the block of a config, which may be one of the subclasses.
 
     Args:
-        config: options of the network.
-        cross_attention: whether the block also attends to a memory, as in a decoder that translates.
-        convolution: width of a causal convolution before self-attention and before the feed-forward layer; None: no
-            convolution.
+        self_attention: the attention of the tokens to one another.
+        self_attention_norm: the norm of its input; `nn.Identity()` for none.
+        feed_forward: the feed-forward layer.
+        feed_forward_norm: the norm of its input.
+        cross_attention: the attention to a memory, as in a decoder that translates; None: the block has none.
+        cross_attention_norm: the norm of its input.
+        convolutions: causal convolutions of the inputs of self-attention and of the feed-forward layer, which only a
+            `GeneralBlock` applies.
 
     Shape:
         - hidden: (batch, length, dim)
@@ -167,8 +152,10 @@ class Block(nn.Module):
 
     Example:
         >>> import torch
-        >>> from firstlight.networks import Block, TransformerConfig, num_parameters
-        >>> block = Block(TransformerConfig(dim=32, num_heads=4))
+        >>> from torch import nn
+        >>> from firstlight.networks import Block, FeedForward, MultiHeadAttention, num_parameters
+        >>> attention, feed_forward = MultiHeadAttention(32, 4, head_dim=8), FeedForward(32, 128, "relu")
+        >>> block = Block(attention, nn.LayerNorm(32), feed_forward, nn.LayerNorm(32))
         >>> num_parameters(block)
         12608
         >>> block(torch.randn(2, 5, 32), is_causal=True).shape
@@ -176,19 +163,23 @@ class Block(nn.Module):
     """
 
     def __init__(
-        self, config: TransformerConfig, *, cross_attention: bool = False, convolution: int | None = None
+        self,
+        self_attention: nn.Module,
+        self_attention_norm: nn.Module,
+        feed_forward: nn.Module,
+        feed_forward_norm: nn.Module,
+        cross_attention: nn.Module | None = None,
+        cross_attention_norm: nn.Module | None = None,
+        convolutions: tuple[nn.Module | None, nn.Module | None] = (None, None),
     ) -> None:
         super().__init__()
-        self.self_attention = Sublayer(build_attention(config), config, convolution=convolution)
-        self.cross_attention = Sublayer(build_attention(config, cross=True), config) if cross_attention else None
-        feed_forward = build_feed_forward(config)
-        self.feed_forward = (
-            nn.Identity() if feed_forward is None else Sublayer(feed_forward, config, convolution=convolution)
-        )
-        if config.zero_init:
-            for sublayer in self.children():
-                if isinstance(sublayer, Sublayer) and sublayer.last_layer is not None:
-                    _start_from_nothing(sublayer.last_layer)
+        # optimizers number the parameters in this order
+        self.self_attention, self.self_attention_norm = self_attention, self_attention_norm
+        self.self_attention_convolution = convolutions[0]
+        self.cross_attention: Any = cross_attention
+        self.cross_attention_norm: Any = cross_attention_norm
+        self.feed_forward, self.feed_forward_norm = feed_forward, feed_forward_norm
+        self.feed_forward_convolution = convolutions[1]
 
     def forward(
         self,
@@ -196,7 +187,6 @@ class Block(nn.Module):
         mask: Tensor | None = None,
         *,
         is_causal: bool = False,
-        padding_mask: Tensor | None = None,
         cache: LayerCache | None = None,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
@@ -209,7 +199,6 @@ class Block(nn.Module):
             mask: mask of self-attention: bool, broadcastable to (batch, heads, length, length), True where a query may
                 attend to a key.
             is_causal: whether self-attention is causal; not together with `mask`.
-            padding_mask: (batch, length) bool, True where a token is real, for norms over the words.
             cache: keys and values of the tokens before `hidden`.
             memory: (batch, keys, dim) float, the vectors that cross-attention attends to.
             memory_mask: mask of cross-attention, broadcastable to (batch, heads, length, keys).
@@ -218,31 +207,128 @@ class Block(nn.Module):
         Returns:
             (batch, length, dim) float.
         """
-        recents = (None, None) if cache is None else (cache.before_attention, cache.before_feed_forward)
-        hidden = self.self_attention(
-            hidden, recents[0], padding_mask=padding_mask, mask=mask, is_causal=is_causal, cache=cache
-        )
+        normalised = self.self_attention_norm(hidden)
+        hidden = hidden + self.self_attention(normalised, mask=mask, is_causal=is_causal, cache=cache)
         if self.cross_attention is not None:
-            hidden = self.cross_attention(hidden, memory=memory, mask=memory_mask, cache=memory_cache)
-        if not isinstance(self.feed_forward, Sublayer):
-            return hidden
-        return self.feed_forward(hidden, recents[1], padding_mask=padding_mask)
+            normalised = self.cross_attention_norm(hidden)
+            hidden = hidden + self.cross_attention(normalised, memory, memory_mask, cache=memory_cache)
+        return hidden + self.feed_forward(self.feed_forward_norm(hidden))
+
+    @property
+    def last_layers(self) -> list[nn.Linear | None]:
+        """The last linear layer of each layer, whose output is added to `hidden`. An attention may have none."""
+        layers = (self.self_attention, self.cross_attention, self.feed_forward)
+        found = [_last_part(layer) for layer in layers if layer is not None]
+        return [part if isinstance(part, nn.Linear) else None for part in found]
 
 
-def _start_from_nothing(layer: nn.Module) -> None:
-    """Set the last layer of a residual path to zero, so that the path adds nothing at first."""
-    for parameter in layer.parameters():
-        nn.init.zeros_(parameter)
+class PostNormBlock(Block):
+    """A transformer block with a norm after each residual sum (post-norm, Vaswani et al. 2017)."""
+
+    def forward(
+        self,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cache: LayerCache | None = None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        memory_cache: MemoryCache | None = None,
+    ) -> Tensor:
+        """Return the output of the block. The arguments are those of `Block.forward`."""
+        attended = self.self_attention(hidden, mask=mask, is_causal=is_causal, cache=cache)
+        hidden = self.self_attention_norm(hidden + attended)
+        if self.cross_attention is not None:
+            attended = self.cross_attention(hidden, memory, memory_mask, cache=memory_cache)
+            hidden = self.cross_attention_norm(hidden + attended)
+        return self.feed_forward_norm(hidden + self.feed_forward(hidden))
 
 
-def build_feed_forward(config: TransformerConfig) -> FeedForward | GatedFeedForward | LinearFeedForward | None:
-    """Return the feed-forward layer that the config names, or None."""
-    match config.feed_forward, config.activation:
-        case FeedForwardKind.none, _:
-            return None
-        case FeedForwardKind.linear, activation:
-            return LinearFeedForward(config.dim, activation)
-        case _, Activation.swiglu:
-            return GatedFeedForward(config.dim, config.resolved_feed_forward_dim)
-        case _, activation:
-            return FeedForward(config.dim, config.resolved_feed_forward_dim, activation)
+class GeneralBlock(Block):
+    """A transformer block with the options that only some posts and recipes have.
+
+    It may lack the residual connections or the feed-forward layer, have causal convolutions of the inputs of its
+    layers, and have norms over the words. The mask of self-attention must then be that of the padding.
+
+    Args:
+        layers: the arguments of a `Block`; feed_forward=None: the block has none.
+        norm: the place of the norms.
+        residual: whether the layers have residual connections.
+    """
+
+    def __init__(self, *layers: Any, norm: Norm, residual: bool) -> None:
+        super().__init__(*layers)
+        self.norm, self.residual = norm, residual
+
+    def forward(
+        self,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        *,
+        cache: LayerCache | None = None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        memory_cache: MemoryCache | None = None,
+        **options: Any,
+    ) -> Tensor:
+        """Return the output of the block. The arguments are those of `Block.forward`."""
+        padding_mask = None if mask is None else mask[:, 0, 0]  # for norms over the words
+        recents = (None, None) if cache is None else (cache.before_attention, cache.before_feed_forward)
+
+        def apply(name: str, hidden: Tensor, recent: RecentCache | None = None, **options: Any) -> Tensor:
+            """Return the vectors after a layer, with its norm, its convolution and its residual connection."""
+            norm, convolution = getattr(self, f"{name}_norm"), getattr(self, f"{name}_convolution", None)
+            change = normalise(norm, hidden, padding_mask) if self.norm is Norm.pre else hidden
+            if convolution is not None:
+                change = convolution(change, recent)
+            change = getattr(self, name)(change, **options)
+            hidden = hidden + change if self.residual else change
+            return normalise(norm, hidden, padding_mask) if self.norm is Norm.post else hidden
+
+        hidden = apply("self_attention", hidden, recents[0], mask=mask, cache=cache, **options)
+        if self.cross_attention is not None:
+            hidden = apply("cross_attention", hidden, memory=memory, mask=memory_mask, cache=memory_cache)
+        return hidden if self.feed_forward is None else apply("feed_forward", hidden, recents[1])
+
+
+def build_block(config: TransformerConfig, *, cross_attention: bool = False, convolution: int | None = None) -> Block:
+    """Return the block that the config describes.
+
+    Args:
+        config: options of the network.
+        cross_attention: whether the block also attends to a memory, as in a decoder that translates.
+        convolution: width of a causal convolution before self-attention and before the feed-forward layer; None: no
+            convolution.
+
+    Example:
+        >>> from firstlight.networks import TransformerConfig, build_block
+        >>> type(build_block(TransformerConfig(dim=32, num_heads=4, norm="pre"))).__name__
+        'Block'
+    """
+
+    def norm() -> nn.Module:
+        return nn.Identity() if config.norm is Norm.none else build_norm(config)
+
+    def mixture() -> CausalConvolution | None:
+        return None if convolution is None else CausalConvolution(config.dim, convolution)
+
+    attention = build_attention(config)
+    cross = (build_attention(config, cross=True), norm()) if cross_attention else (None, None)
+    feed_forward = build_feed_forward(config)
+    last = (None, None, None) if feed_forward is None else (feed_forward, norm(), mixture())
+    layers = (attention, norm(), *last[:2], *cross, (mixture(), last[2]))
+    is_plain = config.residual and convolution is None and feed_forward is not None
+    if not is_plain or config.norm_kind is NormKind.over_words:
+        block: Block = GeneralBlock(*layers, norm=config.norm, residual=config.residual)
+    else:
+        block = PostNormBlock(*layers) if config.norm is Norm.post else Block(*layers)
+    for layer in filter(None, block.last_layers) if config.zero_init else ():
+        for parameter in layer.parameters():  # so that each layer adds nothing at first
+            nn.init.zeros_(parameter)
+    return block
+
+
+def _last_part(layer: Any) -> Any:
+    """Return the part of an attention or a feed-forward layer that computes its output."""
+    return next(getattr(layer, name) for name in ("output", "contract", "linear") if hasattr(layer, name))

@@ -1,6 +1,6 @@
 """Caches of keys and values, with which a decoder does not recompute those of earlier tokens for each new token."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -59,16 +59,22 @@ class LayerCache:
 
         With grouped heads, `heads` is the number of heads of the keys and values.
         """
-        end = self.length + key.shape[2]
+        count = key.shape[2]
+        start, end = self.length, self.length + count
         assert end <= self.capacity, f"{end} tokens in a cache for {self.capacity}"
-        shape = (*key.shape[:2], self.capacity, key.shape[3])
-        if self.length == 0 and (self.keys.shape, self.keys.dtype, self.keys.device) != (shape, key.dtype, key.device):
-            self.keys, self.values = key.new_empty(shape), value.new_empty(shape)
-        assert self.keys.shape == shape, f"{key.shape[0]} texts in a cache that holds {self.keys.shape[0]}"
-        self.keys.narrow(2, self.length, key.shape[2]).copy_(key)
-        self.values.narrow(2, self.length, key.shape[2]).copy_(value)
+        if start == 0:
+            self._allocate(key, value)
+        assert len(key) == len(self.keys), f"{len(key)} texts in a cache that holds {len(self.keys)}"
+        self.keys.narrow(2, start, count).copy_(key)
+        self.values.narrow(2, start, count).copy_(value)
         self.length = end
         return self.keys.narrow(2, 0, end), self.values.narrow(2, 0, end)
+
+    def _allocate(self, key: Tensor, value: Tensor) -> None:
+        """Make buffers for keys and values of this kind, unless they exist."""
+        shape = (*key.shape[:2], self.capacity, key.shape[3])
+        if (self.keys.shape, self.keys.dtype, self.keys.device) != (shape, key.dtype, key.device):
+            self.keys, self.values = key.new_empty(shape), value.new_empty(shape)
 
     def select(self, rows: Tensor) -> None:
         """Keep only the given rows of the batch, in the given order. rows: (new batch,) int; a row may be repeated."""
@@ -90,22 +96,25 @@ class LayerCache:
 
 
 class MemoryCache:
-    """The keys and values of a fixed text, such as the source of a translation."""
+    """The keys and values of a fixed text, such as the source of a translation.
+
+    content: None until the first call of the attention, then the keys and the values, (batch, heads, keys, head_dim)
+    each.
+    """
 
     def __init__(self) -> None:
-        self.keys: Tensor | None = None
-        self.values: Tensor | None = None
+        self.content: tuple[Tensor, Tensor] | None = None
 
-    def get(self, read: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Return the keys and values, each (batch, heads, keys, head_dim). `read` computes them at the first call."""
-        if self.keys is None or self.values is None:
-            self.keys, self.values = read()
-        return self.keys, self.values
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the keys and values, and return them."""
+        self.content = key, value
+        return self.content
 
     def select(self, rows: Tensor) -> None:
         """Keep some rows of the batch; see `LayerCache.select`."""
-        if self.keys is not None and self.values is not None:
-            self.keys, self.values = self.keys[rows], self.values[rows]
+        if self.content is not None:
+            keys, values = self.content
+            self.content = keys[rows], values[rows]
 
 
 class KeyValueCache:

@@ -4,19 +4,17 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block
+from firstlight.networks.block import build_block
 from firstlight.networks.config import ClassifierConfig
 from firstlight.networks.convolution import ShortConvolution
-from firstlight.networks.embedding import build_embedding
-from firstlight.networks.features import FeatureHead
+from firstlight.networks.embedding import TokenDropout, build_embedding
 from firstlight.networks.initialization import initialize
 from firstlight.networks.norms import build_norm, normalise
-from firstlight.networks.pair_orders import places_of_other_order
 from firstlight.networks.parametrization import build_output_multiplier
-from firstlight.networks.pooling import build_head
+from firstlight.networks.pooling import FeatureHead, build_head
 from firstlight.networks.positions import build_positions
-from firstlight.networks.token_dropout import TokenDropout
 
+DELIMITER_ID = 3  # the token between two texts, [DELIMITER] of `firstlight.text.Tokenizer`
 FEATURE_STD = 0.03  # of the projection's initial weights; the features start out small compared with the word vectors
 
 
@@ -84,7 +82,7 @@ class Classifier(nn.Module):
         self.positions = build_positions(config)
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.blocks = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.output_multiplier = build_output_multiplier(config)
         self.head = build_head(config.pooling, config.dim, config.context_length, num_outputs)
@@ -139,7 +137,7 @@ class Classifier(nn.Module):
             hidden = self.convolution(hidden, padding_mask)
         hidden = self.dropout(normalise(self.embedding_norm, self.positions(hidden), padding_mask))
         for block in self.blocks:
-            hidden = block(hidden, mask, padding_mask=padding_mask)
+            hidden = block(hidden, mask)
         hidden = self.output_multiplier(normalise(self.final_norm, hidden, padding_mask))
         logits = self.head(hidden, padding_mask)  # (batch, outputs)
         if self.both_orders:
@@ -160,3 +158,19 @@ class Classifier(nn.Module):
         """Return the embeddings, (batch, length, dim). A word without a vector has the vector of the unknown word."""
         known = token_ids.masked_fill(token_ids >= self.embedding.num_embeddings, self.unknown_id)
         return self.projection(self.embedding(known))
+
+
+def places_of_other_order(token_ids: Tensor, padding_mask: Tensor) -> Tensor:
+    """Return the place of each token of the pairs with their texts exchanged: (batch, length) int.
+
+    token_ids: (batch, length), each row a mark, the first text, the delimiter, the second text, and a mark.
+    padding_mask: (batch, length). The marks and the padding keep their places, except for the delimiter.
+    """
+    columns = torch.arange(token_ids.shape[1], device=token_ids.device)  # (length,)
+    delimiters = (token_ids == DELIMITER_ID).int().argmax(dim=1, keepdim=True)  # (batch, 1)
+    lengths = padding_mask.sum(dim=1, keepdim=True)  # (batch, 1)
+    new_delimiters = lengths - delimiters - 1  # the second text has as many tokens, with the mark before it
+    places = torch.where(columns < new_delimiters, columns + delimiters, columns - new_delimiters)
+    places = torch.where(columns == new_delimiters, delimiters, places)
+    is_fixed = (columns == 0) | (columns >= lengths - 1)
+    return torch.where(is_fixed, columns, places)

@@ -222,6 +222,8 @@ class TransformerConfig:
     """Your own network, such as my_package.MyNetwork, in place of the built-in one; null: the built-in network."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options that only your own network reads, such as +model.options.width=3."""
+    attention: dict[str, Any] = field(default_factory=lambda: {"_target_": None})
+    """Your own self-attention, such as model.attention._target_=my_package.MyAttention, and its arguments."""
 
     def __post_init__(self) -> None:
         accept_names(self, "model.")
@@ -230,6 +232,10 @@ class TransformerConfig:
         self._check_layers()
         self._check_heads()
         self._check_parametrization()
+        if not isinstance(self.attention, dict) or (self.own_attention is None and len(self.attention) > 1):
+            raise ValueError(
+                f"model.attention={self.attention} requires a class; set model.attention._target_, or remove the rest"
+            )
 
     def _check_numbers(self) -> None:
         for name in ("dim", "num_heads", "num_layers"):
@@ -331,6 +337,11 @@ class TransformerConfig:
                 f"model.base_dim={self.base_dim} is not divisible by model.num_heads={self.num_heads}; set "
                 "model.base_head_dim, the size of one head at this width"
             )
+
+    @property
+    def own_attention(self) -> str | None:
+        """The name of the user's class of self-attention, or None."""
+        return self.attention.get("_target_")
 
     @property
     def resolved_head_dim(self) -> int:

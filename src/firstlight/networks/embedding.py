@@ -1,7 +1,8 @@
-"""The embedding of the tokens."""
+"""The embedding of the tokens, and dropout of complete tokens."""
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from firstlight.networks.config import TransformerConfig
@@ -21,6 +22,24 @@ class ScaledEmbedding(nn.Embedding):
     def forward(self, token_ids: Tensor) -> Tensor:
         """Return the vectors of the tokens, (…, embedding_dim). token_ids: (…) int."""
         return super().forward(token_ids) * self.scale
+
+
+class TokenDropout(nn.Module):
+    """Dropout that replaces a share of the tokens by the unknown token in training.
+
+    A prediction then does not depend on a single word.
+    """
+
+    def __init__(self, share: float, unknown_id: int) -> None:
+        super().__init__()
+        self.share, self.unknown_id = share, unknown_id
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """Return the token ids, some of them replaced. token_ids: int of any shape; the output has the same shape."""
+        if not self.training or self.share == 0:
+            return token_ids
+        dropped = torch.rand(token_ids.shape, device=token_ids.device) < self.share
+        return token_ids.masked_fill(dropped, self.unknown_id)
 
 
 def build_embedding(config: TransformerConfig, vocab_size: int, embedding_dim: int | None = None) -> nn.Embedding:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block
+from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
 from firstlight.networks.config import EncoderDecoderConfig
 from firstlight.networks.embedding import build_embedding
@@ -59,10 +59,10 @@ class EncoderDecoder(nn.Module):
             build_norm(side) if config.embedding_norm else nn.Identity() for side in (config, config.of_decoder)
         )
         self.dropout = nn.Dropout(config.dropout)
-        self.encoder = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.encoder = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
         self.encoder_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.decoder = nn.ModuleList(
-            Block(config.of_decoder, cross_attention=True) for _ in range(config.resolved_num_decoder_layers)
+            build_block(config.of_decoder, cross_attention=True) for _ in range(config.resolved_num_decoder_layers)
         )
         self.decoder_norm = build_norm(config.of_decoder) if config.final_norm else nn.Identity()
         self.output_multiplier = build_output_multiplier(config)
@@ -112,7 +112,7 @@ class EncoderDecoder(nn.Module):
         placed = self.source_positions(self.source_embedding(source_ids))  # (batch, sources, dim)
         hidden = self.dropout(normalise(self.source_norm, placed, source_mask))
         for block in self.encoder:
-            hidden = block(hidden, mask, padding_mask=source_mask)
+            hidden = block(hidden, mask)
         return normalise(self.encoder_norm, hidden, source_mask)
 
     def decode(

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block
+from firstlight.networks.block import build_block
 from firstlight.networks.cache import KeyValueCache
 from firstlight.networks.config import GeneratorConfig
 from firstlight.networks.embedding import build_embedding
@@ -48,7 +48,7 @@ class Generator(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.num_loops = config.num_loops
         self.blocks = nn.ModuleList(
-            Block(config, convolution=config.causal_convolution) for _ in range(config.num_layers)
+            build_block(config, convolution=config.causal_convolution) for _ in range(config.num_layers)
         )
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.output_multiplier = build_output_multiplier(config)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from firstlight.networks.block import Sublayer
+from firstlight.networks.block import Block
 from firstlight.networks.config import Initialization, TransformerConfig
 from firstlight.networks.parametrization import scale_initial_weights
 
@@ -35,10 +35,10 @@ def _draw(network: nn.Module, config: TransformerConfig, num_loops: int) -> None
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
     for stack in network.children():
-        sublayers = [part for part in stack.modules() if isinstance(part, Sublayer)]
-        last_layers = [each.last_layer for each in sublayers if each.last_layer is not None]
-        for layer in last_layers:
+        blocks = [part for part in stack.modules() if isinstance(part, Block)]
+        last_layers = [layer for block in blocks for layer in block.last_layers]
+        for layer in filter(None, last_layers):
             if config.zero_init:
                 nn.init.zeros_(layer.weight)
             elif config.initialization is Initialization.depth_scaled:
-                layer.weight /= math.sqrt(num_loops * len(sublayers))
+                layer.weight /= math.sqrt(num_loops * len(last_layers))

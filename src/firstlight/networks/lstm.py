@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from firstlight.networks.config import GeneratorConfig
-from firstlight.networks.uncached import UncachedGenerator
+from firstlight.networks.first_steps import UncachedGenerator
 
 
 class LSTM(UncachedGenerator):

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import Block
+from firstlight.networks.block import build_block
 from firstlight.networks.convolution import ShortConvolution
 from firstlight.networks.embedding import ScaledEmbedding, build_embedding
 from firstlight.networks.head_layer import HeadLayer
@@ -57,7 +57,7 @@ class MaskedLanguageModel(nn.Module):
         self.positions = build_positions(config)
         self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
+        self.blocks = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
         self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
         self.head_layer = HeadLayer(config) if config.head_layer else nn.Identity()
         self.output_multiplier = build_output_multiplier(config)

@@ -16,8 +16,8 @@ from firstlight.decoding.beam import Search, Translation, translate
 from firstlight.errors import UserError
 from firstlight.kinds.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.kinds.loaded import LoadedRun, OfAllRuns
+from firstlight.networks.attention import attention_weights
 from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.weights import attention_weights
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END, END_ID
 
