@@ -14,7 +14,7 @@ import tyro
 from measure import by_turns, ratio, show, versions
 from torch import Tensor
 
-from firstlight.decoding.generate import Window, generate, with_plain_attributes
+from firstlight.decoding.generate import Window, for_inference, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.networks.config import GeneratorConfig, Positions
 from firstlight.networks.generator import Generator
@@ -79,7 +79,7 @@ def cached_text(network: Generator, prompt: Tensor, tokens: int) -> None:
 @torch.inference_mode()
 def recomputed_text(network: Generator, prompt: Tensor, tokens: int) -> None:
     """Generate with the complete context read again for every token."""
-    network, sampling, text = with_plain_attributes(network), Sampling(), prompt
+    network, sampling, text = for_inference(network), Sampling(), prompt
     for _ in range(tokens):
         logits = network(text[:, -network.context_length :])[:, -1]
         text = torch.cat((text, sampling.choose(logits)[:, None]), dim=1)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import firstlight
+from firstlight.lit.checkpoint import read_checkpoint
 from tests_support import Scripts, contents, records
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -50,7 +51,8 @@ def metrics(run: Path) -> dict[str, float]:
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    """Return the weights of a run, with the names of this version."""
+    return read_checkpoint(run / "checkpoints" / "last.ckpt")["state_dict"]
 
 
 def measured(run: Path) -> list[dict[str, Any]]:

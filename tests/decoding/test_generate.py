@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from firstlight.decoding.generate import Window, generate, with_plain_attributes
+from firstlight.decoding.generate import Window, for_inference, generate
 from firstlight.decoding.sampling import Sampling
 from firstlight.networks.config import GeneratorConfig, Norm, Positions
 from firstlight.networks.generator import Generator
@@ -246,27 +246,32 @@ def test_an_empty_prompt_is_our_own_mistake() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"causal_convolution": 3, "num_loops": 2}, {"residual": False}])
-def test_a_copy_with_plain_attributes_has_the_tensors_logits_and_hooks_of_the_network(options: dict[str, Any]) -> None:
+def test_a_copy_for_inference_has_the_tensors_logits_and_hooks_of_the_network(options: dict[str, Any]) -> None:
     network, token_ids = make_network(**options), torch.randint(VOCABULARY, (BATCH, 7))
     names, own = list(network.state_dict()), list(vars(network))
-    copied = with_plain_attributes(network)
+    copied = for_inference(network)
     assert torch.equal(copied(token_ids), network(token_ids))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(1.5)
     assert torch.equal(copied(token_ids), network(token_ids))
-    calls: list[int] = []
-    network.blocks[1].register_forward_hook(lambda *_: calls.append(1))
-    with_plain_attributes(network)(token_ids)
-    assert len(calls) == options.get("num_loops", 1)
     assert (list(network.state_dict()), list(vars(network))) == (names, own)
 
 
-def test_a_copy_with_plain_attributes_of_a_network_in_training_has_its_dropout() -> None:
+def test_a_copy_for_inference_of_a_network_in_training_has_its_dropout() -> None:
     network, token_ids = make_network(dropout=0.5).train(), torch.randint(VOCABULARY, (BATCH, 7))
     logits = []
-    for each in (network, with_plain_attributes(network)):
+    for each in (network, for_inference(network)):
         torch.manual_seed(3)
         logits.append(each(token_ids))
     assert torch.equal(*logits)
     assert not torch.equal(logits[0], network.eval()(token_ids))
+
+
+@pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
+def test_a_network_with_hooks_is_not_copied(register: Callable[..., Any]) -> None:
+    network, calls = make_network(), []
+    register(network.blocks[1], lambda *_: calls.append(1))
+    assert for_inference(network) is network
+    for_inference(network)(torch.zeros(1, 3, dtype=torch.long))
+    assert calls == [1]

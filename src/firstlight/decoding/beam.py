@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from firstlight.decoding.generate import with_plain_attributes
+from firstlight.decoding.generate import for_inference
 
 WIDEST_BEAM = 100
 
@@ -90,7 +90,7 @@ def translate(
     source ends when beam_size translations are complete and the best of them has at least the score of every
     hypothesis. Raises ValueError if the network's scores are NaN.
     """
-    network = with_plain_attributes(network)
+    network = for_inference(network)
     beam, device = search.beam_size, source_ids.device
     limit = min(search.max_tokens or network.context_length, network.context_length)
     memory = network.encode(source_ids, source_mask).repeat_interleave(beam, dim=0)  # (batch * beam, sources, dim)

@@ -201,7 +201,8 @@ def network_of_card(
         config = config_type(**described)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
-    own = [name for name in (config._target_, config.own_attention) if name not in (None, *OF_FIRSTLIGHT)]
+    named = (config._target_, config.own_attention)
+    own = [name for name in named if name is not None and name not in OF_FIRSTLIGHT]
     for name in own:
         refuse_foreign(name, path)
     vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size

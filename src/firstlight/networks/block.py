@@ -117,6 +117,20 @@ class LinearFeedForward(nn.Module):
         return F.dropout(output, self.dropout) if self.training else output
 
 
+class HeadLayer(nn.Module):
+    """The layer before the output layer of BERT: a linear layer, the activation function and a norm."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.linear = nn.Linear(config.dim, config.dim)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = build_norm(config)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Return the transformed vectors. The input and the output have the shape (…, dim)."""
+        return self.norm(self.activation(self.linear(hidden)))
+
+
 def build_feed_forward(config: TransformerConfig) -> FeedForward | GatedFeedForward | LinearFeedForward | None:
     """Return the feed-forward layer that the config names, or None."""
     match config.feed_forward, config.activation:

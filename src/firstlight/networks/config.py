@@ -232,7 +232,7 @@ class TransformerConfig:
         self._check_layers()
         self._check_heads()
         self._check_parametrization()
-        if not isinstance(self.attention, dict) or (self.own_attention is None and len(self.attention) > 1):
+        if not isinstance(self.attention, dict) or (self.own_attention is None and {*self.attention} - {"_target_"}):
             raise ValueError(
                 f"model.attention={self.attention} requires a class; set model.attention._target_, or remove the rest"
             )

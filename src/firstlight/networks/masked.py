@@ -4,10 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.networks import masks
-from firstlight.networks.block import build_block
+from firstlight.networks.block import HeadLayer, build_block
 from firstlight.networks.convolution import ShortConvolution
 from firstlight.networks.embedding import ScaledEmbedding, build_embedding
-from firstlight.networks.head_layer import HeadLayer
 from firstlight.networks.initialization import initialize
 from firstlight.networks.masked_config import MaskedConfig
 from firstlight.networks.norms import build_norm

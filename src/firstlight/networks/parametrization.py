@@ -16,10 +16,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from firstlight.networks.block import Block
+from firstlight.networks.block import Block, HeadLayer
 from firstlight.networks.config import Initialization, TransformerConfig
 from firstlight.networks.convolution import ShortConvolution
-from firstlight.networks.head_layer import HeadLayer
 from firstlight.networks.pooling import PerToken
 
 

@@ -58,6 +58,7 @@ ADDED: dict[str, dict[str, Any]] = {
         "parametrization": "standard",
         "base_dim": None,
         "base_head_dim": None,
+        "attention": {"_target_": None},
     },
 }
 ADDED_AT_TOP: dict[str, Any] = {"teacher": None}
