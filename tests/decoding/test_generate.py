@@ -269,9 +269,18 @@ def test_a_copy_for_inference_of_a_network_in_training_has_its_dropout() -> None
 
 
 @pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
-def test_a_network_with_hooks_is_not_copied(register: Callable[..., Any]) -> None:
+def test_a_network_with_hooks_in_its_parts_is_not_copied(register: Callable[..., Any]) -> None:
     network, calls = make_network(), []
     register(network.blocks[1], lambda *_: calls.append(1))
     assert for_inference(network) is network
+    for_inference(network)(torch.zeros(1, 3, dtype=torch.long))
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("register", [nn.Module.register_forward_hook, nn.Module.register_forward_pre_hook])
+def test_a_copy_for_inference_runs_the_hooks_of_the_network_itself(register: Callable[..., Any]) -> None:
+    network, calls = make_network(), []
+    register(network, lambda *_: calls.append(1))
+    assert for_inference(network) is not network
     for_inference(network)(torch.zeros(1, 3, dtype=torch.long))
     assert calls == [1]

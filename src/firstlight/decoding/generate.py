@@ -79,25 +79,30 @@ def generate(
 
 
 def for_inference(network: AnyNetwork) -> AnyNetwork:
-    """Return a copy of a module that shares its tensors and is called without the overhead of `nn.Module`.
+    """Return a copy of a module that shares its tensors and calls its parts without the overhead of `nn.Module`.
 
-    In the copy, tensors and parts are ordinary attributes, and a call is `forward`. The search of attributes and the
-    preparation of hooks would otherwise take a fifth of the time of a token. Use the copy only to read: it does not
-    follow a change of the device. A network with hooks, and what is not a module, is returned unchanged.
+    In the copy, tensors and parts are ordinary attributes, and a call of a part is its `forward`. The search of
+    attributes and the preparation of hooks would otherwise take a fifth of the time of a token. Use the copy only to
+    read: it does not follow a change of the device. Calls of the copy itself run the hooks of the network. A network
+    with hooks in its parts, and what is not a module, is returned unchanged.
     """
-    if not isinstance(network, nn.Module) or any(map(_has_hooks, network.modules())):
+    if not isinstance(network, nn.Module) or any(map(_has_hooks, [*network.modules()][1:])):
         return network
-    parts = {name: for_inference(part) for name, part in network._modules.items()}
-    kind: Any = type(network)
-    copied = copy.copy(network)
-    copied.__dict__ |= {"_modules": parts} | parts | network._parameters | network._buffers
-    copied.__class__ = _called_directly(kind)
+    return _copied(network)
+
+
+def _copied(module: Any) -> Any:
+    parts = {name: part and _copied(part) for name, part in module._modules.items()}
+    for part in filter(None, parts.values()):
+        part.__class__ = _called_directly(part.__class__)
+    copied = copy.copy(module)
+    copied.__dict__ |= {"_modules": parts, "_compiled_call_impl": None} | parts | module._parameters | module._buffers
     return copied
 
 
 @functools.cache
 def _called_directly(kind: Any) -> type[Any]:
-    """Return a subclass whose call is its `forward`."""
+    """Return a subclass of a class of modules. A call of an instance is its `forward`."""
     return type(kind.__name__, (kind,), {"__call__": kind.forward})
 
 
