@@ -39,8 +39,8 @@ def bring_up_to_date(checkpoint: dict[str, Any], card: dict[str, Any]) -> None:
             card["evidence"]["shrinkage"] = torch.tensor(shrinkage, dtype=torch.float64)
     for old in list(state):  # all in their order, which is that of the network
         new = RENAMED.get(old, old)
-        for pattern, current in BLOCKS:
-            new = re.sub(pattern, current, str(new))
+        for pattern, current in BLOCKS if isinstance(new, str) else ():
+            new = re.sub(pattern, current, new)
         state[new] = state.pop(old)
 
 

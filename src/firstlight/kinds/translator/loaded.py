@@ -152,7 +152,7 @@ class LoadedTranslator(LoadedRun):
         source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
         with torch.inference_mode(), attention_weights(self.network) as weights:
             self.network(source, torch.tensor([[BEGIN_ID, *written]]))
-        layers = [weight[0] for name, weight in weights.items() if ".cross_attention." in name]
+        layers = [weight[0] for name, weight in weights.items() if name.endswith(".cross_attention")]
         return CrossAttention(
             torch.stack(layers),
             self.tokenizers.source.readable(source[0].tolist()),
