@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent
 def refuse_later(version: Any, path: Path | str) -> None:
     """Raise UserError if a file was written by a version with a later major or minor number than this one.
 
-    version: the version that the file names. None, and what is not the text of a version, raises nothing.
+    version: the version that the file names. A value that is not the text of a version is ignored.
     """
     found = re.match(r"(\d{1,9})\.(\d{1,9})", version, re.ASCII) if isinstance(version, str) else None
     if found and [*map(int, found.groups())] > [*map(int, __version__.split(".")[:2])]:

@@ -83,8 +83,8 @@ def for_inference(network: AnyNetwork) -> AnyNetwork:
 
     In the copy, tensors and parts are ordinary attributes, and a call of a part is its `forward`. The search of
     attributes and the preparation of hooks would otherwise take a fifth of the time of a token. Use the copy only to
-    read: it does not follow a change of the device. Calls of the copy itself run the hooks of the network. A network
-    with hooks in its parts, and what is not a module, is returned unchanged.
+    read: it does not follow a change of the device. Calls of the copy itself run the hooks of the network. The
+    argument is returned unchanged if one of its parts has hooks, or if it is not a module.
     """
     if not isinstance(network, nn.Module) or any(map(_has_hooks, [*network.modules()][1:])):
         return network
