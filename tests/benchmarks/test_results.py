@@ -24,7 +24,7 @@ from firstlight.comparison.combined import combined
 from firstlight.comparison.intervals import accuracy_interval
 from firstlight.comparison.paired import mcnemar
 from firstlight.config.schema import register_schemas
-from firstlight.runs.identity import is_of_run
+from firstlight.runs.identity import run_key
 from tests_support import ROOT, Scripts, captured
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -363,7 +363,7 @@ def test_each_record_has_the_present_settings_of_its_line(tmp_path: Path) -> Non
                     continue
                 with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
                     config = hydra.compose(CONFIG_NAME, overrides=run.typed)
-                if not is_of_run(record, config):
+                if record["run_key"] != run_key(config):
                     stale.append(str(records.file_of(run, BENCHMARKS / "measured")))
     assert stale == []
 
@@ -375,7 +375,7 @@ def jobs_with_other_settings(run: runs.Run, record: dict[str, Any]) -> list[str]
         varied = [each for each in job["overrides"] if each.startswith(("scale=", "trainer.max_steps="))]
         with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
             config = hydra.compose(CONFIG_NAME, overrides=[*run.typed, *varied, "data.source=local"])
-        if not is_of_run(job, config):
+        if job["run_key"] != run_key(config):
             stale.append(name)
     return stale
 

@@ -125,19 +125,10 @@ def test_a_table_is_read_as_it_was_written() -> None:
         ({"shrinkage": torch.zeros(2)}, "shrinkage must be a tensor of 0 dimensions"),
         ({"scale": torch.tensor([1.0, torch.nan, 1.0])}, "scale is not finite"),
         ({"pair_scores": None}, "pair_scores must be"),
+        ({"word_texts": None}, "word_texts must be"),
     ],
 )
 def test_a_table_of_something_else_is_refused(change: dict[str, Tensor | None], message: str) -> None:
     table = counted(5, STARS).table() | change
     with pytest.raises(ValueError, match=message):
         NgramEvidence.from_table({name: each for name, each in table.items() if each is not None}, VOCABULARY, 5)
-
-
-def test_a_table_without_the_numbers_of_texts_is_for_evaluation_alone() -> None:
-    evidence = counted(5, STARS)
-    table = {name: each for name, each in evidence.table().items() if not name.endswith("_texts")}
-    again = NgramEvidence.from_table(table, VOCABULARY, 5)
-    token_ids, _ = padded(TEXTS)
-    assert torch.equal(again(token_ids), evidence(token_ids))
-    assert evidence.can_leave_out
-    assert not again.can_leave_out

@@ -169,9 +169,9 @@ def test_a_run_of_a_later_version_is_refused(trials: Trials, copied: Callable[[s
     whole, recorded = read_checkpoint(path), json.loads(record.read_text())
     draw = random.Random(number_of("versions"))
     for _ in range(scaled(VERSIONS)):
-        version = f"{draw.randint(0, 3)}.{draw.randint(3, 40)}.{draw.randint(0, 9)}"
+        version = f"{draw.randint(0, 3)}.{draw.randint(4, 40)}.{draw.randint(0, 9)}"
         for is_of_card in (True, False):
-            torch.save({**whole, CARD: {**whole[CARD], "version": version if is_of_card else None}}, path)
+            torch.save({**whole, CARD: whole[CARD] | ({"version": version} if is_of_card else {})}, path)
             versions = recorded["versions"] | ({} if is_of_card else {"firstlight": version})
             record.write_text(json.dumps({**recorded, "versions": versions}))
             uses = [["predict", str(run), "--text", "a"], ["evaluate", str(run)], ["explore", str(run)]]

@@ -17,7 +17,7 @@ from firstlight.kinds.classifier.insight import attributions
 from firstlight.kinds.load import open_checkpoint
 from firstlight.lit import Classification, Generation
 from firstlight.lit.cards import refuse_other_state
-from firstlight.lit.checkpoint import CARD, FORMAT
+from firstlight.lit.checkpoint import CARD, STAMP
 from firstlight.runs.identity import refuse_other_config
 from firstlight.training.initialize import initialize_from
 
@@ -50,7 +50,7 @@ def generator(folder: Path) -> Generation:
 
 def content_of(module: Any) -> Content:
     assert module.card is not None
-    card = {"format": FORMAT, **copy.deepcopy(module.card)}
+    card = {**STAMP, **copy.deepcopy(module.card)}
     training = {"global_step": 3, "epoch": 1, "loops": {}, "callbacks": {}, "optimizer_states": [], "lr_schedulers": []}
     return {CARD: card, "state_dict": dict(module.state_dict()), **training}
 

@@ -84,11 +84,6 @@ def test_data_with_the_same_evidence_is_read(module: Classification, data: Revie
     module._refuse_other_readings([data.train_dataloader(), data.val_dataloader()])
 
 
-def test_evidence_as_an_option_of_the_network_is_answered_with_where_it_is_now(data: ReviewData) -> None:
-    with pytest.raises(TypeError, match="evidence is an option of the data now; pass it to the data module instead"):
-        Classification.for_data(data, evidence=True)
-
-
 def test_a_network_of_ones_own_must_take_the_features() -> None:
     config = ClassifierConfig(_target_="firstlight.networks.bag_of_words.BagOfWords")
     with pytest.raises(UserError, match=r"data.evidence=true requires a network with the argument num_features"):

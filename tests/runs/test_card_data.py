@@ -15,7 +15,7 @@ from firstlight.kinds.card_data import address_of, options_of_card
 from firstlight.kinds.data_changes import DataChanges
 from firstlight.kinds.evaluation import EvaluateOptions
 from firstlight.lit import Generation
-from firstlight.lit.checkpoint import CARD, FORMAT
+from firstlight.lit.checkpoint import CARD, STAMP
 from tests_support import contents
 
 EVIL = "http://127.0.0.1:9/evil.txt"
@@ -34,7 +34,7 @@ def content(text: Path) -> dict[str, Any]:
     """Return the content of a checkpoint of an untrained generator. The tests change its card."""
     data = CharacterData(path=str(text), context_length=5, cache_dir=str(text.parent))
     module = Generation.for_data(data, dim=6, num_heads=2)
-    return {CARD: {"format": FORMAT, **(module.card or {})}, "state_dict": dict(module.state_dict())}
+    return {CARD: {**STAMP, **(module.card or {})}, "state_dict": dict(module.state_dict())}
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from torch.testing import assert_close
 from firstlight.data.pairs import PairData
 from firstlight.data.reviews import ReviewData
 from firstlight.errors import UserError
+from firstlight.lit.checkpoint import STAMP
 from firstlight.lit.classification import Classification
 from firstlight.lit.generation import Generation
 from firstlight.lit.schedules import constant
@@ -54,7 +55,7 @@ class Saved:
         (self.folder / "checkpoints").mkdir(parents=True)
         (self.folder / "metrics.json").write_text("{}")
         state = {name: weight.clone() for name, weight in module.state_dict().items()}
-        card = {"format": 1, "network": "generator", "tokenizer": tokenizer.to_json()} | self.more
+        card = {**STAMP, "network": "generator", "tokenizer": tokenizer.to_json()} | self.more
         torch.save({"state_dict": state, "firstlight": card}, self.folder / "checkpoints" / "last.ckpt")
         return state
 
@@ -267,7 +268,7 @@ def test_one_vocabulary_takes_the_words_of_two_those_of_the_target_first(tmp_pat
     folder = tmp_path / "run"
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "metrics.json").write_text("{}")
-    card = {"format": 1, "network": "encoder_decoder", "tokenizer": german.to_json()}
+    card = {**STAMP, "network": "encoder_decoder", "tokenizer": german.to_json()}
     card["source_tokenizer"] = english.to_json()
     torch.save({"state_dict": old.state_dict(), "firstlight": card}, folder / "checkpoints" / "last.ckpt")
     data = PairData()
@@ -300,7 +301,7 @@ def test_the_output_layer_is_copied_only_for_the_same_classes(names: list[str], 
     folder = tmp_path / "run"
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "metrics.json").write_text("{}")
-    content = {"state_dict": modules[0].state_dict(), "firstlight": {"format": 1, **(modules[0].card or {})}}
+    content = {"state_dict": modules[0].state_dict(), "firstlight": {**STAMP, **(modules[0].card or {})}}
     torch.save(content, folder / "checkpoints" / "last.ckpt")
     data = data_of(names)
     data.ensure_setup()

@@ -9,13 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import hydra
 import pytest
 import torch
 
 from firstlight.commands.train import had_test
-from firstlight.config.schema import register_schemas
-from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.files import locks
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
@@ -327,18 +324,6 @@ def test_a_search_for_the_learning_rate_is_a_part_of_a_run_and_other_callbacks_a
     assert [each["learning_rate_finder"] for each in found] == [{"max_lr": 1}, {"max_lr": 2}]
 
 
-def test_a_run_of_version_0_2_is_found_by_its_key(scripts: Scripts, begun: Path, quick: list[str]) -> None:
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        register_schemas()
-        config = hydra.compose(CONFIG_NAME, overrides=quick)
-    assert identity.is_of_run({"run_key": identity.run_key(config)}, config)
-    of_0_2 = identity.run_key_in_0_2(config)  # tests/test_old_runs.py has keys that version 0.2.0 wrote itself
-    assert of_0_2 != identity.run_key(config)
-    assert identity.is_of_run({"run_key": of_0_2}, config)
-    config.seed += 1
-    assert not identity.is_of_run({"run_key": of_0_2}, config)
-
-
 def test_a_finished_run_is_not_trained_again_unless_further(scripts: Scripts, training: list[str]) -> None:
     quick = ["data.max_train_rows=40", "trainer.val_check_interval=1.0", "logger=none"]
     run = scripts.train(*training, *quick, "trainer.max_epochs=1")
@@ -418,24 +403,6 @@ def test_a_resumed_run_keeps_the_test_setting_that_it_was_started_with(tmp_path:
     for test in (True, False):
         folder.config_file.write_text(f"test: {str(test).lower()}\n")
         assert had_test(folder) is test
-
-
-@pytest.mark.parametrize(
-    ("task", "optimizer", "typed", "added"),
-    [
-        ("translation", "torch.optim.AdamW", ["task=translation"], ["optimizer=adamw", "trainer.max_epochs=8"]),
-        ("translation", "torch.optim.AdamW", ["task=translation", "trainer.max_epochs=20"], ["optimizer=adamw"]),
-        ("translation", "torch.optim.AdamW", ["task=translation", "optimizer=adamw"], []),
-        ("translation", "firstlight.lit.muon.MuonAdamW", ["task=translation"], []),
-        ("names", "torch.optim.AdamW", ["task=names"], []),
-    ],
-)
-def test_a_translation_of_version_0_2_0_keeps_the_defaults_of_that_version(
-    task: str, optimizer: str, typed: list[str], added: list[str], tmp_path: Path
-) -> None:
-    (tmp_path / "metrics.json").write_text(json.dumps({"task": task}), encoding="utf-8")
-    (tmp_path / "config.yaml").write_text(f"optimizer:\n  _target_: {optimizer}\n", encoding="utf-8")
-    assert resume.with_earlier_defaults(typed, RunFolder(tmp_path)) == [*typed, *added]
 
 
 def test_a_refused_resume_leaves_the_run_as_it_was(scripts: Scripts, begun: Path) -> None:

@@ -66,7 +66,6 @@ def test_the_key_of_a_command_does_not_depend_on_the_order_nor_on_what_changes_n
     no_jobs = ["dry_run=true", "paths.log_dir=x", "hydra.sweeper.n_trials=3", "quiet=true"]
     assert key == key_of_command(parsed("dropout=0.1", "seed=1,2", *no_jobs))
     assert key != key_of_command(parsed("seed=1,2,3", "dropout=0.1"))
-    assert key == "s352ba1745a", "the folders of earlier versions have this name"
 
 
 @pytest.mark.parametrize(
@@ -87,14 +86,6 @@ def test_quotes_that_change_a_value_change_the_key(one: str, other: str) -> None
     assert key_of_command(parsed(one)) != key_of_command(parsed(other))
 
 
-def test_a_sweep_of_an_earlier_version_is_found_with_the_quotes_that_it_was_typed_with(tmp_path: Path) -> None:
-    typed = "data.path='a.csv'"
-    earlier = names.earlier_key(parsed(typed, "seed=1,2"))
-    assert earlier != key_of_command(parsed(typed, "seed=1,2"))
-    (tmp_path / "sweeps" / earlier).mkdir(parents=True)
-    assert composer_of(tmp_path, typed, "seed=1,2").sweep_name == earlier
-
-
 def test_the_same_command_finds_its_folder_later_and_after_it_was_renamed(tmp_path: Path) -> None:
     typed = parsed("seed=1,2")
     key = key_of_command(typed)
@@ -104,12 +95,6 @@ def test_the_same_command_finds_its_folder_later_and_after_it_was_renamed(tmp_pa
     (tmp_path / "mine").rename(tmp_path / "renamed")
     assert existing_name(tmp_path, key) == "renamed"
     assert existing_name(tmp_path, key_of_command(parsed("seed=1,2,3"))) is None
-
-
-def test_the_folder_of_an_earlier_version_is_found(tmp_path: Path) -> None:
-    key = key_of_command(parsed("seed=1,2"))
-    (tmp_path / key).mkdir()
-    assert existing_name(tmp_path, key) == key
 
 
 def test_a_damaged_record_is_reported_and_hides_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -89,7 +89,10 @@ def test_every_training_row_is_left_out_by_one_fold(tmp_path: Path) -> None:
 
 def run_on(data: ReviewData, **options: Any) -> Any:
     """Return what `seen_rows` reads of a classifier that was trained on some data, with other options."""
-    own = {name: getattr(data.options, name) for name in ("validation_fraction", "test_fraction", "split_seed")}
+    own = {
+        name: getattr(data.options, name)
+        for name in ("validation_fraction", "test_fraction", *run_teacher.ROWS_OF_A_RUN)
+    }
     return SimpleNamespace(
         path=Path("run"),
         class_names=list(data.class_names),

@@ -35,7 +35,7 @@ class RunsOptions:
     """Only runs of this task, such as names."""
     status: Literal["finished", "running", "interrupted", "pruned", "failed", "incomplete", "unreadable"] | None = None
     """Only runs with this status. pruned: stopped by the pruner of a search; incomplete: killed, or a file is damaged;
-    unreadable: metrics.json is damaged."""
+    unreadable: metrics.json is damaged, or a version before 0.3 wrote it; the report says which."""
     all: bool = False
     """List all runs instead of the newest 20."""
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from firstlight import config_files, earlier_names
+from firstlight import config_files
 from firstlight.config.keys import as_typed, keys
-from firstlight.config.messages import did_you_mean, explain, flat_keys
+from firstlight.config.messages import RENAMED, did_you_mean, explain, flat_keys, renamed
 from firstlight.config.metric_names import check_metric
 from firstlight.config.open_keys import OPEN_SECTIONS
 from firstlight.config.trainer_checks import check_trainer, is_number
@@ -50,8 +50,8 @@ def check_keys(config: DictConfig) -> None:
         for key in map(str, node):
             if key not in known:
                 full_key = f"{path}.{key}" if path else key
-                if moved := earlier_names.remedy(full_key):
-                    raise UserError(moved)
+                if full_key in RENAMED:
+                    raise UserError(renamed(full_key))
                 siblings = {f"{path}.{name}" if path else name for name in known}
                 others = siblings | {each for each in flat_keys(config) if each.rpartition(".")[0] != path}
                 raise UserError(f"{full_key} is not a key of the configuration{did_you_mean(full_key, others)}")

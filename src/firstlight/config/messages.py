@@ -18,7 +18,7 @@ from hydra.errors import (
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from firstlight import config_files, earlier_names
+from firstlight import config_files
 from firstlight.config.guesses import ALSO_CALLED, choices_named, nearest_choices, nearest_keys, question
 from firstlight.config.keys import keys
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
@@ -42,6 +42,11 @@ KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
     *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "objectives", "direction")),
     *("hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu", "hydra.run.dir", "hydra.sweep.dir"),
 )
+RENAMED = {  # keys of earlier versions
+    "model.evidence": "data.evidence",
+    "model.evidence_pairs": "data.evidence_pairs",
+    "model.evidence_shrinkage": "data.evidence_shrinkage",
+}
 LOCATION = re.compile(r"\s*(reference_type|object_type)=|\s*full_key: ")
 
 
@@ -70,8 +75,8 @@ def explain(error: Exception) -> str:
     if not isinstance(error, HydraException | OmegaConfBaseException):
         return str(error)
     behind = error.__cause__ or error.__context__
-    if moved := earlier_names.remedy(str(getattr(behind, "full_key", ""))):
-        return moved
+    if (key := str(getattr(behind, "full_key", ""))) in RENAMED:
+        return renamed(key)
     match error, behind:
         case OverrideParseException(), _:
             return _not_parsed(error.override)
@@ -219,6 +224,11 @@ def _no_such_key_here(group: str, choice: str, key: str) -> str:
     if group != "model":
         return f"{group}={choice}: its file sets {key}, which is not a key of this configuration; correct the file"
     return f"{group}={choice} does not apply to this task, whose network has no {group}.{key}; choose another"
+
+
+def renamed(key: str) -> str:
+    """Return the message for a key in RENAMED."""
+    return f"{key} was renamed; write {RENAMED[key]}"
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:

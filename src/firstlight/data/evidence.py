@@ -10,7 +10,6 @@ from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
 
 NO_PAIR = torch.iinfo(torch.int64).max  # fills unused entries of the table
 AT_LEAST = 2  # texts that a pair must occur in: without its only text, a pair has no mean
-COUNTS = ("word_texts", "pair_texts")  # required by training only; checkpoints of version 0.2.0 lack them
 
 
 class NgramEvidence(nn.Module):
@@ -40,11 +39,10 @@ class NgramEvidence(nn.Module):
         self.register_buffer("pair_texts", torch.zeros(num_pairs))
         self.register_buffer("scale", torch.ones(classes.shape[1] + 1))
         self.register_buffer("class_scores", classes, persistent=False)
-        self.can_leave_out = True  # whether the numbers of texts are available
 
     @classmethod
     def from_table(cls, table: Mapping[str, Tensor], vocab_size: int, num_classes: int) -> Self:
-        """Return the evidence from the tensors that `table` returned. The numbers of texts may be missing.
+        """Return the evidence from the tensors that `table` returned.
 
         Raises ValueError if a tensor has the wrong shape or type, or is not finite.
         """
@@ -52,10 +50,7 @@ class NgramEvidence(nn.Module):
             if name not in table or table[name].ndim != ndim:
                 raise ValueError(f"{name} must be a tensor of {ndim} dimensions")
         evidence = cls(vocab_size, len(table["pair_keys"]), num_classes, float(table["shrinkage"]))
-        evidence.can_leave_out = all(name in table for name in COUNTS)
         for name, own in evidence.table().items():
-            if name in COUNTS and not evidence.can_leave_out:
-                continue
             given = table.get(name)
             if given is None or given.shape != own.shape or given.dtype != own.dtype or not own.numel():
                 raise ValueError(f"{name} must be a tensor of type {own.dtype} and shape {tuple(own.shape)}")
@@ -79,7 +74,6 @@ class NgramEvidence(nn.Module):
         token_ids: (batch, length) int; targets: (batch,) int, the classes of counted texts. The class of each text is
         then removed from the means. None uses the means of all counted texts.
         """
-        assert targets is None or self.can_leave_out
         place, is_known = self._find(self._keys(token_ids))
         words = self.word_scores[token_ids]  # (batch, length, scores)
         pairs = (self.pair_scores[place] * is_known)[..., None]  # (batch, length, 1)

@@ -331,17 +331,10 @@ class ReviewData(RowData):
             raise UserError(f"the evidence of the network does not fit this data: {error}") from error
 
     def _are_counted(self) -> bool:
-        """Return whether the evidence was counted on these rows. Raises UserError if they cannot be left out of it."""
+        """Return whether the evidence was counted on these rows."""
         if self.evidence is None:
             return False
-        if self.reader_card is not None and self.reader_card["data_fingerprint"] != self.source.fingerprint:
-            return False
-        if not self.evidence.can_leave_out:
-            raise UserError(
-                "the checkpoint was written by version 0.2.0 and lacks the numbers of texts that data.evidence=true "
-                "requires in training; resume its run with resume=, or train a new network"
-            )
-        return True
+        return self.reader_card is None or self.reader_card["data_fingerprint"] == self.source.fingerprint
 
     def _used_rows(self, split: str) -> NDArray[np.int64]:
         if split == "train":

@@ -1,6 +1,5 @@
 """Figures of the parts of a network: attention, positions, embeddings and norms."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -97,7 +96,7 @@ def position_similarity(subject: Subject) -> Drawn:
     places = model["first_position"] + model["position_scale"] * torch.arange(length)
     panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
     if head_dim % 2 == 0:
-        rotary = RotaryPositions(length, 1, head_dim, model["position_scale"], _rotary_base(model))
+        rotary = RotaryPositions(length, 1, head_dim, model["position_scale"], float(model["rotary_base"]))
         turned = rotary(torch.ones(1, length, head_dim))
         panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
         details.append("rotary: similarity of a vector of ones, rotated by both positions")
@@ -120,13 +119,8 @@ def position_waves(subject: Subject) -> Drawn:
     first = 0 if is_rotary else model["first_position"]
     places = first + model["position_scale"] * torch.arange(subject.context_length)
     title = "Sines and cosines of the rotary positions" if is_rotary else "Sinusoidal position encoding"
-    base = _rotary_base(model) if is_rotary else WAVE_LENGTH_BASE
+    base = float(model["rotary_base"]) if is_rotary else WAVE_LENGTH_BASE
     return Drawn(plot_position_waves(sinusoid(places, int(width), base).numpy(), title=title))
-
-
-def _rotary_base(model: Mapping[str, Any]) -> float:
-    """Return the base of the rotary positions. Runs of earlier versions do not record it."""
-    return float(model.get("rotary_base", WAVE_LENGTH_BASE))
 
 
 def embeddings(subject: Subject) -> Drawn:

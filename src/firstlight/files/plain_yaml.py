@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from firstlight.earlier_names import current_config
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 
@@ -33,10 +32,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the resolved configuration that a run has saved, with the option names of the current version.
-
-    Raises UserError if the file is missing or broken.
-    """
+    """Return the resolved configuration that a run has saved. Raises UserError if the file is missing or broken."""
     reason = "it is not a mapping"
     try:
         config = read_yaml(path)
@@ -46,7 +42,7 @@ def read_config(path: Path) -> dict[str, Any]:
         config, reason = None, str(error)
     if not isinstance(config, dict):
         raise UserError(f"{path} is missing or broken ({reason}); train the run again")
-    return current_config(config)
+    return config
 
 
 def _check_structure(yaml: Any, text: str, loader: Any) -> None:

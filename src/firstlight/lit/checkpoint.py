@@ -15,8 +15,7 @@ import torch
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.invocation import invocation
-from firstlight.lit.earlier_checkpoints import bring_up_to_date
-from firstlight.version import __version__, refuse_later
+from firstlight.version import __version__, refuse_other
 
 FORMAT = 1
 STAMP = {"format": FORMAT, "version": __version__}  # keys of every card
@@ -43,13 +42,13 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         map_location: The device for the tensors, as in `torch.load`.
 
     Returns:
-        The checkpoint that Lightning wrote, with the names of this version. `state_dict` has the weights.
+        The checkpoint that Lightning wrote. `state_dict` has the weights.
         `firstlight` has the options, the tokenizer and the classes in plain types.
 
     Raises:
         DamagedCheckpoint: If the file is truncated or damaged. It is a UserError.
-        UserError: If the file is missing, is not a checkpoint of firstlight, or contains anything but tensors and
-            plain values.
+        UserError: If the file is missing, is not a checkpoint of firstlight, was written by a version that this one
+            does not read, or contains anything but tensors and plain values.
 
     Example:
         >>> import lightning as L
@@ -98,12 +97,11 @@ def read_checkpoint(path: Path | str, map_location: Any = "cpu") -> dict[str, An
         raise UserError(
             f"{path} is not a checkpoint of firstlight; name the folder of a run of `{invocation('train')}`"
         )
-    refuse_later(card.get("version"), path)
+    refuse_other(card.get("version"), path)
     if card.get("format") != FORMAT:
         raise UserError(
             f"{path} has format {card.get('format')}, but this version reads {FORMAT}; use the version that wrote it"
         )
-    bring_up_to_date(checkpoint, card)
     return checkpoint
 
 

@@ -16,7 +16,6 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
-from firstlight.earlier_names import RENAMED
 from firstlight.errors import UserError, arguments_of
 from firstlight.lit.cards import CardSchema, check_content, kind_of
 from firstlight.lit.checkpoint import CARD, STAMP, read_checkpoint
@@ -317,9 +316,6 @@ class Training(LightningModule):
         """Return the options of the network and those of this class. Raises TypeError for an unknown option."""
         of_network = {field.name for field in fields(cls.config_type)}
         of_module = set(inspect.signature(cls).parameters) - {"network", "optimizer", "schedule", "class_weights"}
-        for name in options:
-            if f"model.{name}" in RENAMED:
-                raise TypeError(f"{name} is an option of the data now; pass it to the data module instead")
         refuse_unknown(options, of_network | of_module, f"{cls.__name__}.for_data")
         for name in options:
             if has_network and name in of_network:

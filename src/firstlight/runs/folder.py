@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 from firstlight.errors import UserError
 from firstlight.files import locks
 from firstlight.files.regular import regular
-from firstlight.version import refuse_later
+from firstlight.version import refuse_other
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class RunFolder:
     def read(self) -> dict[str, Any]:
         """Return the content of metrics.json.
 
-        Raises UserError if the file is missing, broken, too large or of a later version.
+        Raises UserError if the file is missing, broken, too large, or of a version that this one does not read.
         """
         try:
             record = json.loads(regular(self.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8"))
@@ -134,8 +134,7 @@ class RunFolder:
             raise UserError(f"{self.metrics_file} is broken ({error}); the run must be trained again") from error
         if not isinstance(record, dict):
             raise UserError(f"{self.metrics_file} is broken (not an object); the run must be trained again")
-        versions = record.get("versions")
-        refuse_later(versions.get("firstlight") if isinstance(versions, dict) else None, self.metrics_file)
+        check_version(record, self.metrics_file)
         return record
 
     def write(self, record: dict[str, Any]) -> None:
@@ -176,6 +175,13 @@ class RunFolder:
         """Return the status in a record of this run; interrupted if it says running, and no process trains the run."""
         status = str(record.get("status", "waiting"))
         return "interrupted" if status == "running" and not self.is_locked() else status
+
+
+def check_version(record: dict[str, Any], path: Path | str, *, may_be_later: bool = False) -> None:
+    """Raise UserError for a record of another version, as `refuse_other` does. A job that never began has none."""
+    versions = record.get("versions")
+    if isinstance(versions, dict):
+        refuse_other(versions.get("firstlight"), path, may_be_later=may_be_later)
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:

@@ -16,7 +16,6 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from firstlight import config_files
-from firstlight.earlier_names import current_override
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.overrides import key_of
@@ -129,10 +128,7 @@ def to_type_again(file: Path) -> list[str]:
 
 
 def saved_lines(file: Path) -> list[str]:
-    """Return the lines of a run's overrides.yaml as text, with the names of this version.
-
-    Raises UserError for a line that is not an override.
-    """
+    """Return the lines of a run's overrides.yaml as text. Raises UserError for a line that is not an override."""
     lines = read_yaml(file)
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise UserError(f"{file} is not a list of overrides; the run must be trained again")
@@ -144,7 +140,7 @@ def saved_lines(file: Path) -> list[str]:
             raise UserError(f"{file}: {line[:200]!r} is not an override ({reason[:200]}); delete the line") from None
         if not KEY.fullmatch(override.key_or_group) or override.is_sweep_override():
             raise UserError(f"{file}: {line[:200]!r} is not an override of a single run; delete the line")
-    return [current_override(line) for line in lines]
+    return lines
 
 
 def refused(lines: Sequence[str], typed: Collection[str]) -> list[Refusal]:

@@ -14,11 +14,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from firstlight.earlier_names import current_override
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
 from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run
-from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, direction
+from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, check_version, direction
 from firstlight.runs.objectives import MAXIMIZE, MINIMIZE
 from firstlight.runs.settings import key_and_value, plain_value, with_settings
 
@@ -151,7 +150,7 @@ def is_trained_now(folder: RunFolder) -> bool:
 
 
 def read_record(folder: RunFolder) -> dict[str, Any]:
-    """Return the content of metrics.json. Raises Damaged, also for a file of another program."""
+    """Return the content of metrics.json. Raises Damaged, also for a file of another program or an earlier version."""
     try:
         text = regular(folder.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -166,6 +165,10 @@ def read_record(folder: RunFolder) -> dict[str, Any]:
         raise Damaged(f"metrics.json is cut short or broken ({error})") from error
     if not isinstance(record, dict) or not record.get("task") or "status" not in record:
         raise Damaged("metrics.json is not the record of a run: it has no task and status")
+    try:
+        check_version(record, folder.metrics_file.name, may_be_later=True)
+    except UserError as error:
+        raise Damaged(str(error)) from error
     return record
 
 
@@ -175,7 +178,7 @@ def run_of(name: str, record: dict[str, Any]) -> Run:
     if not all(isinstance(override, str) for override in overrides):
         raise Damaged(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
     data, seconds = _part(record, "data", dict) or {}, _part(record, "seconds", dict) or {}
-    typed = dict(filter(None, (key_and_value(current_override(override)) for override in overrides)))
+    typed = dict(filter(None, map(key_and_value, overrides)))
     source = _limited("metrics.json: source", data.get("source")) or _source_typed(overrides)
     return Run(
         name,

@@ -5,12 +5,10 @@ All lists of such settings are here.
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.earlier_names import earlier_config
 from firstlight.errors import UserError
 
 NOT_PART_OF_A_RUN = (  # top-level keys that do not change what a run computes, but where, how fast or what it prints
@@ -36,55 +34,11 @@ FIXED_OF_TRAINER = (
 CALLBACKS_THAT_TRAIN = ("learning_rate_finder",)  # callbacks that change the training, and are a part of a run
 # Callbacks that only print; finished runs may differ in them.
 CALLBACKS_THAT_PRINT = ("model_summary", "progress", "validation_line")
-# The keys of runs that version 0.2.0 recorded left out only these.
-NOT_PART_OF_A_RUN_IN_0_2 = tuple(key for key in NOT_PART_OF_A_RUN if key != "threads")
-FREE_OPTIONS_IN_0_2 = {"data": ("cache_dir",), "trainer": ("default_root_dir",)}
-# Options that were added later, with their defaults. A default does not change the key of a run.
-ADDED: dict[str, dict[str, Any]] = {
-    "vectors": {"method": "lanczos"},
-    "data": {"folds": 5, "left_out_fold": None, "both_orders": False, "choice_columns": None, "deduplicate": False},
-    "distillation": {"weight": 0.5, "temperature": 1.0, "folds": 5},
-    "schedule": {"cycle_momentum": False, "base_momentum": 0.85, "max_momentum": 0.95},
-    "model": {
-        "num_key_value_heads": None,
-        "attention_dropout": 0.0,
-        "scale_embeddings": False,
-        "embedding_norm": False,
-        "rotary_base": 10_000.0,
-        "initialization": "default",
-        "norm_eps": None,
-        "attention_output_dropout": True,
-        "head_layer": False,
-        "parametrization": "standard",
-        "base_dim": None,
-        "base_head_dim": None,
-        "attention": {"_target_": None},
-    },
-}
-ADDED_AT_TOP: dict[str, Any] = {"teacher": None}
-ADDED_AFTER_0_2: dict[str, dict[str, Any]] = ADDED | {
-    "model": ADDED["model"] | {"_target_": None, "options": {}},
-    "trainer": {"enable_progress_bar": True},
-}
 
 
 def run_key(config: DictConfig) -> str:
     """Return a hash of all settings that decide what a run computes."""
-    return _hash_of(comparable(plain(config), NOT_PART_OF_A_RUN))
-
-
-def is_of_run(record: dict[str, Any], config: DictConfig) -> bool:
-    """Return whether a record belongs to a run with this configuration, also for the keys of version 0.2.0."""
-    return record.get("run_key") in (run_key(config), run_key_in_0_2(config))
-
-
-def run_key_in_0_2(config: DictConfig) -> str:
-    """Return the key that version 0.2.0 gave to a run with this configuration."""
-    return _hash_of(comparable(plain(config), NOT_PART_OF_A_RUN_IN_0_2, FREE_OPTIONS_IN_0_2, ADDED_AFTER_0_2))
-
-
-def _hash_of(container: dict[str, Any]) -> str:
-    text = json.dumps(earlier_config(container), sort_keys=True)  # a run keeps its key when an option is renamed
+    text = json.dumps(comparable(plain(config), NOT_PART_OF_A_RUN), sort_keys=True)
     return "k" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -126,27 +80,16 @@ def _fixed(container: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def comparable(
-    container: dict[str, Any],
-    leave_out: tuple[str, ...],
-    free_options: Mapping[str, tuple[str, ...]] = FREE_OPTIONS,
-    added: Mapping[str, Mapping[str, Any]] = ADDED,
-) -> dict[str, Any]:
-    """Return a resolved config in plain types without some keys, free options, and later options at their defaults."""
+def comparable(container: dict[str, Any], leave_out: tuple[str, ...]) -> dict[str, Any]:
+    """Return a resolved config in plain types without some keys and without free options."""
     kept = {key: value for key, value in container.items() if key not in leave_out}
-    kept = {key: v for key, v in kept.items() if key not in ADDED_AT_TOP or v != ADDED_AT_TOP[key]}
     callbacks = container.get("callbacks")
     for name in CALLBACKS_THAT_TRAIN if isinstance(callbacks, dict) else ():
         if isinstance(callbacks, dict) and isinstance(callbacks.get(name), dict):
             kept[name] = {key: value for key, value in callbacks[name].items() if key not in ("folder", "seed")}
-    for group, options in free_options.items():
+    for group, options in FREE_OPTIONS.items():
         if isinstance(kept.get(group), dict):
             kept[group] = {key: value for key, value in kept[group].items() if key not in options}
-    for group, defaults in added.items():
-        if isinstance(kept.get(group), dict) and kept[group]:
-            kept[group] = {key: v for key, v in kept[group].items() if key not in defaults or v != defaults[key]}
-            if not kept[group]:  # a group that was added as a whole
-                del kept[group]
     return kept
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from firstlight.earlier_names import current_config
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.reports.rows import Run, Value
@@ -174,7 +173,7 @@ class Configuration:
     def _read(self, name: str, *path: str) -> Any:
         if name not in self.files:
             try:
-                config = current_config(read_yaml(self.folder / name))
+                config = read_yaml(self.folder / name)
                 is_small = (count := len(flat(config))) <= MOST_SETTINGS
                 self.files[name] = config if is_small else None
                 if not is_small:

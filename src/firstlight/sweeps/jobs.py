@@ -89,8 +89,7 @@ class Composer:
         if self.config.sweep.name is not None:
             self.sweep_name, self.is_new = str(self.config.sweep.name), False
             return
-        keys = dict.fromkeys((self.key, names.earlier_key(self.overrides)))
-        found = next(filter(None, (names.existing_name(self.sweeps, key) for key in keys)), None)
+        found = names.existing_name(self.sweeps, self.key)
         self.is_new = found is None
         self.sweep_name = found or names.free_name(self.sweeps, self.overrides, self.config)
 
@@ -207,7 +206,7 @@ def refuse_other_sweep(job: Job, *, code: str, fingerprint: str) -> None:
     if not record:
         return
     where = job.folder.path
-    if not identity.is_of_run(record, job.config):
+    if record.get("run_key") != identity.run_key(job.config):
         difference = "another configuration"
         if job.folder.config_file.is_file():
             trained = read_config(job.folder.config_file)

@@ -39,30 +39,14 @@ def check_sweep_name(name: str | None) -> None:
 
 
 def key_of_command(overrides: Sequence[Override]) -> str:
-    """Return a key that is the same for the same overrides in any order and with any quotes.
-
-    Up to version 0.2.0 this key was the name of the folder.
-    """
-    return _key_of(typed(overrides))
-
-
-def earlier_key(overrides: Sequence[Override]) -> str:
-    """Return the key of version 0.2.0, which depends on the quotes."""
-    return _key_of(sorted(str(override.input_line) for override in _that_decide(overrides)))
-
-
-def _key_of(lines: Sequence[str]) -> str:
-    text = "\n".join(lines)
-    return "s" + hashlib.sha256(text.encode()).hexdigest()[:10]  # begins with a letter, since 1234e567 is a number
+    """Return a key that is the same for the same overrides in any order and with any quotes."""
+    text = "\n".join(typed(overrides))
+    return "s" + hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def typed(overrides: Sequence[Override]) -> list[str]:
     """Return the sorted overrides that decide what the jobs are."""
-    return sorted(map(_line, _that_decide(overrides)))
-
-
-def _that_decide(overrides: Sequence[Override]) -> list[Override]:
-    return [override for override in overrides if override.get_key_element().lstrip("+~") not in IGNORED]
+    return sorted(_line(each) for each in overrides if each.get_key_element().lstrip("+~") not in IGNORED)
 
 
 def _line(override: Override) -> str:
@@ -79,8 +63,6 @@ def _line(override: Override) -> str:
 
 def existing_name(sweeps: Path, key: str) -> str | None:
     """Return the name of the folder in which a command with this key has begun a sweep; None if it has not."""
-    if (sweeps / key).is_dir():  # of an earlier version
-        return key
     found = (record.parent.name for record in sorted(sweeps.glob(f"*/{RECORD}")) if _key_in(record) == key)
     return next(found, None)
 

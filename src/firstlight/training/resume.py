@@ -14,7 +14,7 @@ from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import foreign
 from firstlight.runs.folder import RunFolder, refuse_links
-from firstlight.runs.identity import is_of_run, refuse_other_config
+from firstlight.runs.identity import refuse_other_config, run_key
 from firstlight.runs.named import LATEST, find_run, is_searched, task_of
 from firstlight.runs.overrides import key_of, merged, options_and_overrides, value_of
 from firstlight.spelling import quoted, quoted_option
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 UNFINISHED = ("running", "interrupted", "failed")
 WHERE_TO_RESUME = {"resume", "hydra.run.dir"}
 QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
-EARLIER_TRANSLATION = {"optimizer": "adamw", "trainer.max_epochs": "8"}  # defaults of the task up to version 0.2.0
 SECONDS_TO_WAIT = 10  # for the end of another process, such as one that writes its last checkpoint
 
 
@@ -64,8 +63,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
-    overrides = with_earlier_defaults(merged(old, new), folder)
-    sys.argv[1:] = [*options, *overrides, f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
+    sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
 
 
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
@@ -132,21 +130,6 @@ def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
         raise UserError(f"{folder.path} cannot be resumed: it has no .hydra/overrides.yaml") from None
 
 
-def with_earlier_defaults(overrides: list[str], folder: RunFolder) -> list[str]:
-    """Return the overrides of a run with the defaults that its task had when it was trained, if they have changed.
-
-    A default that an override replaces is left out. Only translation has other defaults since: Muon instead of AdamW,
-    and more epochs.
-    """
-    keys = {key_of(argument) for argument in overrides}
-    if task_of(folder) != "translation" or "optimizer" in keys or not folder.config_file.is_file():
-        return overrides
-    optimizer = read_config(folder.config_file).get("optimizer")
-    if not isinstance(optimizer, dict) or optimizer.get("_target_") != "torch.optim.AdamW":
-        return overrides
-    return [*overrides, *(f"{key}={value}" for key, value in EARLIER_TRANSLATION.items() if key not in keys)]
-
-
 def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
     """Return the run that `resume=auto` means.
 
@@ -156,11 +139,12 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
         folder = RunFolder(Path(given))
         return folder if folder.is_run() else None
     config = _composed(typed, config_dir, config_name)
+    key = run_key(config)
     for metrics_file in sorted(
         Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
     ):
         folder = RunFolder(metrics_file.parent)
-        if _is_unfinished(folder) and is_of_run(folder.read(), config):
+        if _is_unfinished(folder) and folder.read().get("run_key") == key:
             return folder
     return None
 

@@ -108,16 +108,11 @@ class LoadedClassifier(LoadedRun):
         ids: the texts as returned by `encode`. rows: (rows,) indices of the texts. counted: (texts,)
         the classes of the texts, if the evidence was counted on them. The class of each text is then removed from its
         features, as in training. None for other texts.
-        Raises UserError for counted texts of a run of version 0.2.0, which did not store the numbers of texts.
 
         >>> import numpy as np
         >>> ids = run.encode(["It works.", "It broke."])
         >>> run.logits(ids, np.arange(2)).shape
         """
-        if counted is not None and self.evidence is not None and not self.evidence.can_leave_out:
-            raise UserError(
-                f"{self.path}: version 0.2.0 trained the run, and its evidence cannot leave out a text; train it again"
-            )
         table, lookup = self._reader(ids, counted)
         batches = list(EvaluationBatches(rows, batch_size=ROWS_AT_ONCE, lengths=longest(lookup.lengths[rows])))
         with torch.inference_mode():

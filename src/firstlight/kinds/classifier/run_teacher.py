@@ -32,11 +32,10 @@ def seen_rows(run: LoadedClassifier, data: ReviewData) -> NDArray[np.bool_]:
     rows = data.rows("train")
     if not has_same_data(run, data):
         return np.zeros(len(rows), bool)
-    saved = {name: run.config["data"][name] for name in ROWS_OF_A_RUN if name in run.config["data"]}
-    defaults = {"folds": type(data.options).folds, "left_out_fold": None}  # of runs of earlier versions
     try:
-        theirs = data.training_rows_of(replace(data.options, **defaults | saved))
-    except (TypeError, ValueError) as error:
+        saved = {name: run.config["data"][name] for name in ROWS_OF_A_RUN}
+        theirs = data.training_rows_of(replace(data.options, **saved))
+    except (TypeError, ValueError, KeyError) as error:
         raise UserError(f"teacher={run.path}: the options of its data cannot be used: {error}") from error
     return np.isin(rows, theirs)
 

@@ -1,0 +1,100 @@
+"""A run, a checkpoint or a record of a version before 0.3 is refused in one line."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import firstlight
+from firstlight.errors import UserError
+from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.runs.folder import RunFolder
+from firstlight.runs.named import find_run
+from run_folders import make_run
+from tests_support import Scripts
+
+REFUSED = (
+    "was written by firstlight 0.2, and this version reads runs of 0.3.0 and later; use version 0.2.0 to read it "
+    "(git worktree add ../firstlight-0.2 c205100), or train again"
+)
+USES = {  # of the run `old`
+    "predict": ["predict", "old", "--text", "a"],
+    "evaluate": ["evaluate", "old"],
+    "explore": ["explore", "old"],
+    "resume": ["train", "resume=old", "trainer.max_steps=50"],
+    "init_from": ["train", "task=stars", "init_from=old"],
+}
+USES_OF_RECORDS = USES | {
+    "latest": ["evaluate", "latest", "--log-dir", "."],
+    "teacher": ["train", "task=stars", "teacher=old"],
+    "sweep": ["train", "-m", "task=stars", "data.source=sample", "sweep.name=begun", "seed=1,2"],
+}
+
+
+def make_old(folder: Path, name: str) -> Path:
+    """Make a run of version 0.2.0, which did not record its own version, with an empty checkpoint."""
+    run = make_run(folder, name, versions={"torch": "2.0"})
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints" / "best.ckpt").touch()
+    return run
+
+
+@pytest.mark.parametrize("use", USES_OF_RECORDS)
+def test_a_record_of_an_earlier_version_is_refused(use: str, scripts: Scripts) -> None:
+    make_old(scripts.folder, "logs/sweeps/begun/seed-1" if use == "sweep" else "old")
+    done = scripts.run(*USES_OF_RECORDS[use])
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"metrics.json {REFUSED}" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["best:val/loss", "latest:stars"])
+def test_a_search_for_a_run_ignores_an_earlier_one(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    old = make_old(tmp_path, "old")
+    with pytest.raises(UserError, match=f"{name}: no trained run"):
+        find_run(name, tmp_path)
+    assert f"{name} ignores {old}/metrics.json {REFUSED}" in caplog.messages
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_checkpoint_of_an_earlier_version_is_refused(
+    use: str, scripts: Scripts, trained: Callable[[str], Path]
+) -> None:
+    run = scripts.folder / "old"
+    shutil.copytree(trained("stars"), run)
+    for path in (run / "checkpoints").glob("*.ckpt"):
+        content = read_checkpoint(path)
+        del content[CARD]["version"]  # version 0.2.0 wrote none
+        torch.save(content, path)
+    done = scripts.run(*USES[use])
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f".ckpt {REFUSED}" in done.stderr
+
+
+@pytest.mark.parametrize("versions", [{}, {"firstlight": "0.2.0"}, {"firstlight": "0.1.7"}])
+def test_an_earlier_run_is_refused_in_python(versions: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"was written by firstlight 0\.[12], and this version reads runs of 0\.3\.0"):
+        firstlight.load(make_run(tmp_path, "old", versions=versions))
+
+
+def test_a_report_and_the_list_of_runs_name_an_earlier_run_and_go_on(scripts: Scripts) -> None:
+    others: dict[str, Any] = {"new": {"firstlight": "0.3.0"}, "later": {"firstlight": "9.9"}}
+    for name, versions in others.items():
+        make_run(scripts.folder / "logs", name, versions=versions)
+    make_run(scripts.folder / "logs", "old", versions={"python": "3.11.7"})
+    done = scripts.run("report", "logs")
+    assert done.returncode == 0, done.stderr
+    assert f"not counted: logs/old (unreadable): metrics.json {REFUSED}" in done.stdout + done.stderr
+    table = (scripts.folder / "logs" / "report.csv").read_text()
+    assert all(name in table for name in others)
+    listed = scripts.run("runs", "logs")
+    assert listed.returncode == 0, listed.stderr
+    status = {line.split()[-1]: line.split()[-2] for line in listed.stdout.splitlines()[1:]}
+    assert status == {"logs/old": "unreadable", "logs/new": "finished", "logs/later": "finished"}
+
+
+def test_the_record_of_a_job_that_never_began_names_no_versions_and_is_read(tmp_path: Path) -> None:
+    run = RunFolder(make_run(tmp_path, "failed", status="failed"))
+    assert "versions" not in run.read()
