@@ -1,6 +1,8 @@
-"""Examples of docstrings, in the form that mkdocstrings shows as code."""
+"""Docstrings in the form that mkdocstrings shows: with examples as code, and with the options of data modules."""
 
+import inspect
 import re
+from pkgutil import resolve_name
 from typing import Any
 
 from griffe import Extension, Object
@@ -16,7 +18,10 @@ class ExampleSections(Extension):
         """Rewrite the docstring of a module, class, function or attribute."""
         if obj.docstring is None:
             return
-        text = HEADING.sub("Examples:", obj.docstring.value)
+        text = obj.docstring.value
+        if "{options}" in text:  # filled in when the class is created
+            text = inspect.getdoc(resolve_name(obj.path)) or ""
+        text = HEADING.sub("Examples:", text)
         obj.docstring.value = BARE.sub(_as_section, text)
 
 

@@ -114,6 +114,16 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"  # Hydra reads a backslash as one unless a quote follows
 
 
+def in_python(sentence: str) -> str:
+    """Return the description of an option of the configuration, as it is given in Python."""
+    with kept():
+        use(as_keyword)
+        sentence = spelled(sentence)
+    return re.sub(
+        r"\b(null|true|false)\b", lambda found: {"null": "None"}.get(found[0], found[0].capitalize()), sentence
+    )
+
+
 def spelled(message: str) -> str:
     """Return a message in which every option is spelled as the user would type it."""
     return _OPTION.sub(lambda found: _spell.get()(found[1], found[2]) or found[0], message)

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from firstlight.data.masked_reviews import MaskedBatch, MaskedReviewData
 from firstlight.data.reviews import ReviewData
+from firstlight.data.streams import ReviewTextData
 from firstlight.errors import UserError
 
 CONTEXT, SIZE = 11, 40
@@ -18,7 +20,7 @@ CONTEXT, SIZE = 11, 40
 @pytest.fixture
 def reviews(reviews_folder: Path) -> Callable[..., MaskedReviewData]:
     def make(**options: Any) -> MaskedReviewData:
-        defaults = {"labels": "stars", "context_length": CONTEXT, "batch_size": SIZE, "evaluation_batch_size": 30}
+        defaults = {"context_length": CONTEXT, "batch_size": SIZE, "evaluation_batch_size": 30}
         data = MaskedReviewData(
             path=str(reviews_folder), cache_dir=str(reviews_folder / "cache"), **(defaults | options)
         )
@@ -191,6 +193,42 @@ def test_an_empty_text_has_no_target(tmp_path: Path) -> None:
     empty, *others = data.val_dataloader()
     assert (empty.num_targets, empty.num_tokens, empty.token_ids.shape) == (0, 0, (1, 1))
     assert [batch.num_targets for batch in others] == [1, 1]
+
+
+TEXTS = [f"the cat sees dog number {number}" for number in range(40)]
+UNLABELLED = {
+    "plain.txt": "\n\n".join(TEXTS),  # blank lines are no texts
+    "bare.csv": "\n".join(["text", *TEXTS]),
+    "bare.jsonl": "\n".join(json.dumps({"text": text}) for text in TEXTS),
+    "odd.jsonl": "\n".join(json.dumps({"text": text, "label": [text]}) for text in TEXTS),
+}
+
+
+@pytest.mark.parametrize("kind", [MaskedReviewData, ReviewTextData])
+@pytest.mark.parametrize("name", UNLABELLED)
+def test_texts_need_no_labels(kind: Any, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(UNLABELLED[name] + "\n")
+    data = kind(path=str(tmp_path / name), cache_dir=str(tmp_path / "cache"), context_length=CONTEXT)
+    data.ensure_setup()
+    encoded = data.encoded if kind is MaskedReviewData else data.corpus
+    assert [len(encoded.rows_of(split)) for split in ("train", "validation", "test")] == [32, 4, 4]
+    assert not len(encoded.labels)
+    assert data.source.texts("text", [0, 39]) == [TEXTS[0], TEXTS[39]]
+
+
+def test_a_folder_of_text_files_has_their_splits(tmp_path: Path) -> None:
+    for split, count in (("train", 20), ("validation", 3)):
+        (tmp_path / f"{split}.txt").write_text("\n".join(TEXTS[:count]))
+    data = MaskedReviewData(path=str(tmp_path), cache_dir=str(tmp_path / "cache"), test_fraction=0.1)
+    data.ensure_setup()
+    assert [len(data.rows(split)) for split in ("train", "validation", "test")] == [18, 3, 2]
+
+
+@pytest.mark.parametrize("name", ["label_column", "labels", "evidence", "balance", "choice_columns", "class_names"])
+def test_options_of_labels_are_unknown(name: str) -> None:
+    for kind in (MaskedReviewData, ReviewTextData):
+        with pytest.raises(TypeError, match=f"^{kind.__name__} has no option {name}"):
+            kind(**{name: None})
 
 
 def test_a_source_without_validation_texts_is_refused(tmp_path: Path) -> None:

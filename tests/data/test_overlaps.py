@@ -56,7 +56,7 @@ def splits_of(folder: Path, names: tuple[str, str]) -> None:
 @pytest.mark.parametrize("kind", [ReviewData, ReviewTextData, MaskedReviewData, PairData])
 def test_each_kind_of_data_warns_and_removes(kind: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     splits_of(tmp_path, ("en", "de") if kind is PairData else ("text", "label"))
-    labels = {} if kind is PairData else {"labels": "stars"}
+    labels = {"labels": "stars"} if kind is ReviewData else {}
     options = {"path": str(tmp_path), "cache_dir": str(tmp_path / "cache"), "tokenizer": "word", **labels}
     for _ in range(2):  # the second time from the cache
         caplog.clear()
@@ -110,9 +110,13 @@ def test_the_vocabulary_is_that_of_the_rows_that_are_kept(kind: Any, tmp_path: P
     rows = [{"text": f"{word} of", "en": "of", "de": word, "label": n % 5} for n, word in enumerate(words)]
     for split in SPLITS:
         write_rows(tmp_path / f"{split}.jsonl", rows)
-    labels = {} if kind is PairData else {"labels": "binary", "context_length": 16}
     tokenizer = {"kind": "word", "min_document_frequency": 1}
-    options = {"path": str(tmp_path), "cache_dir": str(tmp_path / "cache"), "tokenizer": tokenizer, **labels}
+    options = {
+        "path": str(tmp_path),
+        "cache_dir": str(tmp_path / "cache"),
+        "tokenizer": tokenizer,
+        "context_length": 16,
+    }
     data = kind(**options, max_train_rows=7)
     data.prepare_data()
     data.setup("fit")

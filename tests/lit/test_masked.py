@@ -33,7 +33,7 @@ STEPS = 15  # one pass over the 600 reviews
 @pytest.fixture
 def data(reviews_folder: Path) -> Callable[..., MaskedReviewData]:
     def make(**options: Any) -> MaskedReviewData:
-        defaults = {"labels": "stars", "context_length": CONTEXT, "batch_size": 40, "evaluation_batch_size": 30}
+        defaults = {"context_length": CONTEXT, "batch_size": 40, "evaluation_batch_size": 30}
         made = MaskedReviewData(
             path=str(reviews_folder), cache_dir=str(reviews_folder / "cache"), **(defaults | options)
         )

@@ -187,7 +187,7 @@ def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts,
 def test_a_generator_of_the_words_of_reviews_has_the_figures_of_both(scripts: Scripts, reviews_folder: Path) -> None:
     sizes = ["model=tiny", "context_length=13", "trainer.max_steps=5", "trainer.accelerator=cpu"]
     run = scripts.train("task=review_text", f"data.path={reviews_folder}", *sizes)
-    figures = ["lengths", "labels", "next_token", "surprise", "embeddings", "attention_recent"]
+    figures = ["lengths", "next_token", "surprise", "embeddings", "attention_recent"]
     explored(scripts, str(run), "--figures", *figures)
     assert drawn(run) == sorted(figures)
 
@@ -424,18 +424,20 @@ def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_mo
 @pytest.mark.parametrize(
     ("model", "data", "expected", "missing"),
     [
-        ({"pooling": "mean", "architecture": "bag_of_words", "positions": "none", "causal": False}, {"labels": "stars"},
+        ({"pooling": "mean", "architecture": "bag_of_words", "positions": "none", "causal": False},
+         {"text_column": "text", "labels": "stars"},
          {"classifier", "embedding", "reviews", "stars", "words"}, {"attention", "encoded", "looks_back"}),
-        ({"pooling": "mean", "architecture": "logistic", "positions": "none", "causal": False}, {"labels": "classes"},
+        ({"pooling": "mean", "architecture": "logistic", "positions": "none", "causal": False},
+         {"text_column": "text", "labels": "classes"},
          {"classifier", "reviews"}, {"embedding", "attention", "stars"}),
         ({"pooling": "max", "architecture": "transformer", "positions": "relative", "causal": True},
-         {"labels": "binary"},
+         {"text_column": "text", "labels": "binary"},
          {"classifier", "attention", "looks_back", "stars"}, {"encoded"}),
         ({"positions": "rotary", "causal": False, "num_loops": 1}, {"preparation": "lines"},
          {"generator", "attention", "encoded", "characters"}, {"looks_back", "words", "classifier"}),
-        ({"positions": "sinusoidal", "causal": True, "num_loops": 1}, {"preparation": "text", "labels": "stars"},
-         {"generator", "reviews", "stars", "words", "attention", "looks_back", "encoded", "embedding"},
-         {"characters", "classifier"}),
+        ({"positions": "sinusoidal", "causal": True, "num_loops": 1}, {"text_column": "text"},
+         {"generator", "reviews", "words", "attention", "looks_back", "encoded", "embedding"},
+         {"characters", "labels", "stars", "classifier"}),
         ({"positions": "none", "causal": False, "num_decoder_layers": None}, {"source_column": "en"},
          {"translator", "pairs", "looks_back", "words"}, {"encoded", "generator"}),
     ],

@@ -75,6 +75,7 @@ MISTAKES = {
     "data.evidence_shrinkage=inf": "data.evidence_shrinkage=inf must be a finite number above 0",
     "model=logistic data.evidence=true": "data.evidence=true does not apply to model.architecture=logistic; set data.",
     "task=review_text data.evidence=true": "data.evidence is not a key of the configuration",
+    "task=masked_reviews data.label_column=score": "data.label_column is not a key of the configuration",
 }
 
 

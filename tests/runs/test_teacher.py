@@ -154,7 +154,7 @@ def test_a_classifier_teaches_by_its_own_predictions(trained: Callable[[str], Pa
 @pytest.mark.slow  # 1 s; tests/lit/test_distillation.py tests the teachers of every kind
 def test_a_network_teaches_tokens_of_its_own_vocabulary(trained: Callable[[str], Path], tmp_path: Path) -> None:
     run = firstlight.load(trained("masked_reviews"))
-    options = {name: run.config["data"][name] for name in ("path", "labels", "tokenizer")}
+    options = {name: run.config["data"][name] for name in ("path", "tokenizer")}
     data = MaskedReviewData(**options, context_length=19, cache_dir=str(tmp_path))
     data.ensure_setup()
     with patch.object(token_teacher.log, "warning") as warning:

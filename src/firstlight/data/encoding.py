@@ -1,4 +1,4 @@
-"""Labelled texts as arrays of numbers, which are encoded once and stored on disk."""
+"""Texts and their labels as arrays of numbers, which are encoded once and stored on disk."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from firstlight.data import cache, overlaps
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, LabelReader, canonical, targets_of
-from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions
+from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions, TextOptions, WholeTextOptions
 from firstlight.data.sources import Source
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
@@ -43,9 +43,10 @@ class EncodedTexts:
     """All rows of a source, split after split, in the order in which they were read.
 
     ids: the tokens of every row, or of every answer of every row of multiple choice; labels: (rows,) int, an index into
-    label_names; splits: (rows,) int, an index into SPLITS; first_lines: the distinct labels of the source as text, each
-    with its first line in every split; overlaps: a sentence on rows that are in several splits, or ""; meanings: the
-    index of each distinct label in label_names; choices: the layout of rows of multiple choice, else None.
+    label_names, or (0,) if the options have no labels; splits: (rows,) int, an index into SPLITS; first_lines: the
+    distinct labels of the source as text, each with its first line in every split; overlaps: a sentence on rows that
+    are in several splits, or ""; meanings: the index of each distinct label in label_names; choices: the layout of rows
+    of multiple choice, else None.
     """
 
     ids: RaggedIds
@@ -75,9 +76,11 @@ class EncodedTexts:
 
 
 def encode(
-    source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None = None, label_names: list[str] | None = None
+    source: Source, options: TextOptions, tokenizer: Tokenizer | None = None, label_names: list[str] | None = None
 ) -> EncodedTexts:
     """Return the encoded texts of a source, which is read and checked, or opened from the cache.
+
+    The labels are read only if the options are those of labelled texts.
 
     tokenizer, label_names: those of a trained network that reads this data; None learns them from the training rows.
     Raises UserError with file and line.
@@ -88,11 +91,12 @@ def encode(
         lambda new: _save(_encode(source, options, tokenizer, label_names), new),
         f"Encoding {source.where}",
     )
-    return _with_labels(_load(folder), source, options, label_names)
+    encoded = _load(folder)
+    return _with_labels(encoded, source, options, label_names) if isinstance(options, ReviewOptions) else encoded
 
 
 def _with_labels(
-    encoded: EncodedTexts, source: Source, options: ReviewTextOptions, label_names: list[str] | None
+    encoded: EncodedTexts, source: Source, options: ReviewOptions, label_names: list[str] | None
 ) -> EncodedTexts:
     """Return encoded texts whose labels are read as the options require."""
     names, meanings = _read_labels(encoded.first_lines, source, options, label_names)
@@ -105,7 +109,7 @@ def _with_labels(
 
 
 def _read_labels(
-    first_lines: dict[str, dict[str, int]], source: Source, options: ReviewTextOptions, label_names: list[str] | None
+    first_lines: dict[str, dict[str, int]], source: Source, options: ReviewOptions, label_names: list[str] | None
 ) -> tuple[list[str], dict[str, int]]:
     """Return the names of the labels, and the index of each distinct label. Raises UserError with file and line."""
     reader = LabelReader(options.labels, options.label_column, options.lowest_label, label_names or ())
@@ -124,14 +128,19 @@ def _read_labels(
 
 
 def _encode(
-    source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
+    source: Source, options: TextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
 ) -> EncodedTexts:
     """Return the encoded texts of a source. A label is the index of its text in first_lines."""
     if tokenizer is None and "train" not in source.splits:
         raise UserError(f"{source.where} has no train split; add a file such as train.jsonl")
     texts: list[Text] = []
+    labelled = options if isinstance(options, ReviewOptions) else None
     columns, choices = options.text_columns, options.choices
-    keys = ["text_column", "label_column", *(["choice_columns"] if choices is not None else [])]
+    keys = [
+        "text_column",
+        *(["label_column"] if labelled else []),
+        *(["choice_columns"] if choices is not None else []),
+    ]
     labels: list[str] = []
     first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []
@@ -144,23 +153,26 @@ def _encode(
             if choices is not None:
                 _check_answers(columns[-choices.num_choices :], values, source.place(split, line))
             texts.append(found if len(columns) > 1 else found[0])
-            labels.append(canonical(values[options.label_column]))
-            first_lines.setdefault(labels[-1], {}).setdefault(split, line)
+            if labelled:
+                labels.append(canonical(values[labelled.label_column]))
+                first_lines.setdefault(labels[-1], {}).setdefault(split, line)
             splits.append(SPLITS.index(split))
-    if options.labels is Labels.classes and label_names is None and splits.count(0) == 1:
-        raise UserError(f"{source.where} has only 1 training row; add rows, of 2 or more classes")
-    names, meanings = _read_labels(first_lines, source, options, label_names)
-    split_array = np.array(splits)
-    read = np.array([meanings[label] for label in labels])
+    split_array = np.array(splits, dtype=np.int64)
+    read, names = np.zeros_like(split_array), list[str]()
+    if labelled:
+        if labelled.labels is Labels.classes and label_names is None and splits.count(0) == 1:
+            raise UserError(f"{source.where} has only 1 training row; add rows, of 2 or more classes")
+        names, meanings = _read_labels(first_lines, source, labelled, label_names)
+        read = np.array([meanings[label] for label in labels])
     carve_out(split_array, read, options)
     sentence = overlaps.found(texts, split_array, remove=options.deduplicate)
     if tokenizer is None:
         rows = np.flatnonzero(split_array == 0)
-        if isinstance(options, ReviewOptions) and options.predicts_classes and options.max_train_rows is not None:
-            rows = rows[targets_of(read[rows], options.labels, names) != LEFT_OUT]
+        if labelled and labelled.max_train_rows is not None:
+            rows = rows[targets_of(read[rows], labelled.labels, names) != LEFT_OUT]
         tokenizer = _train_tokenizer([texts[row] for row in _kept(rows, options)], options)
     number_of = {label: number for number, label in enumerate(first_lines)}
-    numbers = np.array([number_of[label] for label in labels])
+    numbers = np.array([number_of[label] for label in labels], dtype=np.int64)
     ids = encode_texts(tokenizer, texts, choices)
     return EncodedTexts(ids, numbers, split_array, tokenizer, [], first_lines, sentence)
 
@@ -204,6 +216,8 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
             raise UserError(
                 f"{error.problem}; set data.{key} to two of them, {_as_list(named[key], error, likely)}"
             ) from None
+        if not free:
+            raise UserError(f"{error.problem}; name data with this column") from None
         if likely is None:  # a name that needs quotes shows how all of them are typed
             likely = next((name for name in free if needs_quotes(name) or len(free) == 1), None)
             example = f", as in {quoted_option(f'data.{key}', likely)}" if likely else ""
@@ -220,7 +234,7 @@ def _as_list(columns: list[str], error: MissingColumnError, likely: str | None) 
     return f"as in 'data.text_column=[{names}]'"
 
 
-def _train_tokenizer(rows: list[Text], options: ReviewTextOptions) -> Tokenizer:
+def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:
     wanted, pairs = options.tokenizer, options.reads_pairs or options.choices is not None
     texts: Iterable[str] = chain.from_iterable([row] if isinstance(row, str) else row for row in rows)
     if wanted.word_list is not None:
@@ -238,7 +252,7 @@ def _train_tokenizer(rows: list[Text], options: ReviewTextOptions) -> Tokenizer:
     return tokenizer
 
 
-def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: ReviewTextOptions | PairOptions) -> None:
+def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: TextOptions | PairOptions) -> None:
     """Move a share of every class from the training rows to a missing validation or test split, in place."""
     random = np.random.default_rng(options.split_seed)
     train = splits == SPLITS.index("train")
@@ -253,22 +267,25 @@ def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: Rev
             taken += count
 
 
-def _cache_key(
-    source: Source, options: ReviewTextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None
-) -> str:
+def _cache_key(source: Source, options: TextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None) -> str:
     """Return a name that depends on everything that changes the encoding."""
     word_list = options.tokenizer.word_list
     depends_on = {
         "version": VERSION,
         "source": source.fingerprint,
-        "columns": [options.text_column, options.label_column],
-        "labels": ["classes" if options.labels.value == "classes" else "stars", options.lowest_label, label_names],
+        "columns": [options.text_column],
         "split": [options.validation_fraction, options.test_fraction, options.split_seed],
         "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
         "word_list": _digest(Path(word_list)) if word_list and Path(word_list).is_file() else None,
         "given": tokenizer.to_json() if tokenizer is not None else None,
         "rows": [options.deduplicate, options.max_train_rows and [type(options).__name__, options.max_train_rows]],
     }
+    if isinstance(options, ReviewOptions):
+        kind = "classes" if options.labels is Labels.classes else "stars"
+        depends_on |= {
+            "columns": [options.text_column, options.label_column],
+            "labels": [kind, options.lowest_label, label_names],
+        }
     if options.choices is not None:
         depends_on["choices"] = options.text_columns
     return key_of(depends_on)
@@ -287,16 +304,17 @@ def drawn(rows: NDArray[np.int64], most: int | None, seed: int) -> NDArray[np.in
     return np.sort(rows[order[:most]])
 
 
-def _kept(rows: NDArray[np.int64], options: ReviewTextOptions) -> NDArray[np.int64]:
+def _kept(rows: NDArray[np.int64], options: TextOptions) -> NDArray[np.int64]:
     """Return the training rows that `max_train_rows` keeps: drawn ones, but for a generator the first ones: (n,)."""
-    is_drawn = isinstance(options, ReviewOptions)
-    return drawn(rows, options.max_train_rows, options.split_seed) if is_drawn else rows[: options.max_train_rows]
+    if isinstance(options, ReviewTextOptions):
+        return rows[: options.max_train_rows]
+    return drawn(rows, options.max_train_rows, options.split_seed)
 
 
-def training_rows(rows: NDArray[np.int64], options: ReviewOptions) -> NDArray[np.int64]:
+def training_rows(rows: NDArray[np.int64], options: WholeTextOptions) -> NDArray[np.int64]:
     """Return the rows of the training split that some options use: drawn, and without the part to leave out: (n,)."""
     used = _kept(rows, options)
-    if options.left_out_fold is None:
+    if not isinstance(options, ReviewOptions) or options.left_out_fold is None:
         return used
     part = np.random.default_rng((options.split_seed, options.folds)).permutation(len(used)) % options.folds
     return used[part != options.left_out_fold]

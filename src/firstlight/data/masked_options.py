@@ -1,18 +1,15 @@
-"""The options of reviews with masked words. This module imports nothing heavy."""
+"""The options of texts with masked words. This module imports nothing heavy."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from firstlight.data.options import ReviewOptions
+from firstlight.data.options import WholeTextOptions
 from firstlight.spelling import declare
 
 
 @dataclass
-class MaskedReviewOptions(ReviewOptions):
-    """Options of reviews with masked words for a masked language model."""
+class MaskedReviewOptions(WholeTextOptions):
+    """Options of texts with masked words for a masked language model."""
 
-    accepts_pairs: ClassVar[bool] = False
-    predicts_classes: ClassVar[bool] = False
     mask_fraction: float = 0.15
     """Share of the tokens of a text that the network has to predict; at least one token in each text."""
     mask_token_share: float = 0.8

@@ -24,7 +24,7 @@ from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode, training_rows
 from firstlight.data.masked_options import MaskedReviewOptions
 from firstlight.data.masking import KEPT, Masking
-from firstlight.data.options import Truncation, options_from, takes
+from firstlight.data.options import Truncation, takes
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable
@@ -190,50 +190,19 @@ class TextsToFillIn(Dataset[MaskedRows]):
         return found._replace(places=places, targets=torch.zeros_like(places))
 
 
+@takes(MaskedReviewOptions)
 class MaskedReviewData(RowData):
-    """A data module of reviews with masked words for a masked language model, from which a classifier can start.
+    """A data module of texts with masked words for a masked language model, from which a classifier can start.
 
-    The texts are read and encoded as in `ReviewData`, so both have the same vocabulary. The network predicts 15% of the
-    tokens of each text: 80% of these are replaced by [MASK], 10% by a random token, and 10% are unchanged (BERT, Devlin
-    et al. 2018). Each pass over the training texts draws other tokens; validation and test always use the same ones.
-    The loaders yield batches of the type `MaskedBatch`. The labels are checked but not used.
+    The texts, such as reviews, are read and encoded as in `ReviewData`, so both have the same vocabulary. Labels are
+    not read. The network predicts 15% of the tokens of each text: 80% of these are replaced by [MASK], 10% by a random
+    token, and 10% are unchanged (BERT, Devlin et al. 2018). Each pass over the training texts draws other tokens;
+    validation and test always use the same ones. The loaders yield batches of the type `MaskedBatch`.
 
     The id of [MASK] is the size of the vocabulary of the tokenizer.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
-            (`auto`), or only at the generated sample (`sample`).
-        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
-        hub: The identifier of the data set on the Hub. It is used when `path` is None.
-        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: The generated sample: reviews with stars (`reviews`), short reviews with two classes (`movies`), or
-            premises and hypotheses (`entailment`).
-        text_column: The column with the texts.
-        label_column: The column with the labels.
-        labels: How the labels are read, as in `ReviewData`. All texts are used, including those with 3 stars.
-        lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
-        class_names: No effect. It is accepted so that the options of a `ReviewData` can be used.
-        validation_fraction: The share of every class taken from the training rows if the data has no validation split.
-        test_fraction: The share of every class taken from the training rows if the data has no test split.
-        split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
-        max_train_rows: The number of training texts to draw at random, from which the vocabulary is also counted. None
-            uses all of them.
-        deduplicate: Whether to remove texts that are also in a later split, in the order train, validation, test. Equal
-            are texts that differ only in case, spaces or Unicode form, whatever their labels.
-        tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
-        context_length: The number of tokens of a text that the network sees.
-        truncation: Which tokens of a longer text are kept: the first, the last, or half of them from either end.
-        batch_size: The number of texts in a training batch.
-        evaluation_batch_size: The number of texts in a validation, test or prediction batch.
-        bucket_by_length: Put texts of similar length into a batch, which reduces padding.
-        balance: No effect, since no classes are predicted.
-        num_workers: The number of processes that load batches. 0 loads them in the main process.
-        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
-        seed: The seed of the order of the training batches, and of their masks.
-        cache_dir: The folder for encoded texts and downloads.
-        mask_fraction: The share of the tokens of a text to predict. At least one token is predicted.
-        mask_token_share: The share of these tokens that are replaced by [MASK].
-        random_token_share: The share of these tokens that are replaced by a random token. The others are unchanged.
+        {options}
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -241,7 +210,7 @@ class MaskedReviewData(RowData):
 
     Example:
         >>> from firstlight.data.masked_reviews import MaskedReviewData
-        >>> data = MaskedReviewData(path="reviews.csv", labels="stars", context_length=16, batch_size=4)
+        >>> data = MaskedReviewData(path="reviews.csv", context_length=16, batch_size=4)
         >>> batch = next(iter(data.train_dataloader()))
         >>> batch.token_ids.shape, batch.targets.shape == batch.places.shape
         (torch.Size([4, 16]), True)
@@ -253,11 +222,6 @@ class MaskedReviewData(RowData):
     tokenizer: Tokenizer
     table: MaskedTable
     reader: Tokenizer | None = None  # the tokenizer of a trained network that reads this data
-
-    @takes(MaskedReviewOptions)
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.options = options_from(MaskedReviewOptions, options, "MaskedReviewData")
 
     @cached_property
     def source(self) -> Source:
@@ -319,7 +283,7 @@ class MaskedReviewData(RowData):
         uninterrupted one. Without a trainer, every pass over the loader has all training rows in a new order.
 
         Example:
-            >>> data = MaskedReviewData(path="reviews.csv", labels="stars", batch_size=10)
+            >>> data = MaskedReviewData(path="reviews.csv", batch_size=10)
             >>> len(next(iter(data.train_dataloader())).token_ids)
             10
         """
@@ -348,7 +312,7 @@ class MaskedReviewData(RowData):
             UserError: If a text has no [MASK], or a [MASK] is cut off.
 
         Example:
-            >>> data = MaskedReviewData(path="reviews.csv", labels="stars")
+            >>> data = MaskedReviewData(path="reviews.csv")
             >>> batch = next(iter(data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it a lot."])))
             >>> batch.rows, len(batch.places)
             (tensor([0, 1]), 3)

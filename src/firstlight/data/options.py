@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from inspect import Parameter, Signature
 from pathlib import Path
+from textwrap import fill
 from typing import Any, ClassVar, Literal, TypeVar
 
 from firstlight.choices import accept_names, refuse_unknown
 from firstlight.data.choice_rows import ChoiceRows
-from firstlight.spelling import declare, spelled
+from firstlight.spelling import declare, in_python, spelled
 from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
 
 SHORTEST_PAIR = 5  # tokens: three marks and two words
@@ -75,39 +76,18 @@ class Split(Enum):
 
 
 @dataclass
-class ReviewTextOptions:
-    """Options of the texts of reviews, without what only a classifier needs."""
+class DataOptions:
+    """Options of all data: its source, its splits and its tokens."""
 
-    accepts_pairs: ClassVar[bool] = False  # whether text_column may name two columns
+    has_test: ClassVar[bool] = True  # whether test_fraction must be above 0
 
     source: SourceKind = SourceKind.auto
-    """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub, sample (generated texts), or auto,
-    which tries them in this order."""
-    name: str = "amazon_reviews"
+    """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub (the Hugging Face Hub, or data.url for
+    a text), sample (generated data), or auto, which tries them in this order."""
+    name: str | None = None
     """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
-    hub: str = "SetFit/amazon_reviews_multi_en"
-    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     path: str | None = None
-    """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
-    Hub."""
-    sample: SampleKind = SampleKind.reviews
-    """Texts that data.source=sample generates: reviews with stars, short reviews with two classes in place of film
-    reviews (movies), premises and hypotheses with three classes (entailment), or short stories with four endings
-    (choices)."""
-    text_column: str | list[str] = "text"
-    """Column with the texts, or two columns with pairs of texts, as in 'data.text_column=[premise,hypothesis]'; quote a
-    name with spaces or commas twice, as in "data.text_column='review, text'"."""
-    label_column: str = "label"
-    """Column with the labels."""
-    labels: Labels = Labels.binary
-    """Meaning of the labels: stars (five ordered classes), binary (1-2 stars against 4-5), or classes (any distinct
-    values)."""
-    lowest_label: int = 0
-    """Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the file counts from
-    1."""
-    class_names: list[str] | None = None
-    """Names of the classes for data.labels=classes, in the order of the sorted labels, or the labels themselves in
-    another order; null: the sorted labels."""
+    """Your own data."""
     validation_fraction: float = 0.1
     """Share of the training rows used for validation if the data has no validation split; between 0 and 0.5."""
     test_fraction: float = 0.1
@@ -115,27 +95,17 @@ class ReviewTextOptions:
     split_seed: int = 0
     """Seed of the draw of these two splits and of data.max_train_rows."""
     max_train_rows: int | None = None
-    """Number of training rows to use; null: all. Lower it for quick trials and learning curves."""
+    """Number of training rows to use, also for the vocabulary; null: all. Lower it for quick trials and learning
+    curves."""
     deduplicate: bool = False
     """Whether rows that are also in a later split (train, validation, test) are removed."""
 
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
-    """The options of the tokenizer, which is trained on the training texts."""
-    context_length: int = 50
-    """The largest number of tokens of a text that the network reads."""
-    truncation: Truncation = Truncation.head
-    """Part of a text that is kept if it is longer than context_length: its head, its tail, or half of each
-    (head_tail)."""
-
-    batch_size: int = 32
-    """Number of texts (for review_text: windows) in a training batch; larger batches are faster and need a higher
-    learning rate."""
+    """The tokenizer, which is trained on the training rows: its kind (word, subword or char), or its options."""
+    context_length: int = 64
+    """The largest number of tokens of a row that the network reads."""
     evaluation_batch_size: int = 256
-    """Number of texts in a validation or test batch; it changes the speed and not the results."""
-    bucket_by_length: bool = False
-    """Whether texts of similar length form a batch, which saves time on padding and changes the order of training."""
-    balance: Balance = Balance.none
-    """Treatment of classes of unequal size: none, weights (in the loss) or sampling (each class equally often)."""
+    """Number of rows in a validation or test batch; it changes the speed and not the results."""
     num_workers: int = 0
     """Number of processes that load batches; 0 loads them in the main process, which is fast enough for most
     networks."""
@@ -145,21 +115,57 @@ class ReviewTextOptions:
     seed: int = 1
     """The seed of the order of the training batches."""
     cache_dir: str = "logs/cache"
-    """The folder for encoded texts and downloads."""
+    """The folder for encoded data and downloads."""
 
     def __post_init__(self) -> None:
         accept_names(self, "data.")
         self.tokenizer = tokenizer_options(self.tokenizer)
-        check_name(self.name)
-        check_batches(self)
-        check_rows(self)
+        name: Any = self.name
+        if name is not None and (not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts):
+            raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")
+        for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length"):
+            if getattr(self, name, 1) < 1:
+                raise ValueError(f"data.{name}={getattr(self, name)} must be at least 1")
+        if self.num_workers < 0:
+            raise ValueError(f"data.num_workers={self.num_workers} must be at least 0")
+        if self.max_train_rows is not None and self.max_train_rows < 1:
+            raise ValueError(f"data.max_train_rows={self.max_train_rows} must be at least 1")
+        for name in ("validation_fraction", "test_fraction"):
+            share, may_be_0 = getattr(self, name), name == "test_fraction" and not self.has_test
+            if not (0 < share < 0.5 or (may_be_0 and share == 0)):
+                allowed = "be at least 0 and below 0.5" if may_be_0 else "lie between 0 and 0.5"
+                raise ValueError(f"data.{name}={share} must {allowed}")
+        if self.source is SourceKind.sample and self.path is not None:
+            raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
+
+
+@dataclass
+class TextOptions(DataOptions):
+    """Options of rows with a text."""
+
+    accepts_pairs: ClassVar[bool] = False  # whether text_column may name two columns
+
+    name: str = "amazon_reviews"
+    hub: str = "SetFit/amazon_reviews_multi_en"
+    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
+    path: str | None = None
+    """Your own data: a CSV, TSV, JSONL or Parquet file, a text file with a text in each line, a folder with a file for
+    each split, or an identifier on the Hub."""
+    sample: SampleKind = SampleKind.reviews
+    """Texts that data.source=sample generates: reviews with stars, short reviews with two classes in place of film
+    reviews (movies), premises and hypotheses with three classes (entailment), or short stories with four endings
+    (choices)."""
+    text_column: str | list[str] = "text"
+    """Column with the texts; quote a name with spaces or commas twice, as in "data.text_column='review, text'"."""
+    context_length: int = 50
+    batch_size: int = 32
+    """Number of texts in a training batch; larger batches are faster and need a higher learning rate."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._check_columns()
         if self.tokenizer.kind is TokenizerKind.char:
             raise ValueError("tokenizer=char requires a generator; use tokenizer=word or tokenizer=subword for reviews")
-        if self.class_names is not None and self.labels is not Labels.classes:
-            raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
-        if self.source is SourceKind.sample and self.path is not None:
-            raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
 
     @property
     def text_columns(self) -> list[str]:
@@ -177,7 +183,7 @@ class ReviewTextOptions:
         return self.choices is None and len(self.text_columns) == 2
 
     def _check_columns(self) -> None:
-        """Raise ValueError unless the columns with the texts are one name, or two names for a classifier."""
+        """Raise ValueError unless `text_column` is one name, or two for a classifier."""
         columns: Any = self.text_column
         if isinstance(columns, int | float) and not isinstance(columns, bool):  # a column that is named by a number
             columns = self.text_column = str(columns)
@@ -193,29 +199,57 @@ class ReviewTextOptions:
             raise ValueError(
                 f"data.text_column={_listed(columns)}: only classifiers read pairs of texts; name one column"
             )
-        self._check_room("pairs of texts")
-
-    def _check_room(self, what: str) -> None:
-        """Raise ValueError if the context is too short for two texts and the marks around them."""
-        if self.context_length < SHORTEST_PAIR:
-            raise ValueError(
-                f"context_length={self.context_length} is too short for {what} and their 3 marks; "
-                f"set it to {SHORTEST_PAIR} or more"
-            )
-
-    @property
-    def has_ordered_classes(self) -> bool:
-        """Whether the classes have an order, as stars have."""
-        return self.labels is Labels.stars
 
 
 @dataclass
-class ReviewOptions(ReviewTextOptions):
+class ReviewTextOptions(TextOptions):
+    """Options of texts for a generator, whose windows contain complete texts."""
+
+    max_train_rows: int | None = None
+    """Number of training texts to use, also for the vocabulary: the first ones; null: all. Lower it for quick trials
+    and learning curves."""
+    context_length: int = 50
+    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
+    batch_size: int = 32
+    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
+
+
+@dataclass
+class WholeTextOptions(TextOptions):
+    """Options of texts of which each is a row of a batch, padded to the longest one."""
+
+    truncation: Truncation = Truncation.head
+    """Part of a text that is kept if it is longer than context_length: its head, its tail, or half of each
+    (head_tail)."""
+    bucket_by_length: bool = False
+    """Whether texts of similar length form a batch, which saves time on padding and changes the order of training."""
+
+
+@dataclass
+class ReviewOptions(WholeTextOptions):
     """Options of labelled texts, such as reviews, for a classifier."""
 
     accepts_pairs: ClassVar[bool] = True
-    predicts_classes: ClassVar[bool] = True  # whether rows without a class are left out of the training
 
+    path: str | None = None
+    """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, or an identifier on the
+    Hub."""
+    text_column: str | list[str] = "text"
+    """Column with the texts, or two columns with pairs of texts, as in 'data.text_column=[premise,hypothesis]'; quote a
+    name with spaces or commas twice, as in "data.text_column='review, text'"."""
+    label_column: str = "label"
+    """Column with the labels."""
+    labels: Labels = Labels.binary
+    """Meaning of the labels: stars (five ordered classes), binary (1-2 stars against 4-5), or classes (any distinct
+    values)."""
+    lowest_label: int = 0
+    """Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the file counts from
+    1."""
+    class_names: list[str] | None = None
+    """Names of the classes for data.labels=classes, in the order of the sorted labels, or the labels themselves in
+    another order; null: the sorted labels."""
+    balance: Balance = Balance.none
+    """Treatment of classes of unequal size: none, weights (in the loss) or sampling (each class equally often)."""
     choice_columns: list[str] | None = None
     """Two or more columns with possible answers to the text of data.text_column, as in 'data.choice_columns=[a,b,c]'.
     data.label_column has the name or the number of the correct one; null: no answers."""
@@ -237,6 +271,8 @@ class ReviewOptions(ReviewTextOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.class_names is not None and self.labels is not Labels.classes:
+            raise ValueError(f"data.class_names requires data.labels=classes, not {self.labels.value}")
         if self.folds < 2:
             raise ValueError(f"data.folds={self.folds} must be at least 2")
         if self.left_out_fold is not None and not 0 <= self.left_out_fold < self.folds:
@@ -272,6 +308,8 @@ class ReviewOptions(ReviewTextOptions):
         """Raise ValueError unless the columns are those of texts, of pairs, or of contexts with answers."""
         if self.choice_columns is None:
             super()._check_columns()
+            if self.reads_pairs:
+                self._check_room("pairs of texts")
             return
         answers: Any = self.choice_columns
         if not isinstance(answers, list | tuple) or len({str(column) for column in answers}) < max(2, len(answers)):
@@ -294,6 +332,19 @@ class ReviewOptions(ReviewTextOptions):
         self.text_column = contexts if isinstance(context, list | tuple) else contexts[0]
         self._check_room("contexts with answers")
 
+    def _check_room(self, what: str) -> None:
+        """Raise ValueError if the context is too short for two texts and the marks around them."""
+        if self.context_length < SHORTEST_PAIR:
+            raise ValueError(
+                f"context_length={self.context_length} is too short for {what} and their 3 marks; "
+                f"set it to {SHORTEST_PAIR} or more"
+            )
+
+    @property
+    def has_ordered_classes(self) -> bool:
+        """Whether the classes have an order, as stars have."""
+        return self.labels is Labels.stars
+
     def _check_choices(self) -> None:
         """Raise ValueError for options that do not apply to multiple choice."""
         columns = f"data.choice_columns={_listed(self.choice_columns)}"
@@ -306,12 +357,11 @@ class ReviewOptions(ReviewTextOptions):
 
 
 @dataclass
-class CharacterOptions:
+class CharacterOptions(DataOptions):
     """Options of a text for a generator of characters, subwords or words."""
 
-    source: SourceKind = SourceKind.auto
-    """Where to look for the text: local (below $FIRSTLIGHT_DATA or data/), hub (data.url), sample (a generated text),
-    or auto, which tries them in this order."""
+    has_test: ClassVar[bool] = False
+
     name: str | None = None
     """Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null."""
     url: str | None = None
@@ -334,44 +384,19 @@ class CharacterOptions:
     max_train_rows: int | None = None
     """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
     curves."""
-    deduplicate: bool = False
-    """Whether documents that are also in a later split (train, validation, test) are removed."""
-
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
-    """The options of the tokenizer, which is trained on the training part of the text."""
     context_length: int = 64
     """The number of tokens in a window, which is the largest number of tokens that the network reads."""
     batch_size: int = 32
     """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
-    evaluation_batch_size: int = 256
-    """Number of windows in a validation or test batch; it changes the speed and not the results."""
-    num_workers: int = 0
-    """Number of processes that load batches; 0 loads them in the main process, which is fast enough for most
-    networks."""
-    device_resident: bool = True
-    """Whether all token ids are kept on the accelerator if they take less than a quarter of its free memory."""
-
-    seed: int = 1
-    """The seed of the training windows."""
-    cache_dir: str = "logs/cache"
-    """The folder for encoded texts and downloads."""
 
     def __post_init__(self) -> None:
-        accept_names(self, "data.")
-        self.tokenizer = tokenizer_options(self.tokenizer)
-        check_name(self.name)
-        check_batches(self)
-        if not 0 < self.validation_fraction < 0.5:
-            raise ValueError(f"data.validation_fraction={self.validation_fraction} must lie between 0 and 0.5")
-        if not 0 <= self.test_fraction < 0.5:
-            raise ValueError(f"data.test_fraction={self.test_fraction} must be at least 0 and below 0.5")
+        super().__post_init__()
         if len(self.separator) != 1:
             raise ValueError(f"data.separator={self.separator} must be one character")
         if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
             raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
         self._check_tokenizer()
-        if self.source is SourceKind.sample and self.path is not None:
-            raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
         if self.path is None and self.name is None and self.source is not SourceKind.sample:
             raise ValueError("data.path is not set; set it to a text file, as in data.path=my_novel.txt")
 
@@ -395,14 +420,10 @@ class CharacterOptions:
 
 
 @dataclass
-class PairOptions:
+class PairOptions(DataOptions):
     """Options of sentences and their translations for a translator."""
 
-    source: SourceKind = SourceKind.auto
-    """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub, sample (generated sentences), or auto,
-    which tries them in this order."""
     name: str = "multi30k"
-    """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
     hub: str = "bentrevett/multi30k"
     """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     path: str | None = None
@@ -412,48 +433,22 @@ class PairOptions:
     """Column with the sentences to translate; for two text files, the ending of the file's name."""
     target_column: str = "de"
     """Column with the translations; for two text files, the ending of the file's name."""
-    validation_fraction: float = 0.1
-    """Share of the training pairs used for validation if the data has no validation split; between 0 and 0.5."""
-    test_fraction: float = 0.1
-    """Share of the training pairs used for the test if the data has no test split; between 0 and 0.5."""
-    split_seed: int = 0
-    """Seed of the draw of these two splits and of data.max_train_rows."""
     max_train_rows: int | None = None
     """Number of training pairs to use, before data.skip_too_long leaves out some; null: all."""
-    deduplicate: bool = False
-    """Whether pairs that are also in a later split (train, validation, test) are removed."""
     skip_too_long: bool = False
     """Whether training pairs longer than context_length are left out; false: such a pair is an error."""
-
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.subword))
-    """The options of the tokenizers, which are trained on the training pairs."""
     shared_vocabulary: bool = True
     """Whether both languages share one vocabulary; set it to false for languages with different scripts."""
     context_length: int = 64
     """The largest number of tokens in a sentence. The end of a translation counts as a token."""
-
     batch_tokens: int = 2000
     """Size of a training batch in tokens: the number of pairs times the length of the longest sentence, padding
     included."""
     evaluation_batch_size: int = 128
-    """Number of pairs in a validation or test batch; it changes the speed and not the results."""
-    num_workers: int = 0
-    """Number of processes that load batches; 0 loads them in the main process, which is fast enough for most
-    networks."""
-    device_resident: bool = True
-    """Whether all token ids are kept on the accelerator if they take less than a quarter of its free memory."""
-
-    seed: int = 1
-    """The seed of the order of the training batches."""
-    cache_dir: str = "logs/cache"
-    """The folder for encoded pairs and downloads."""
 
     def __post_init__(self) -> None:
-        accept_names(self, "data.")
-        self.tokenizer = tokenizer_options(self.tokenizer)
-        check_name(self.name)
-        check_batches(self)
-        check_rows(self)
+        super().__post_init__()
         if self.source_column == self.target_column:
             raise ValueError(f"data.source_column and data.target_column are both {self.source_column}; change one")
         if self.tokenizer.kind is TokenizerKind.char:
@@ -466,18 +461,15 @@ class PairOptions:
                 f"tokenizer.max_size={size} is too small for 256 bytes and 4 marks; "
                 f"set it to {NUM_BYTES + NUM_MARKS} or more"
             )
-        if self.source is SourceKind.sample and self.path is not None:
-            raise ValueError(f"data.path={self.path}: data.source=sample does not read a file; remove data.path")
 
 
-for _options in (ReviewOptions, CharacterOptions, PairOptions):
+for _options in (ReviewOptions, ReviewTextOptions, CharacterOptions, PairOptions):
     declare("data", _options)
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Options = TypeVar("Options", bound="ReviewTextOptions | CharacterOptions | PairOptions")
+Data = TypeVar("Data")
 
 
-def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Options:
+def options_from(kind: type[DataOptions], given: dict[str, Any], owner: str) -> DataOptions:
     """Return the options of the data module `owner`. Raises TypeError for an unknown one, ValueError for a value."""
     refuse_unknown(given, [each.name for each in fields(kind)], owner)
     if not isinstance(path := given.get("path"), str | Path | None):
@@ -489,8 +481,12 @@ def options_from(kind: type[Options], given: dict[str, Any], owner: str) -> Opti
         raise ValueError(spelled(str(error))) from None
 
 
-def takes(kind: type[ReviewTextOptions | CharacterOptions | PairOptions]) -> Callable[[Function], Function]:
-    """Return a decorator that gives `__init__(self, **options)` a signature with the options and their defaults."""
+def takes(kind: type[DataOptions]) -> Callable[[type[Data]], type[Data]]:
+    """Return a decorator of a data module whose constructor accepts the options of a dataclass.
+
+    It gives the constructor a signature with the options and their defaults. In the docstring of the class, it replaces
+    `{options}` by the descriptions of the options.
+    """
     parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
     for each in fields(kind):
         default = each.default if each.default_factory is MISSING else each.default_factory()
@@ -501,11 +497,26 @@ def takes(kind: type[ReviewTextOptions | CharacterOptions | PairOptions]) -> Cal
             annotation, default = TokenizerOptions | dict[str, Any] | str, default.kind.name
         parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
 
-    def sign(init: Function) -> Function:
-        init.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        return init
+    def decorate(data: Any) -> Any:
+        def init(self: Any, **options: Any) -> None:
+            super(data, self).__init__(**options)
 
-    return sign
+        init.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        data.__init__, data.options_type = init, kind
+        data.__doc__ = (data.__doc__ or "").replace("{options}", described(kind, indent=" " * 8).lstrip())
+        return data
+
+    return decorate
+
+
+def described(kind: type[DataOptions], indent: str) -> str:
+    """Return a paragraph for each option with its name and description, as it is given in Python."""
+    from docstring_parser import parse_from_object  # parses the source, which the commands do not require
+
+    parts = [part for part in reversed(kind.__mro__) if is_dataclass(part)]
+    found = {each.arg_name: each.description or "" for part in parts for each in parse_from_object(part).params}
+    texts = (f"{each.name}: {in_python(' '.join(found[each.name].split()))}" for each in fields(kind))
+    return "\n".join(fill(text, 120, initial_indent=indent, subsequent_indent=indent + " " * 4) for text in texts)
 
 
 def _listed(columns: Any) -> str:
@@ -517,27 +528,3 @@ def tokenizer_options(given: Any) -> TokenizerOptions:
     if isinstance(given, str | TokenizerKind):
         return TokenizerOptions(kind=given)  # type: ignore[arg-type]  # a name is accepted too
     return TokenizerOptions(**given) if isinstance(given, dict) else given
-
-
-def check_name(name: str | None) -> None:
-    """Raise ValueError if the name of a data set is a path outside of the folder of data sets."""
-    if name is not None and (not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts):
-        raise ValueError(f"data.name={name} must be the name of a folder below $FIRSTLIGHT_DATA or data/")
-
-
-def check_rows(options: ReviewTextOptions | PairOptions) -> None:
-    """Raise ValueError if a share of the training rows is out of range."""
-    for name in ("validation_fraction", "test_fraction"):
-        if not 0 < getattr(options, name) < 0.5:
-            raise ValueError(f"data.{name}={getattr(options, name)} must lie between 0 and 0.5")
-
-
-def check_batches(options: ReviewTextOptions | CharacterOptions | PairOptions) -> None:
-    """Raise ValueError if a size of the batches or a number of rows or workers is out of range."""
-    for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length"):
-        if getattr(options, name, 1) < 1:
-            raise ValueError(f"data.{name}={getattr(options, name)} must be at least 1")
-    if options.num_workers < 0:
-        raise ValueError(f"data.num_workers={options.num_workers} must be at least 0")
-    if options.max_train_rows is not None and options.max_train_rows < 1:
-        raise ValueError(f"data.max_train_rows={options.max_train_rows} must be at least 1")

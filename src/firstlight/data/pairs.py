@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, drawn
-from firstlight.data.options import PairOptions, options_from, takes
+from firstlight.data.options import PairOptions, takes
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 from firstlight.data.sources import Source
@@ -147,6 +147,7 @@ def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest
     return flat[positions].long().masked_fill(~mask, PAD_ID), mask
 
 
+@takes(PairOptions)
 class PairData(RowData):
     """A data module of sentences and their translations for an encoder-decoder.
 
@@ -156,33 +157,7 @@ class PairData(RowData):
     no validation or test split, a part of the training pairs is used instead.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
-            (`auto`), or only at the generated sample (`sample`).
-        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
-        hub: The identifier of the data set on the Hub. It is used when `path` is None.
-        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, an identifier on the Hub, or
-            the common part of the names of two text files with one sentence per line (`corpus` for corpus.en and
-            corpus.de).
-        source_column: The column of the source sentences; for two text files, their extension.
-        target_column: The column of the translations; for two text files, their extension.
-        validation_fraction: The share of the training pairs taken if the data has no validation split.
-        test_fraction: The share of the training pairs taken if the data has no test split.
-        split_seed: The seed that chooses the pairs of these two shares, and those of `max_train_rows`.
-        max_train_rows: The number of training pairs to draw at random, from which the vocabulary is also learned. None
-            uses all of them.
-        deduplicate: Whether to remove pairs that are also in a later split, in the order train, validation, test. Equal
-            are pairs that differ only in case, spaces or Unicode form, whatever their labels.
-        skip_too_long: Leave out training pairs that exceed `context_length`. Otherwise they raise a UserError.
-        tokenizer: `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
-        shared_vocabulary: Use one vocabulary for both languages. Otherwise each language has its own.
-        context_length: The largest number of tokens in a sentence, counting [END] in a translation. A longer sentence
-            raises an error in a training. `Trainer.test`, `validate` and `predict` cut it, with a warning.
-        batch_tokens: The size of a training batch: the number of pairs times the length of the longest sentence.
-        evaluation_batch_size: The number of pairs in a validation, test or prediction batch.
-        num_workers: The number of processes that load batches. 0 loads them in the main process.
-        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
-        seed: The seed of the order of the training batches.
-        cache_dir: The folder for encoded pairs and downloads.
+        {options}
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -206,12 +181,6 @@ class PairData(RowData):
     reader: PairTokenizers | None = None
     only_split = "train"  # the split of a single file
 
-    @takes(PairOptions)
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.options = options_from(PairOptions, options, "PairData")
-        self._texts: dict[bytes, tuple[list[str], list[str]]] = {}
-
     @cached_property
     def source(self) -> Source:
         """The source of the pairs, which is searched for once."""
@@ -228,6 +197,7 @@ class PairData(RowData):
         """
         if hasattr(self, "table"):
             return
+        self._texts: dict[bytes, tuple[list[str], list[str]]] = {}
         self.encoded = encode_pairs(self.source, self.options, self.reader)
         self.source_tokenizer, self.tokenizer = self.encoded.tokenizers
         if self.encoded.overlaps:

@@ -25,7 +25,7 @@ from firstlight.data.cuts import Cuts
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, alike, class_names_of, targets_of
-from firstlight.data.options import Balance, Labels, ReviewOptions, options_from, takes
+from firstlight.data.options import Balance, Labels, ReviewOptions, takes
 from firstlight.data.pair_rows import fitted
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import RowData, TrainingWords
@@ -37,6 +37,7 @@ from firstlight.text.tokenizers import Text, Tokenizer, special_tokens
 log = logging.getLogger(__name__)
 
 
+@takes(ReviewOptions)
 class ReviewData(RowData):
     """A data module of labelled texts, such as reviews, for a classifier.
 
@@ -46,55 +47,7 @@ class ReviewData(RowData):
     used instead.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
-            (`auto`), or only at the generated sample (`sample`).
-        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
-        hub: The identifier of the data set on the Hub. It is used when `path` is None.
-        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: The generated sample: reviews with stars (`reviews`), short reviews with two classes (`movies`),
-            premises and hypotheses (`entailment`), or short stories with four endings (`choices`).
-        text_column: The column with the texts, or a list of two columns with pairs of texts, such as a premise and a
-            hypothesis. A pair is read as [START] first [DELIMITER] second [EXTRACT]. If it is longer than
-            `context_length`, the longer text is cut until both fit.
-        label_column: The column with the labels.
-        labels: The classes to predict. `binary`: 1 and 2 stars are negative, 4 and 5 are positive, and texts with 3
-            stars are left out. `stars`: five ordered classes. `classes`: the distinct values of the label column.
-        lowest_label: The label of one star in the file, or the number of the first of `choice_columns`, 0 or 1. It has
-            no effect for other data with `labels="classes"`.
-        class_names: Names for the classes of `labels="classes"`, in the order of the sorted labels. Names that are the
-            labels themselves give the order of the classes.
-        validation_fraction: The share of every class taken from the training rows if the data has no validation split.
-        test_fraction: The share of every class taken from the training rows if the data has no test split.
-        split_seed: The seed that chooses the rows of these two shares, and those of `max_train_rows`.
-        max_train_rows: The number of training rows to draw at random, from which the vocabulary is also counted. None
-            uses all of them.
-        deduplicate: Whether to remove rows that are also in a later split, in the order train, validation, test. Equal
-            are rows that differ only in case, spaces or Unicode form, whatever their labels.
-        tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
-        context_length: The number of tokens of a text that the network sees.
-        truncation: Which tokens of a longer text are kept: the first, the last, or half of them from either end.
-        batch_size: The number of texts in a training batch.
-        evaluation_batch_size: The number of texts in a validation, test or prediction batch.
-        bucket_by_length: Put texts of similar length into a batch, which reduces padding.
-        balance: What to do about classes of unequal size. `weights`: weight the loss by inverse frequency. `sampling`:
-            draw each class equally often.
-        num_workers: The number of processes that load batches. 0 loads them in the main process.
-        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
-        seed: The seed of the order of the training batches.
-        cache_dir: The folder for encoded texts and downloads.
-        choice_columns: Two or more columns with possible answers to the text of `text_column`, for multiple choice
-            (Radford et al. 2018). `text_column` is then one column, or a list of columns that are joined. Each answer
-            is read as a pair with this context. The label column has the name or the number of the correct column.
-        folds: The number of parts into which `left_out_fold` divides the training rows.
-        left_out_fold: The part of the training rows, from 0 to below `folds`, that is left out of training, so that the
-            network can be a teacher for it. None leaves out nothing.
-        both_orders: Whether the network reads each pair of texts in both orders and adds the two representations, for
-            relations that do not depend on the order, such as similarity.
-        evidence: Whether to add features of each token, `batch.features`: the mean class of the training texts that
-            contain its word, and its pair with the word before. In training, the class of a text is removed from its
-            own features. Requires two classes or ordered ones.
-        evidence_pairs: The number of pairs of words to count. The pairs in the most texts are kept.
-        evidence_shrinkage: How strongly the mean of few texts is shrunk towards 0, as a number of texts.
+        {options}
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -124,11 +77,6 @@ class ReviewData(RowData):
     evidence: NgramEvidence | None = None
     reader: tuple[Tokenizer | None, list[str] | None] = (None, None)  # of a trained network that reads this data
     reader_card: dict[str, Any] | None = None  # the card of that network
-
-    @takes(ReviewOptions)
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.options = options_from(ReviewOptions, options, "ReviewData")
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""

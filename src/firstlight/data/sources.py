@@ -16,7 +16,17 @@ from firstlight.data import hub
 from firstlight.data.options import SourceKind
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.files.rows import READERS, SPLITS, Row, check_columns, dataset_files, look_alike, read_rows
+from firstlight.files.rows import (
+    READERS,
+    SPLITS,
+    TEXT_COLUMN,
+    Row,
+    check_columns,
+    dataset_files,
+    is_plain_text,
+    look_alike,
+    read_rows,
+)
 from firstlight.text.options import PAIR_SEPARATOR
 
 log = logging.getLogger(__name__)
@@ -58,9 +68,10 @@ class Source:
         return list(self.files)
 
     def rows(self, split: str, columns: Sequence[str]) -> Iterator[Row]:
-        """Yield the rows of a split."""
+        """Yield the rows of a split. Blank lines of a text file are left out."""
         if self.kind is not SourceKind.sample:
-            yield from read_rows(self.files[split], columns)
+            rows, is_text = read_rows(self.files[split], columns), is_plain_text(self.files[split])
+            yield from (row for row in rows if not is_text or row.values[TEXT_COLUMN].strip())
             return
         for line, text in enumerate(read_sample(self.files[split]), start=1):
             values = json.loads(text)
@@ -100,7 +111,7 @@ def read_sample(path: Path) -> list[str]:
 
 
 class SourceOptions(Protocol):
-    """The options that name a source; the fields are those of `ReviewTextOptions`."""
+    """The options that name a source; the fields are those of `TextOptions`."""
 
     source: SourceKind
     name: str

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import SPLITS, EncodedTexts, encode
-from firstlight.data.options import CharacterOptions, Preparation, ReviewTextOptions, Split, options_from, takes
+from firstlight.data.options import CharacterOptions, Preparation, ReviewTextOptions, Split, takes
 from firstlight.data.sources import Source, find_source
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
@@ -214,6 +214,7 @@ class StreamData(TableData):
             raise UserError(f"{self.source.where}: the text is too short for a validation part; {remedy}")
 
 
+@takes(CharacterOptions)
 class CharacterData(StreamData):
     """A data module of a text for a generator: windows of tokens and the tokens that follow.
 
@@ -224,32 +225,7 @@ class CharacterData(StreamData):
     Validation and test use windows that do not overlap.
 
     Args:
-        source: Where to look: on the web (`hub`), on this machine (`local`), at both and then the generated sample
-            (`auto`), or only at the generated sample (`sample`).
-        name: The folder below `$FIRSTLIGHT_DATA` or `data/` with one .txt file in it. It is used when `path` is None.
-        url: The address of the file on the web. It is downloaded once.
-        path: A text file in UTF-8.
-        preparation: The preparation of the file. `text`: none. `plays`: the plays of a Gutenberg edition of
-            Shakespeare, in a reduced alphabet. `lines`: one document per line, such as a list of names.
-        separator: The character between the documents of `preparation="lines"`.
-        split: The part for validation: the end of the text (`sequential`), or passages drawn at random (`passages`).
-            Blank lines separate passages.
-        validation_fraction: The share of the text for validation.
-        test_fraction: The share of the text for the test split.
-        split_seed: The seed that chooses passages or documents for these two shares.
-        max_train_rows: The number of training documents or of windows. The vocabulary is learned from the same
-            documents, or from as many characters as the windows have tokens. Without an unknown symbol, a vocabulary of
-            characters has those of the complete training part. None uses all of them.
-        deduplicate: Whether to remove documents that are also in a later split, in the order train, validation, test.
-            Equal are documents that differ only in case, spaces or Unicode form, whatever their labels.
-        tokenizer: `"char"`, `"subword"` or `"word"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
-        context_length: The number of tokens in a window.
-        batch_size: The number of windows in a training batch.
-        evaluation_batch_size: The number of windows in a validation or test batch.
-        num_workers: The number of processes that load batches. 0 loads them in the main process.
-        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
-        seed: The seed of the training windows.
-        cache_dir: The folder for encoded texts and downloads.
+        {options}
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -270,11 +246,6 @@ class CharacterData(StreamData):
 
     options: CharacterOptions
     corpus: Corpus
-
-    @takes(CharacterOptions)
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.options = options_from(CharacterOptions, options, "CharacterData")
 
     @cached_property
     def source(self) -> TextSource:
@@ -313,44 +284,16 @@ class CharacterData(StreamData):
         return [decode(self.tokenizer, ids) for ids in documents]
 
 
+@takes(ReviewTextOptions)
 class ReviewTextData(StreamData):
-    """A data module of the texts of reviews for a generator, from which a classifier can start.
+    """A data module of separate texts, such as reviews, for a generator, from which a classifier can start.
 
     The texts are read and encoded as in `ReviewData`, so both have the same vocabulary. They are shuffled in every
     epoch and joined with the token [PAD] between them. The training batches are consecutive windows of the result, of
-    the type `TokenBatch`. The labels are checked but not used.
+    the type `TokenBatch`. Labels are not read.
 
     Args:
-        source: Where to look: on the Hub (`hub`), on this machine (`local`), at both and then the generated sample
-            (`auto`), or only at the generated sample (`sample`).
-        name: The folder of the data set below `$FIRSTLIGHT_DATA` or `data/`. It is used when `path` is None.
-        hub: The identifier of the data set on the Hub. It is used when `path` is None.
-        path: A CSV, TSV, JSONL or Parquet file, a folder of such files named by split, or an identifier on the Hub.
-        sample: The generated sample: reviews with stars (`reviews`), short reviews with two classes (`movies`), or
-            premises and hypotheses (`entailment`).
-        text_column: The column with the texts.
-        label_column: The column with the labels.
-        labels: How the labels are read, as in `ReviewData`. All texts are used, including those with 3 stars.
-        lowest_label: The label of one star in the file, 0 or 1. It has no effect for `labels="classes"`.
-        class_names: No effect. It is accepted so that the options of a `ReviewData` can be used.
-        validation_fraction: The share of every class taken from the training rows if the data has no validation split.
-        test_fraction: The share of every class taken from the training rows if the data has no test split.
-        split_seed: The seed that chooses the rows of these two shares.
-        max_train_rows: The number of training texts. The first ones are used, also for the vocabulary. None uses all of
-            them.
-        deduplicate: Whether to remove texts that are also in a later split, in the order train, validation, test. Equal
-            are texts that differ only in case, spaces or Unicode form, whatever their labels.
-        tokenizer: `"word"` or `"subword"`, a dict of options, or a `firstlight.text.TokenizerOptions`.
-        context_length: The number of tokens in a window.
-        truncation: No effect, since windows contain complete texts.
-        batch_size: The number of windows in a training batch.
-        evaluation_batch_size: The number of windows in a validation or test batch.
-        bucket_by_length: No effect, since all windows have the same length.
-        balance: No effect, since no classes are predicted.
-        num_workers: The number of processes that load batches. 0 loads them in the main process.
-        device_resident: Keep all token ids on the accelerator if they take less than a quarter of its free memory.
-        seed: The seed of the order of the training texts.
-        cache_dir: The folder for encoded texts and downloads.
+        {options}
 
     Raises:
         ValueError: If an option has an impossible value. The message lists the choices.
@@ -366,11 +309,6 @@ class ReviewTextData(StreamData):
     options: ReviewTextOptions
     corpus: EncodedTexts
     separator_id = PAD_ID
-
-    @takes(ReviewTextOptions)
-    def __init__(self, **options: Any) -> None:
-        super().__init__()
-        self.options = options_from(ReviewTextOptions, options, "ReviewTextData")
 
     @cached_property
     def source(self) -> Source:

@@ -19,6 +19,7 @@ from firstlight.data.batches import (
     batches_per_epoch,
     batches_taken,
 )
+from firstlight.data.options import DataOptions, options_from
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
@@ -43,6 +44,7 @@ class TableData(LightningDataModule):
 
     Attributes:
         options: The options of the data module, as a dataclass.
+        options_type: The class of these options. The decorator `takes` of `firstlight.data.options` sets it.
         tokenizer: The tokenizer of the texts, or of the target sentences of a translator. Set by `setup`.
         table: The module that turns indices into a batch of tokens. Set by `setup`.
         index_batch: The type of a batch of indices.
@@ -59,9 +61,15 @@ class TableData(LightningDataModule):
     """
 
     index_batch: ClassVar[type]
+    options_type: ClassVar[type[DataOptions] | None] = None
     options: Any
     table: Any
     tokenizer: Any
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        if self.options_type is not None:
+            self.options = options_from(self.options_type, options, type(self).__name__)
 
     def ensure_setup(self) -> None:
         """Prepare and set up the data unless a trainer or the user has done so."""

@@ -32,7 +32,7 @@ OF_DATA = (
     drawing(
         "labels",
         DATA,
-        "reviews",
+        "labels",
         "Number of rows (x axis) with each label (y axis), for each split. Look for rare classes, because accuracy "
         "hides the mistakes on them; data.balance gives them more weight.",
     ),
@@ -152,12 +152,14 @@ def traits_of(config: dict[str, Any], *, is_run: bool) -> frozenset[str]:
 
     The traits of a run are: run, the name of its kind, attention, looks_back (causal attention), embedding, encoded
     (positions have an encoding), and one_text (it reads one text or pair at a time, not several answers). The traits of
-    its data are: reviews, stars, characters, pairs and words.
+    its data are: reviews, labels, stars, characters, pairs and words.
     """
     model, data = config["model"], config["data"]
     traits = {form_of(data)}
     if "characters" not in traits or data["preparation"] != "lines":
         traits.add("words")
+    if "labels" in data:
+        traits.add("labels")
     if data.get("labels") in ("binary", "stars"):
         traits.add("stars")
     if not is_run:

@@ -289,6 +289,11 @@ READERS: dict[str, _Reader] = {
 }
 
 
+def is_plain_text(path: Path) -> bool:
+    """Return whether each line of a file is a row with only a text."""
+    return READERS.get(path.suffix.lower(), _read_text) is _read_text
+
+
 def dataset_files(folder: Path) -> dict[str, Path]:
     """Return the files of a folder by split (train, validation, test), such as train.jsonl, dev.csv, test.parquet.
 

@@ -18,7 +18,7 @@ def form_of(data: Mapping[str, Any]) -> str:
 
     Each form has its own figures, which do not depend on the kind of network.
     """
-    return "reviews" if "labels" in data else "pairs" if "source_column" in data else "characters"
+    return "reviews" if "text_column" in data else "pairs" if "source_column" in data else "characters"
 
 
 @dataclass

@@ -1,6 +1,6 @@
-"""Labelled texts for `explore`, as texts and as token ids."""
+"""Rows with a text for `explore`, as texts and as token ids."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data.encoding import EncodedTexts
-from firstlight.data.options import Labels, ReviewOptions
+from firstlight.data.options import Labels, ReviewOptions, TextOptions
 from firstlight.data.sources import Source, find_source
 from firstlight.errors import UserError
 from firstlight.kinds.data_changes import DataChanges, changed_options
@@ -16,10 +16,10 @@ from firstlight.kinds.data_changes import DataChanges, changed_options
 
 @dataclass(frozen=True, eq=False)
 class Reviews:
-    """Labelled texts, as texts and as token ids."""
+    """Rows with a text, as texts and as token ids."""
 
     source: Source
-    options: ReviewOptions
+    options: TextOptions
     encoded: EncodedTexts
     labels: Labels | None = None  # how the labels become targets, for a run
 
@@ -32,7 +32,12 @@ class Reviews:
         return self.source.texts(self.options.text_columns, rows.tolist())
 
 
-def find_reviews(saved: dict[str, Any], changes: DataChanges, log_dir: Path) -> tuple[Source, ReviewOptions]:
-    """Return the source of the labelled texts of a run or task, and their options. saved: its data options."""
-    options: ReviewOptions = changed_options(saved, ReviewOptions, changes, log_dir)
+def find_reviews(saved: dict[str, Any], changes: DataChanges, log_dir: Path) -> tuple[Source, Any]:
+    """Return the source of the texts of a run or task, and their options. saved: its data options.
+
+    The options are `ReviewOptions` for labelled texts, else `TextOptions`.
+    """
+    kind = ReviewOptions if "labels" in saved else TextOptions
+    known = {each.name for each in fields(kind)}  # without other options, such as those of masking
+    options: TextOptions = changed_options({key: saved[key] for key in saved.keys() & known}, kind, changes, log_dir)
     return find_source(options, sample=options.sample.value), options

@@ -1,7 +1,7 @@
 """Subject of `explore`: a run, or only the data of a task. Each part is read when the first figure needs it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hydra.utils import instantiate
 
 from firstlight.data.encoding import encode
-from firstlight.data.options import ReviewOptions, SourceKind
+from firstlight.data.options import SourceKind
 from firstlight.data.pairs import PairData
 from firstlight.data.streams import StreamData
 from firstlight.errors import UserError
@@ -79,7 +79,7 @@ class Subject:
 
     @property
     def reviews(self) -> Reviews:
-        """The labelled texts, for a classifier in its vocabulary. Raises NothingToDrawError if they are not found."""
+        """The rows with a text, for a classifier in its vocabulary. Raises NothingToDrawError if they are not found."""
         if self.loaded is not None and issubclass(self.exploration.data_type, Reviews):
             return self.data
         return self.part("reviews", self._open_reviews)
@@ -143,9 +143,7 @@ class Subject:
             return text, [f"the data is not found, so {reason}; choose another by --text"]
 
     def _open_reviews(self) -> Reviews:
-        of_texts = {each.name for each in fields(ReviewOptions)}  # without other options, such as those of masking
-        saved = {name: value for name, value in self.config["data"].items() if name in of_texts}
-        source, options = find_reviews(saved, self.data_changes, self.log_dir)
+        source, options = find_reviews(self.config["data"], self.data_changes, self.log_dir)
         if self.loaded is not None:
             refuse_other_data(self.loaded, source, self.data_changes)
         return Reviews(source, options, encode(source, options))

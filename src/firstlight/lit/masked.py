@@ -38,7 +38,7 @@ class MaskedLanguageModeling(Training):
         >>> import torch
         >>> from firstlight.data.masked_reviews import MaskedReviewData
         >>> from firstlight.lit.masked import MaskedLanguageModeling
-        >>> data = MaskedReviewData(path="reviews.csv", labels="stars", context_length=20)
+        >>> data = MaskedReviewData(path="reviews.csv", context_length=20)
         >>> module = MaskedLanguageModeling.for_data(data, dim=8, num_heads=2, num_layers=1)
         >>> L.Trainer(max_steps=2).fit(module, datamodule=data)
         >>> module(torch.tensor([[5, 2, 7]])).shape == (1, 3, data.tokenizer.vocab_size)
@@ -100,7 +100,7 @@ class MaskedLanguageModeling(Training):
         Example:
             >>> import lightning as L
             >>> from firstlight.data.masked_reviews import MaskedReviewData
-            >>> data = MaskedReviewData(path="reviews.csv", labels="stars")
+            >>> data = MaskedReviewData(path="reviews.csv")
             >>> module = MaskedLanguageModeling.for_data(data, dim=8, num_heads=2, num_fillings=3)
             >>> loader = data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
             >>> ((first, second),) = L.Trainer().predict(module, dataloaders=loader)
