@@ -182,7 +182,7 @@ def test_a_card_that_contradicts_itself_is_one_line(home: tuple[Scripts, Path]) 
     for card in ({"choices": True, "class_names": names[:2]}, {"class_names": names}):
         with pytest.raises(UserError, match=r"data\.choice_columns does not fit the network of the card"):
             from_card(of_all, {"label_names": names} | card, run.tokenizer, None)
-    check = Classification.card_schema.data["choice_columns"]
+    check = Classification.card_checks["config.data.choice_columns"]
     assert [check(value) for value in (None, ["a", "b"], ["a"], "ab", [1, 2])] == [True, True, False, False, False]
 
 

@@ -52,7 +52,7 @@ def load_for(command: str, run: str, *, checkpoint: str) -> Any:
 def open_checkpoint(path: Path) -> dict[str, Any]:
     """Return the content of a checkpoint of any kind. Raises UserError, for example if its card is incomplete."""
     content = read_checkpoint(path)
-    check_content(content, path, get(kind_of_card(content[CARD], path).training).card_schema)
+    check_content(content, path, get(kind_of_card(content[CARD], path).training).card_checks)
     return content
 
 

@@ -1,8 +1,8 @@
 """Checks of a checkpoint before it is used: a complete card, and finite weights of the right shapes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
@@ -14,36 +14,77 @@ from firstlight.lit.checkpoint import CARD, read_checkpoint
 
 TRAIN_AGAIN = "the file is damaged or was changed; use the run's other checkpoint, or train again"
 OTHER_CHECKPOINT = "use the run's other checkpoint, or train again with a lower learning rate"
-OF_ALL: dict[str, tuple[type, ...]] = {
-    "config": (dict,),
-    "tokenizer": (str,),
-    "data_source": (str,),
-    "data_fingerprint": (str,),
-}
 FORMER_NAMES = {
     None: "classifier",
     "encoder_decoder": "translator",
 }  # the first version of checkpoints did not name a kind
 
-OF_A_TRAINING: dict[str, type] = {  # what Lightning needs to resume
-    "global_step": int,
-    "epoch": int,
-    "loops": dict,
-    "callbacks": dict,
-    "optimizer_states": list,
-    "lr_schedulers": list,
+Checks = Mapping[str, Callable[[Any], bool]]  # of values by their keys, such as `config.data.truncation`
+MISSING = object()
+
+
+def of_type(*types: type) -> Callable[[Any], bool]:
+    """Return a check of the type of a value."""
+    return lambda value: isinstance(value, types)
+
+
+def one_of(options: Container[str]) -> Callable[[Any], bool]:
+    """Return a check that a value is one of some names."""
+    return lambda value: isinstance(value, str) and value in options
+
+
+def are_names(values: Any) -> bool:
+    """Return whether a value is a list of texts."""
+    return isinstance(values, list) and all(isinstance(name, str) for name in values)
+
+
+def are_tensors(values: Any) -> bool:
+    """Return whether a value has only tensors of plain numbers, by name."""
+    return isinstance(values, Mapping) and all(
+        isinstance(name, str) and isinstance(weight, Tensor) and not weight.is_quantized
+        for name, weight in values.items()
+    )
+
+
+def unless_missing(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a check that a missing value passes, too."""
+    return lambda value: value is MISSING or check(value)
+
+
+OF_ALL: Checks = {  # the metadata in the checkpoint of a network of any kind
+    "config": of_type(dict),
+    "config.model": unless_missing(of_type(dict, NoneType)),
+    "config.data": of_type(dict),
+    "config.context_length": lambda length: type(length) is int and length >= 1,
+    "tokenizer": of_type(str),
+    "data_source": of_type(str),
+    "data_fingerprint": of_type(str),
+    "class_names": unless_missing(are_names),
+    "label_names": unless_missing(are_names),
+    "evidence": unless_missing(are_tensors),
+}
+OF_WEIGHTS: Checks = {"state_dict": are_tensors}
+OF_A_TRAINING: Checks = {  # what Lightning needs to resume
+    "global_step": of_type(int),
+    "epoch": of_type(int),
+    "loops": of_type(dict),
+    "callbacks": of_type(dict),
+    "optimizer_states": of_type(list),
+    "lr_schedulers": of_type(list),
 }
 
 
-@dataclass(frozen=True)
-class CardSchema:
-    """The requirements for the card of one kind of network, in addition to those of every card.
+def refuse_incomplete(content: Mapping[str, Any], checks: Checks, path: Path | str) -> None:
+    """Raise UserError for the first value of a checkpoint that is missing or does not pass its check.
 
-    keys: the types of additional keys; data: checks of the options of the data, by their name.
+    content: the file or its metadata; path: the file.
     """
-
-    keys: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
-    data: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+    for key, is_right in checks.items():
+        value: Any = content
+        for name in key.split("."):
+            value = value.get(name, MISSING) if isinstance(value, Mapping) else MISSING
+        if not is_right(value):
+            raise UserError(f"{path}: {key} in the checkpoint is missing or broken; {TRAIN_AGAIN}")
 
 
 def kind_of(card: dict[str, Any]) -> str:
@@ -52,19 +93,14 @@ def kind_of(card: dict[str, Any]) -> str:
     return str(FORMER_NAMES[named] if named in (*FORMER_NAMES,) else named)
 
 
-def check_content(content: dict[str, Any], path: Path | str, schema: CardSchema) -> None:
+def check_content(content: dict[str, Any], path: Path | str, of_kind: Checks) -> None:
     """Raise UserError unless the card of a checkpoint is complete and its weights are tensors.
 
-    content: the result of `read_checkpoint`; path: the file; schema: the requirements for its kind of network.
+    content: the result of `read_checkpoint`; path: the file; of_kind: the checks of the card for its kind of network.
     """
-    card = content[CARD]
-    _check_keys(path, card, {**OF_ALL, **schema.keys})
-    _check_config(path, card["config"], schema.data)
-    for key in ("class_names", "label_names"):
-        if not all(isinstance(name, str) for name in card.get(key, ())):
-            raise UserError(f"{path}: {key} in the checkpoint's metadata are not names; {TRAIN_AGAIN}")
-    _check_tensors(path, content["state_dict"])
-    _check_evidence(path, card.get("evidence", {}))
+    refuse_incomplete(content[CARD], {**OF_ALL, **of_kind}, path)
+    refuse_incomplete(content, OF_WEIGHTS, path)
+    refuse_weights_larger_than_the_file(content[CARD].get("evidence", {}), path)
 
 
 def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> NgramEvidence | None:
@@ -84,48 +120,10 @@ def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> Ngra
 def open_weights(path: Path | str) -> dict[str, Any]:
     """Return the content of a checkpoint of which only the weights and the vocabulary are used."""
     content = read_checkpoint(path)
-    _check_keys(path, content[CARD], {"tokenizer": (str,)})
-    _check_tensors(path, content["state_dict"])
+    refuse_incomplete(content[CARD], {"tokenizer": of_type(str)}, path)
+    refuse_incomplete(content, OF_WEIGHTS, path)
     refuse_weights_larger_than_the_file(content["state_dict"], path)
     return content
-
-
-def _check_keys(path: Path | str, card: dict[str, Any], kinds_of: dict[str, tuple[type, ...]]) -> None:
-    for key, kinds in kinds_of.items():
-        if key not in card:
-            raise UserError(f"{path}: the checkpoint's metadata has no {key}; {TRAIN_AGAIN}")
-        if not isinstance(card[key], kinds):
-            kind = type(card[key]).__name__
-            raise UserError(f"{path}: {key} in the checkpoint's metadata is a {kind}; {TRAIN_AGAIN}")
-
-
-def _check_tensors(path: Path | str, state: Any) -> None:
-    if not isinstance(state, Mapping) or not all(
-        isinstance(name, str) and isinstance(weight, Tensor) and not weight.is_quantized
-        for name, weight in state.items()
-    ):
-        raise UserError(f"{path}: the state_dict holds more than tensors of numbers by name; {TRAIN_AGAIN}")
-
-
-def _check_evidence(path: Path | str, table: Any) -> None:
-    if not isinstance(table, dict) or not all(isinstance(each, Tensor) for each in table.values()):
-        raise UserError(f"{path}: evidence in the checkpoint's metadata is not a table of tensors; {TRAIN_AGAIN}")
-    refuse_weights_larger_than_the_file(table, path)
-
-
-def _check_config(path: Path | str, config: dict[str, Any], of_data: Mapping[str, Callable[[Any], bool]]) -> None:
-    """Raise UserError unless the configuration has the keys that are needed to read a run of this kind."""
-    data, length = config.get("data"), config.get("context_length")
-    needed = {
-        "model": isinstance(config.get("model"), dict | None),
-        "data": isinstance(data, dict),
-        "context_length": type(length) is int and length >= 1,
-    }
-    if isinstance(data, dict):
-        needed |= {f"data.{name}": is_right(data.get(name)) for name, is_right in of_data.items()}
-    for key, is_valid in needed.items():
-        if not is_valid:
-            raise UserError(f"{path}: {key} in the checkpoint's configuration is missing or broken; {TRAIN_AGAIN}")
 
 
 def refuse_other_shapes(network: nn.Module, weights: Mapping[str, Tensor], path: Path | str) -> None:
@@ -181,9 +179,7 @@ def refuse_other_state(checkpoint: dict[str, Any], module: nn.Module, path: Path
     Its weights must fit and be finite. The state of its callbacks must not contain a path with `..`, since Lightning's
     checkpoint callback deletes the files that are named there.
     """
-    for key, kind in OF_A_TRAINING.items():
-        if not isinstance(checkpoint.get(key), kind):
-            raise UserError(f"{path}: {key} of the training is missing or broken; {TRAIN_AGAIN}")
+    refuse_incomplete(checkpoint, OF_A_TRAINING, path)
     weights = checkpoint["state_dict"]
     refuse_weights_larger_than_the_file(weights, path)
     refuse_other_shapes(module, weights, path)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from firstlight.data.options import Truncation
 from firstlight.data.reviews import ReviewData
 from firstlight.data.tables import ReviewBatch
-from firstlight.lit.cards import CardSchema
+from firstlight.lit.cards import Checks, are_names, one_of, unless_missing
 from firstlight.lit.losses import classification_loss, disagreement, probabilities
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
@@ -39,9 +39,7 @@ class Prediction(NamedTuple):
 
 def _are_choices(columns: Any) -> bool:
     """Return whether the columns of the answers in a card are usable: None, or two or more names."""
-    if columns is None:
-        return True
-    return isinstance(columns, list) and len(columns) > 1 and all(isinstance(each, str) for each in columns)
+    return columns is None or (are_names(columns) and len(columns) > 1)
 
 
 class Classification(Training):
@@ -85,10 +83,12 @@ class Classification(Training):
     kind = "classifier"
     config_type = ClassifierConfig
     data_type = ReviewData
-    card_schema = CardSchema(
-        {"class_names": (list,), "label_names": (list,)},
-        {"truncation": lambda name: name in [*Truncation.__members__], "choice_columns": _are_choices},
-    )
+    card_checks: ClassVar[Checks] = {
+        "class_names": are_names,
+        "label_names": are_names,
+        "config.data.truncation": one_of(Truncation.__members__),
+        "config.data.choice_columns": unless_missing(_are_choices),
+    }
 
     def __init__(
         self,

@@ -1,13 +1,14 @@
 """Training of a generator with the cross entropy of the next token at every position."""
 
-from typing import Any
+from types import NoneType
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.data.streams import StreamData
 from firstlight.data.tables import PromptBatch, TokenBatch
-from firstlight.lit.cards import CardSchema
+from firstlight.lit.cards import Checks, of_type
 from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
@@ -49,7 +50,7 @@ class Generation(Training):
     kind = "generator"
     config_type = GeneratorConfig
     data_type = StreamData
-    card_schema = CardSchema({"separator_id": (int, type(None))})
+    card_checks: ClassVar[Checks] = {"separator_id": of_type(int, NoneType)}
 
     def __init__(
         self,

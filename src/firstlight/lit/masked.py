@@ -1,11 +1,13 @@
 """Training of a masked language model with the cross entropy of the masked words."""
 
+from typing import ClassVar
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.data.masked_reviews import MaskedBatch, MaskedReviewData
 from firstlight.data.options import Truncation
-from firstlight.lit.cards import CardSchema
+from firstlight.lit.cards import Checks, one_of
 from firstlight.lit.filling import Filling, fillings_of
 from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
@@ -48,7 +50,7 @@ class MaskedLanguageModeling(Training):
     kind = "masked"
     config_type = MaskedConfig
     data_type = MaskedReviewData
-    card_schema = CardSchema(data={"truncation": lambda name: name in [*Truncation.__members__]})
+    card_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
 
     def __init__(
         self,

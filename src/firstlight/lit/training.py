@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from firstlight.choices import refuse_unknown
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
-from firstlight.lit.cards import CardSchema, check_content, kind_of
+from firstlight.lit.cards import Checks, check_content, kind_of
 from firstlight.lit.checkpoint import CARD, STAMP, read_checkpoint
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.networks import build_network, network_of_checkpoint, plain
@@ -92,7 +92,7 @@ class Training(LightningModule):
     kind: ClassVar[str]
     config_type: ClassVar[type[TransformerConfig]]  # the options of its network
     data_type: ClassVar[type[TableData]]  # the type of data module for for_data
-    card_schema: ClassVar[CardSchema]
+    card_checks: ClassVar[Checks]
     card: dict[str, Any] | None = None
     distillation: Distillation | None = None
 
@@ -211,7 +211,7 @@ class Training(LightningModule):
         card = checkpoint[CARD]
         if kind_of(card) != cls.kind:
             raise UserError(f"{checkpoint_path} holds a {kind_of(card)}, but {cls.__name__} trains a {cls.kind}")
-        check_content(checkpoint, checkpoint_path, cls.card_schema)
+        check_content(checkpoint, checkpoint_path, cls.card_checks)
         module = cls(network_of_checkpoint(checkpoint, checkpoint_path, cls.config_type, network), **options)
         module.card = card
         return module.to(map_location) if map_location is not None else module

@@ -1,13 +1,14 @@
 """Training of a translator with the cross entropy of each target token, given the true tokens before it."""
 
-from typing import Any
+from types import NoneType
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from firstlight.data.pairs import IGNORED, PairBatch, PairData
 from firstlight.decoding.beam import Search, translate
-from firstlight.lit.cards import CardSchema
+from firstlight.lit.cards import Checks, of_type
 from firstlight.lit.losses import token_losses
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.schedules import ScheduleFactory
@@ -56,9 +57,10 @@ class Translation(Training):
     kind = "translator"
     config_type = EncoderDecoderConfig
     data_type = PairData
-    card_schema = CardSchema(
-        {"source_tokenizer": (str, type(None))}, dict.fromkeys(COLUMNS, lambda name: isinstance(name, str))
-    )
+    card_checks: ClassVar[Checks] = {
+        "source_tokenizer": of_type(str, NoneType),
+        **{f"config.data.{name}": of_type(str) for name in COLUMNS},
+    }
 
     def __init__(
         self,
