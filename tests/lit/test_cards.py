@@ -121,7 +121,10 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
     "no config": (without("config"), r"config in the checkpoint is missing"),
     "no fingerprint": (without("data_fingerprint"), r"data_fingerprint in the checkpoint is missing"),
     "no classes": (without("class_names"), r"class_names in the checkpoint is missing"),
-    "classes that are numbers": (card(class_names=[1, 2, 3, 4, 5]), r"class_names in the checkpoint is missing or broken"),
+    "classes that are numbers": (
+        card(class_names=[1, 2, 3, 4, 5]),
+        r"class_names in the checkpoint is missing or broken",
+    ),
     "config is a list": (card(config=[1]), r"config in the checkpoint is missing or broken"),
     "another network": (card(network="diffusion"), r"network=diffusion must be one of classifier, generator"),
     "network is a list": (card(network=["classifier"]), r"must be one of classifier, generator"),
@@ -157,7 +160,10 @@ BROKEN: dict[str, tuple[Callable[[Content], object], str]] = {
         r"bias has numbers that are too large, so the training had div",
     ),
     "quantized": (quantized, r"state_dict in the checkpoint is missing or broken"),
-    "a number for a name": (lambda content: content["state_dict"].update({3: torch.ones(5)}), r"state_dict in the checkpoint is missing or broken"),
+    "a number for a name": (
+        lambda content: content["state_dict"].update({3: torch.ones(5)}),
+        r"state_dict in the checkpoint is missing or broken",
+    ),
     "unknown token": (without_unknown, r"the saved tokenizer is broken \(ValueError: its vocabulary has no \[NONE\]"),
     "later": (card(version="1.0"), r"best\.ckpt was written by firstlight 1\.0, this is .*; install firstlight 1\.0"),
     "one number for many": (

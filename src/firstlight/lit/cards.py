@@ -14,11 +14,6 @@ from firstlight.lit.checkpoint import CARD, read_checkpoint
 
 TRAIN_AGAIN = "the file is damaged or was changed; use the run's other checkpoint, or train again"
 OTHER_CHECKPOINT = "use the run's other checkpoint, or train again with a lower learning rate"
-FORMER_NAMES = {
-    None: "classifier",
-    "encoder_decoder": "translator",
-}  # the first version of checkpoints did not name a kind
-
 Checks = Mapping[str, Callable[[Any], bool]]  # of values by their keys, such as `config.data.truncation`
 MISSING = object()
 
@@ -89,8 +84,7 @@ def refuse_incomplete(content: Mapping[str, Any], checks: Checks, path: Path | s
 
 def kind_of(card: dict[str, Any]) -> str:
     """Return the kind of network of a checkpoint."""
-    named = card.get("network")
-    return str(FORMER_NAMES[named] if named in (*FORMER_NAMES,) else named)
+    return str(card.get("network"))
 
 
 def check_content(content: dict[str, Any], path: Path | str, of_kind: Checks) -> None:
