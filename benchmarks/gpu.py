@@ -29,7 +29,6 @@ VARIANTS = {
     "CUDA graphs": ["compile=true", "compile_mode=reduce-overhead"],
     "bfloat16": ["trainer.precision=bf16-mixed"],
     "bfloat16, compiled": ["trainer.precision=bf16-mixed", "compile=true"],
-    "data on the host": ["data.device_resident=false"],
 }
 
 

@@ -335,11 +335,10 @@ def test_nothing_to_evaluate_is_no_batch():
 # --- the loader ---
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_loader_reads_its_position_off_the_training_whenever_it_starts(num_workers):
+def test_a_loader_reads_its_position_off_the_training_whenever_it_starts():
     position = 0
     lengths = np.arange(1200)
-    loader = ResumableLoader(Rows(lengths), training(), lambda: position, num_workers=num_workers)
+    loader = ResumableLoader(Rows(lengths), training(), lambda: position)
     expected = uninterrupted(4)
     for position in (0, 4, 21):  # the loader calls it
         assert [batch.rows.tolist() for batch in loader] == expected[position : position + 15]

@@ -387,7 +387,6 @@ def test_whatever_changes_the_encoding_is_encoded_anew(file, change):
         {"batch_size": 7},
         {"evaluation_batch_size": 7},
         {"seed": 7},
-        {"device_resident": False},
         {"source": SourceKind.local},
     ],
     ids=lambda change: next(iter(change)),

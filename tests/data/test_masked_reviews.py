@@ -152,10 +152,6 @@ def test_without_a_trainer_the_passes_go_on(reviews) -> None:
     assert not same(first, second)
 
 
-def test_worker_processes_give_the_same_batches(reviews) -> None:
-    assert same(training(with_trainer(reviews(num_workers=1))), training(with_trainer(reviews())))
-
-
 def test_your_own_texts_are_read_with_their_masks(reviews) -> None:
     data = reviews()
     texts = ["the [MASK] broke", "[MASK] and [MASK]"]

@@ -361,7 +361,6 @@ def test_another_version_of_the_encoding_is_encoded_anew(write, folder, monkeypa
         {"evaluation_batch_size": 7},
         {"seed": 7},
         {"skip_too_long": True},
-        {"device_resident": False},
     ],
     ids=lambda change: next(iter(change)),
 )

@@ -25,7 +25,7 @@ from tests_support import Process, Scripts, children_of, wait_until
 KILLS = 21  # trials for each task
 REPEATED = 4  # trainings that get a signal several times
 SECONDS = 240  # the limit for a trial, which takes 3 to 8 s on an idle machine
-SECONDS_OF_A_LOCK = 60  # the limit for the workers of a killed process to end
+SECONDS_OF_A_LOCK = 60  # the limit for a killed process to end
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
 SECONDS_OF_TRAINING = 1.5  # on an idle machine, from the first record to the end
 
@@ -36,7 +36,6 @@ class Kill:
 
     number: signal.Signals
     to_group: bool
-    workers: int
     accumulate: int
     resume: str  # auto or folder
     moment: str
@@ -45,7 +44,7 @@ class Kill:
 
 
 def kills(task: str) -> list[Kill]:
-    """Return kills that together cover every signal, number of workers and moment. The rest is random."""
+    """Return kills that together cover every signal and moment. The rest is random."""
     chosen = random.Random(number_of(f"kills of {task}"))
     numbers, moments = [*CODES], ["any", "save", "validation"]
     made = []
@@ -54,7 +53,6 @@ def kills(task: str) -> list[Kill]:
             Kill(
                 number=numbers[index % 3],
                 to_group=index % 4 < 2,
-                workers=2 * (index % 2),
                 accumulate=chosen.choice([1, 1, 3]),
                 resume=chosen.choice(["auto", "folder"]),
                 moment=moments[(index // 3 + index) % 3],
@@ -211,8 +209,8 @@ class Trial:
         self.scripts, self.kill = scripts, kill
         # A run with resume=auto has this override in its first command too, because users repeat the command.
         again = ["resume=auto"] if kill.resume == "auto" else []
-        self.command = [*overrides, f"data.num_workers={kill.workers}", *again]
-        self.temporary = Path(tempfile.mkdtemp(prefix="kill-"))  # a short path, because workers put sockets into it
+        self.command = [*overrides, *again]
+        self.temporary = Path(tempfile.mkdtemp(prefix="kill-"))
         self.started: list[Process] = []
 
     @property

@@ -125,16 +125,6 @@ def test_without_locks_the_owner_renews_its_file(owner: Path, tmp_path: Path, mo
         assert owner.stat().st_mtime > 0
 
 
-def test_without_locks_a_forked_process_leaves_the_file_to_its_parent(owner: Path, tmp_path: Path) -> None:
-    with RunFolder(tmp_path).locked():
-        child = os.fork()
-        if child == 0:
-            locks.give_up_inherited()
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        assert owner.exists()
-
-
 def test_without_locks_a_training_runs_and_is_resumed(owner: Path, scripts: Scripts, tiny_training: list[str]) -> None:
     run = scripts.train(*tiny_training, "trainer.max_steps=2", "logger=none")
     done = scripts.run("train", f"resume={run}", "trainer.max_steps=3")

@@ -69,6 +69,7 @@ MISTAKES = {
     "resume=nowhere": "nowhere is not a run folder: it has no metrics.json",
     "resume": "resume: a value is missing; write resume=auto\n",
     "--task stars": "--task stars: train takes key=value, without dashes; write task=stars\n",
+    "data.num_workers=4": "error: data.num_workers was removed; leave it out\n",
     "model.evidence=true": "error: model.evidence was renamed; write data.evidence",
     "+model.evidence_pairs=3": "error: model.evidence_pairs was renamed; write data.evidence_pairs",
     "data.evidence_pairs=0": "data.evidence_pairs=0 must be at least 1",

@@ -224,10 +224,9 @@ def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
     scripts.run("train", *training, f"hydra.run.dir={whole}")
     killed = scripts.folder / "killed"
     again = [*training, f"hydra.run.dir={killed}", "resume=auto"]
-    with_workers = [*again, "data.num_workers=2"]
-    assert interrupt_at(killed, signal.SIGKILL, 2, *with_workers) == -signal.SIGKILL
+    assert interrupt_at(killed, signal.SIGKILL, 2, *again) == -signal.SIGKILL
     assert json.loads((killed / "metrics.json").read_text())["status"] == "running"
-    assert interrupt_at(killed, signal.SIGINT, 4, *with_workers, fresh=not options, to_all=True) == 130
+    assert interrupt_at(killed, signal.SIGINT, 4, *again, fresh=not options, to_all=True) == 130
     assert json.loads((killed / "metrics.json").read_text())["status"] == "interrupted"
     done = scripts.run("train", *again)
     assert done.returncode == 0, done.stderr
@@ -270,7 +269,7 @@ def test_the_same_command_continues_the_newest_unfinished_run_of_its_configurati
     finished = scripts.newest_run()
     record = json.loads((finished / "metrics.json").read_text())
     (finished / "metrics.json").write_text(json.dumps(record | {"status": "interrupted"}))
-    may_change = ["data.num_workers=1", "trainer.log_every_n_steps=1"]
+    may_change = ["data.evaluation_batch_size=7", "trainer.log_every_n_steps=1"]
     done = scripts.run("train", *short, *may_change, "resume=auto")
     assert f"The run is in {finished.relative_to(scripts.folder)}" in done.stdout
     assert len(list((scripts.folder / "logs").glob("*/runs/*"))) == 1
@@ -283,10 +282,8 @@ def unfinished(begun: Path) -> Iterator[Path]:
     """The run of four steps as one that another process still trains."""
     record = json.loads((begun / "metrics.json").read_text())
     (begun / "metrics.json").write_text(json.dumps(record | {"status": "running"}))
-    lock = locks.take(begun / ".lock")
-    assert lock is not None
-    yield begun
-    locks.release(lock)
+    with RunFolder(begun).locked():
+        yield begun
 
 
 @pytest.mark.parametrize("resumed", ["auto", "folder"])
@@ -304,12 +301,13 @@ def test_no_second_run_starts_beside_one_that_is_still_trained(
 
 
 def test_a_run_goes_on_once_the_process_that_trained_it_has_ended(
-    scripts: Scripts, unfinished: Path, quick: list[str], monkeypatch: pytest.MonkeyPatch
+    scripts: Scripts, begun: Path, quick: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def end(_: float) -> None:
-        locks.release(next(iter(locks._held)))
-
-    monkeypatch.setattr(resume, "sleep", end)
+    record = json.loads((begun / "metrics.json").read_text())
+    (begun / "metrics.json").write_text(json.dumps(record | {"status": "running"}))
+    lock = locks.take(begun / ".lock")
+    assert lock is not None
+    monkeypatch.setattr(resume, "sleep", lambda _: locks.release(lock))
     done = scripts.run("train", *quick, "resume=auto")
     assert done.returncode == 0, done.stderr
     assert "resumed at step 4 " in done.stdout

@@ -61,7 +61,6 @@ ALSO_CALLED = {  # names that other programs give to our keys and groups
     "vocab_size": ("tokenizer.max_size",),
     "warmup": ("schedule.warmup_steps",),
     "wd": ("optimizer.weight_decay",),
-    "workers": ("data.num_workers",),
 }
 NAMED = ("task", "model", "experiment", "optimizer", "schedule", "trainer", "logger", "tokenizer", "vectors", "debug")
 LESS_LIKELY = ("callbacks.", "logger.")  # sections that a user seldom means by the last part of a key

@@ -42,7 +42,9 @@ KEYS_OF_SWEEPS = (  # Hydra's own keys that the documentation names
     *(f"hydra.sweeper.{key}" for key in ("n_trials", "sampler", "pruner", "objectives", "direction")),
     *("hydra.launcher.n_jobs", "hydra.launcher.jobs_per_gpu", "hydra.run.dir", "hydra.sweep.dir"),
 )
-RENAMED = {  # keys of earlier versions
+RENAMED = {  # keys of earlier versions; None: the key has no other name
+    "data.device_resident": None,
+    "data.num_workers": None,
     "model.evidence": "data.evidence",
     "model.evidence_pairs": "data.evidence_pairs",
     "model.evidence_shrinkage": "data.evidence_shrinkage",
@@ -228,7 +230,8 @@ def _no_such_key_here(group: str, choice: str, key: str) -> str:
 
 def renamed(key: str) -> str:
     """Return the message for a key in RENAMED."""
-    return f"{key} was renamed; write {RENAMED[key]}"
+    name = RENAMED[key]
+    return f"{key} was renamed; write {name}" if name else f"{key} was removed; leave it out"
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:

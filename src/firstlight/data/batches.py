@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from firstlight.data.workers import batches_of, become_worker
 from firstlight.errors import UserError
 
 Given = TypeVar("Given")  # a text, or a pair of texts
@@ -221,20 +220,13 @@ class TableLoader:
     reading: Callable[[], dict[str, Any]] | None = None
 
     def __init__(
-        self,
-        dataset: Dataset[Any],
-        batches: Iterable[Any],
-        *,
-        num_workers: int = 0,
-        look_up: Callable[[Any], Any] | None = None,
+        self, dataset: Dataset[Any], batches: Iterable[Any], *, look_up: Callable[[Any], Any] | None = None
     ) -> None:
         """dataset: turns an array of indices into an index batch; batches: the arrays in order.
 
         look_up: turns an index batch into a batch of tokens; None if the hooks of the data module do this.
         """
-        self._loader = DataLoader(
-            dataset, sampler=batches, batch_size=None, num_workers=num_workers, worker_init_fn=become_worker
-        )
+        self._loader = DataLoader(dataset, sampler=batches, batch_size=None)
         self.batches, self.look_up = batches, look_up
 
     def __len__(self) -> int:
@@ -243,13 +235,13 @@ class TableLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if self.look_up is None:
-            return batches_of(self._loader)
+            return iter(self._loader)
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             raise UserError(
                 "a loader made without a trainer gives all batches to every process; "
                 "pass the data module to the trainer, as in trainer.fit(module, datamodule=data)"
             )
-        return map(self.look_up, batches_of(self._loader))
+        return map(self.look_up, self._loader)
 
 
 class ResumableLoader(TableLoader):
@@ -258,11 +250,9 @@ class ResumableLoader(TableLoader):
     Each iteration starts at the trainer's own step counter, so a killed run resumes with the same batches.
     """
 
-    def __init__(
-        self, dataset: Dataset[Any], batches: EndlessBatches, current_batch: Callable[[], int], *, num_workers: int = 0
-    ) -> None:
+    def __init__(self, dataset: Dataset[Any], batches: EndlessBatches, current_batch: Callable[[], int]) -> None:
         """current_batch: returns the number of batches that the training has taken, which its checkpoint stores."""
-        super().__init__(dataset, batches, num_workers=num_workers)
+        super().__init__(dataset, batches)
         self.batches: EndlessBatches
         self.current_batch = current_batch
 
@@ -281,10 +271,8 @@ class ResumableLoader(TableLoader):
 class PassLoader(TableLoader):
     """Loader of training batches without a trainer. Each iteration is the next pass over the data, in a new order."""
 
-    def __init__(
-        self, dataset: Dataset[Any], batches: EndlessBatches, look_up: Callable[[Any], Any], *, num_workers: int = 0
-    ) -> None:
-        super().__init__(dataset, batches, num_workers=num_workers, look_up=look_up)
+    def __init__(self, dataset: Dataset[Any], batches: EndlessBatches, look_up: Callable[[Any], Any]) -> None:
+        super().__init__(dataset, batches, look_up=look_up)
         self.batches: EndlessBatches
         self.taken = 0  # the number of batches taken in all passes
         self._is_restored = False

@@ -106,12 +106,6 @@ class DataOptions:
     """The largest number of tokens of a row that the network reads."""
     evaluation_batch_size: int = 256
     """Number of rows in a validation or test batch; it changes the speed and not the results."""
-    num_workers: int = 0
-    """Number of processes that load batches; 0 loads them in the main process, which is fast enough for most
-    networks."""
-    device_resident: bool = True
-    """Whether all token ids are kept on the accelerator if they take less than a quarter of its free memory."""
-
     seed: int = 1
     """The seed of the order of the training batches."""
     cache_dir: str = "logs/cache"
@@ -126,8 +120,6 @@ class DataOptions:
         for name in ("batch_size", "batch_tokens", "evaluation_batch_size", "context_length"):
             if getattr(self, name, 1) < 1:
                 raise ValueError(f"data.{name}={getattr(self, name)} must be at least 1")
-        if self.num_workers < 0:
-            raise ValueError(f"data.num_workers={self.num_workers} must be at least 0")
         if self.max_train_rows is not None and self.max_train_rows < 1:
             raise ValueError(f"data.max_train_rows={self.max_train_rows} must be at least 1")
         for name in ("validation_fraction", "test_fraction"):

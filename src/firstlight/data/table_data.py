@@ -128,19 +128,19 @@ class TableData(LightningDataModule):
         """Return a loader of training batches. It starts at the step of the trainer if a trainer is running."""
         trainer = self.trainer
         if trainer is None or not self.is_asked_by_trainer:
-            return self.signed(PassLoader(dataset, batches, self.look_up, num_workers=self.options.num_workers))
+            return self.signed(PassLoader(dataset, batches, self.look_up))
         per_epoch = batches_per_epoch(len(batches), trainer.limit_train_batches)
 
         def current_batch() -> int:
             taken = batches_taken(trainer.global_step, per_epoch, trainer.accumulate_grad_batches)
             return taken % per_epoch if trainer.overfit_batches else taken  # type: ignore[attr-defined]
 
-        return self.signed(ResumableLoader(dataset, batches, current_batch, num_workers=self.options.num_workers))
+        return self.signed(ResumableLoader(dataset, batches, current_batch))
 
     def table_loader(self, dataset: Dataset[Any], batches: Sampler[np.ndarray]) -> TableLoader:
         """Return a loader that yields each evaluation batch once."""
         look_up = None if self.is_asked_by_trainer else self.look_up
-        return self.signed(TableLoader(dataset, batches, num_workers=self.options.num_workers, look_up=look_up))
+        return self.signed(TableLoader(dataset, batches, look_up=look_up))
 
     def signed(self, loader: Loader) -> Loader:
         """Return the loader with the method `reading`, with which a module refuses another vocabulary."""
@@ -205,7 +205,7 @@ class TableData(LightningDataModule):
         device = self.trainer.strategy.root_device
         if self.table.flat.device == device:
             return True
-        if not (self.options.device_resident and fits(table, device)):
+        if not fits(table, device):
             return False
         table.to(device)
         return True

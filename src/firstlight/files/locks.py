@@ -21,15 +21,11 @@ OWNER = ".owner"  # of the name of a file that replaces a lock
 SECONDS_TO_SETTLE = 1.0  # for processes that write the file at the same time
 
 
-_held: set[TextIO] = set()
-
-
 def take(path: Path) -> TextIO | None:
     """Lock a file and return it open, or return None if another process has the lock.
 
-    A forked process inherits the lock and keeps it until it ends or calls `give_up_inherited`. On a file system without
-    locks, a second file with the host and the id of this process replaces the lock, with a warning. Raises OSError if
-    the file cannot be opened.
+    A forked process inherits the lock and keeps it until it ends. On a file system without locks, a second file with
+    the host and the id of this process replaces the lock, with a warning. Raises OSError if the file cannot be opened.
     """
     file = path.open("a")
     try:
@@ -39,13 +35,11 @@ def take(path: Path) -> TextIO | None:
         if error.errno not in (*NO_LOCKS, errno.EWOULDBLOCK):
             raise
         return _owned(Path(f"{path.absolute()}{OWNER}")) if error.errno in NO_LOCKS else None
-    _held.add(file)
     return file
 
 
 def release(file: TextIO) -> None:
     """Release a lock."""
-    _held.discard(file)
     if file.name.endswith(OWNER):
         Path(file.name).unlink(missing_ok=True)
     file.close()
@@ -67,13 +61,6 @@ def is_taken(path: Path) -> bool:
     return False
 
 
-def give_up_inherited() -> None:
-    """Close the inherited copies of locks in a forked process. The parent process keeps its locks."""
-    for file in _held:
-        file.close()
-    _held.clear()
-
-
 def _owned(path: Path) -> TextIO | None:
     """Write a file that names this process, and return it open; return None if another process owns it.
 
@@ -89,7 +76,6 @@ def _owned(path: Path) -> TextIO | None:
         return None
     log.warning("%s: the file system has no locks; this file names the process that uses the folder", path)
     threading.Thread(target=_renew, args=(file,), daemon=True).start()
-    _held.add(file)
     return file
 
 

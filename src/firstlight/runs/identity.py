@@ -16,7 +16,7 @@ NOT_PART_OF_A_RUN = (  # top-level keys that do not change what a run computes, 
     *("optimized_metric", "optimized_mode", "dry_run", "threads", "quiet", "print_config"),
 )
 FREE_OPTIONS = {  # the same for options of groups whose other options are part of a run
-    "data": ("cache_dir", "num_workers", "evaluation_batch_size", "device_resident"),
+    "data": ("cache_dir", "evaluation_batch_size"),
     "trainer": (
         *("accelerator", "strategy", "benchmark", "deterministic", "detect_anomaly", "inference_mode", "profiler"),
         *("default_root_dir", "enable_autolog_hparams", "enable_checkpointing", "enable_model_summary"),

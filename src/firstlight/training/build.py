@@ -211,11 +211,10 @@ def card(config: DictConfig, data: TableData, task: str, teacher: dict[str, Any]
 
 
 def quieten() -> None:
-    """Suppress advice about hardware, workers and Slurm, which does not apply here, and what torch says of ranks."""
+    """Suppress advice about hardware and Slurm, which does not apply here, and what torch says of ranks."""
     logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)  # training/ranks.py says it
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message="The `srun` command is available on your system but is not used")
     warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated.*")
     warnings.filterwarnings("ignore", message="Experiment logs directory .* exists")  # runs/history.py writes it again
