@@ -15,7 +15,7 @@ from firstlight.errors import UserError
 from firstlight.lit import checkpoint
 from firstlight.lit.checkpoint import CARD, FORMAT, STAMP, read_checkpoint
 from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
-from firstlight.lit.networks import OF_FIRSTLIGHT, network_of_card
+from firstlight.lit.saved_networks import network_of_card
 from firstlight.networks.config import ClassifierConfig, GeneratorConfig
 from firstlight.text.tokenizers import train_word_tokenizer
 from firstlight.version import __version__
@@ -531,7 +531,7 @@ def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named
     assert Path("canary").exists()
 
 
-@pytest.mark.parametrize("target", OF_FIRSTLIGHT)
+@pytest.mark.parametrize("target", ["firstlight.networks.first_steps.BigramTable", "firstlight.networks.lstm.LSTM"])
 def test_an_alternative_network_of_firstlight_is_built_in_every_folder(target: str, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     card = card_naming(target) | {"network": "generator"}
@@ -552,6 +552,12 @@ def test_code_that_a_checkpoint_names_elsewhere_is_not_run(tmp_path, named, wher
     with pytest.raises(UserError, match=r"is not in the current folder, so its code is not run"):
         network_of_card(card_naming(target, attention=attention), ClassifierConfig)
     assert not Path("canary").exists()
+
+
+def test_a_checkpoint_names_no_class_of_firstlight_that_is_not_a_network(tmp_path) -> None:
+    for target in ("firstlight.errors.UserError", "firstlight.runs.folder.RunFolder", "firstlight.commands.train.main"):
+        with pytest.raises(UserError, match=r"is not a subclass of torch.nn.Module"):
+            network_of_card(card_naming(target), ClassifierConfig, tmp_path / "best.ckpt", {})
 
 
 @pytest.mark.parametrize("target", ["antigravity.Net", "torch.nn.Linear", "os.system", "os:system", "a b.C", "Net", ""])

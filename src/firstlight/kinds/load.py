@@ -11,7 +11,7 @@ from firstlight.kinds.loaded import LoadedRun, OfAllRuns
 from firstlight.kinds.registry import KINDS
 from firstlight.lit.cards import TRAIN_AGAIN, check_content, kind_of, refuse_overflow
 from firstlight.lit.checkpoint import CARD, read_checkpoint
-from firstlight.lit.networks import network_of_checkpoint
+from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.named import find_run
 from firstlight.spelling import option

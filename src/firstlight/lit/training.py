@@ -20,8 +20,9 @@ from firstlight.errors import UserError, arguments_of
 from firstlight.lit.cards import Checks, check_content, kind_of
 from firstlight.lit.checkpoint import CARD, STAMP, read_checkpoint
 from firstlight.lit.distillation import Distillation
-from firstlight.lit.networks import build_network, network_of_checkpoint, plain
+from firstlight.lit.networks import build_network, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
+from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
 from firstlight.lit.training_loss import TrainingLoss
 from firstlight.networks.config import TransformerConfig

@@ -1,0 +1,166 @@
+"""The network of a checkpoint, which may be from another person: no other code is run, and little memory is used."""
+
+import sys
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from firstlight.data.evidence import num_features as num_evidence_features
+from firstlight.errors import UserError
+from firstlight.invocation import is_installed, location
+from firstlight.lit.cards import (
+    TRAIN_AGAIN,
+    kind_of,
+    refuse_non_finite,
+    refuse_other_shapes,
+    refuse_weights_larger_than_the_file,
+)
+from firstlight.lit.checkpoint import CARD
+from firstlight.lit.networks import build_network
+from firstlight.networks.config import TransformerConfig
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+
+REPEATED = ("num_layers", "num_decoder_layers")  # each layer has its own weights, except in networks without blocks
+FEW_LAYERS = 100  # a network with so many is built in a second
+LARGEST_SIZE = 10**7
+LARGEST_TABLES = 2**27  # bytes of the position tables of a network, which are not in a checkpoint
+NOT_BUILT = (RuntimeError, TypeError, ValueError, ArithmeticError, AssertionError, LookupError, AttributeError)
+WEIGHTS = "network."  # the prefix of the names of the network's weights in a checkpoint
+
+
+def network_of_checkpoint(
+    content: dict[str, Any], path: Path | str, config_type: type[TransformerConfig], network: nn.Module | None = None
+) -> nn.Module:
+    """Return the network of a checkpoint with its weights. Raises UserError if the weights do not fit.
+
+    content: the result of `open_checkpoint`; path: the file; config_type: the class of the options of the network;
+    network: a network of the user that gets the weights, or None.
+    """
+    weights = {
+        name.removeprefix(WEIGHTS): weight for name, weight in content["state_dict"].items() if name.startswith(WEIGHTS)
+    }
+    refuse_weights_larger_than_the_file(weights, path)
+    if network is None:
+        network = network_of_card(content[CARD], config_type, Path(path), weights)
+    refuse_non_finite(weights, (name for name, _ in network.named_parameters(remove_duplicate=False)), path)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise UserError(f"{path}: the weights do not fit the network ({' '.join(str(error).split())[:300]})") from error
+    return network
+
+
+def network_of_card(
+    card: dict[str, Any],
+    config_type: type[TransformerConfig],
+    path: Path | None = None,
+    weights: dict[str, Tensor] | None = None,
+) -> nn.Module:
+    """Return the network that the card of a checkpoint describes, with random weights.
+
+    config_type: the class of the options of the network; path: the checkpoint; weights: the weights that the network
+    will get. Their shapes are compared with those of a network of firstlight before it takes memory. Raises UserError
+    if the card does not name a network of firstlight, or the network cannot be built or has other shapes.
+    """
+    kind = kind_of(card)
+    described = card["config"].get("model")
+    if described is None:
+        raise UserError("the checkpoint's network is not one of firstlight's; pass it, as in network=MyNetwork()")
+    try:
+        _refuse_sizes(described, weights)
+        _refuse_other_types(described, config_type)
+        config = config_type(**described)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
+    named = (config._target_, config.own_attention)
+    own = [name for name in named if name is not None and not name.startswith("firstlight.")]
+    for name in own:
+        refuse_foreign(name, path)
+    vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size
+    source = card.get("source_tokenizer")
+    source_vocab_size = tokenizer_of_json(source).vocab_size if source else vocab_size
+    num_classes = len(card.get("class_names", ()))
+    num_features = num_evidence_features(num_classes) if "evidence" in card else 0
+    sizes = {"vocab_size": vocab_size, "num_classes": num_classes, "source_vocab_size": source_vocab_size}
+    sizes |= {"num_features": num_features} | {form: bool(card.get(form)) for form in ("both_orders", "choices")}
+    if not own and weights is not None and path is not None:
+        _compare(config, sizes, weights, path)
+    return build_network(config, **sizes)
+
+
+def _refuse_sizes(described: dict[str, Any], weights: dict[str, Tensor] | None) -> None:
+    """Raise ValueError for sizes with which even a network without memory would take minutes to build."""
+    for name, value in described.items():
+        is_repeated = weights is not None and name in REPEATED
+        most = max(len(weights or ()), FEW_LAYERS) if is_repeated else LARGEST_SIZE
+        if isinstance(value, int) and value > most:
+            raise ValueError(f"model.{name}={value} is more than the {most} that its weights allow")
+
+
+def _refuse_other_types(described: dict[str, Any], config_type: type[TransformerConfig]) -> None:
+    """Raise TypeError for an option that must be true or false and is not, and for a number that is true or false."""
+    for option in fields(config_type):
+        value, is_flag = described.get(option.name, option.default), isinstance(option.default, bool)
+        if isinstance(value, bool) != is_flag:
+            raise TypeError(f"model.{option.name}={str(value)[:40]} must {'' if is_flag else 'not '}be true or false")
+
+
+def _compare(config: Any, sizes: dict[str, int], weights: dict[str, Tensor], path: Path) -> None:
+    """Raise UserError unless the network has weights of these shapes and small position tables."""
+    try:
+        with torch.device("meta"):
+            network = build_network(config, **sizes)
+    except UserError:
+        raise
+    except NOT_BUILT as error:
+        raise UserError(f"{path}: the checkpoint's network cannot be built ({' '.join(str(error).split())})") from error
+    refuse_other_shapes(network, weights, path)
+    tables = sum(buffer.nbytes for name, buffer in network.named_buffers() if name not in weights)
+    if tables > LARGEST_TABLES:
+        raise UserError(
+            f"{path}: model.context_length={config.context_length} requires {tables:,} bytes of tables; {TRAIN_AGAIN}"
+        )
+
+
+def refuse_foreign(target: str, checkpoint: Path | None = None) -> None:
+    """Raise UserError unless the class that a checkpoint names is the user's own. No module is imported.
+
+    Importing a module runs its code, and a checkpoint from elsewhere can name any module. The user's own modules are
+    those of the project in the current folder, and those that the program has already imported and that are not
+    installed packages. A module in the same folder below the current one as the checkpoint may have come with it.
+    """
+    module, _, name = str(target).rpartition(".")
+    if not all(part.isidentifier() for part in (*module.split("."), name)) or module.startswith("__main__"):
+        raise UserError(f"the checkpoint names {target!r}, which is not the name of a class")
+    if find_spec(module.partition(".")[0]) is None:
+        return  # own_class reports that the module does not exist
+    path, here = location(module), Path.cwd().resolve()
+    where = "is not in the current folder"
+    if path is not None and not is_installed(path.resolve()):
+        if module in sys.modules:
+            return
+        folder = None if checkpoint is None else _unpacked(checkpoint.resolve(), here)
+        if folder is not None and path.resolve().is_relative_to(folder):
+            where = "is next to the checkpoint"
+        elif path.resolve().is_relative_to(here):
+            return
+    raise UserError(
+        f"the checkpoint names the class {target}, which {where}, so its code is not run; "
+        "start in the folder of its project, or import its module first"
+    )
+
+
+def _unpacked(checkpoint: Path, here: Path) -> Path | None:
+    """Return the folder that may have come with a checkpoint: of its run, or the one below `here` that has the run.
+
+    None if the checkpoint is in the current folder itself, as in that of a notebook with its own modules.
+    """
+    folder = checkpoint.parent
+    if folder == here:
+        return None
+    run = folder.parent if folder.name == "checkpoints" else folder
+    return here / run.relative_to(here).parts[0] if run.is_relative_to(here) and run != here else run
