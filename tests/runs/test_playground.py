@@ -5,9 +5,7 @@ import contextlib
 import dataclasses
 import errno
 import json
-import os
 import re
-import resource
 import socket
 import sys
 import threading
@@ -795,29 +793,6 @@ def test_a_request_that_is_broken_off_leaves_no_traceback(
         connection.close()
     assert ask(names_address, "/runs/0/write", {})[0] == 200
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.slow  # 10 s: it waits for connections to be refused
-@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone limits the files of another process")
-def test_more_connections_than_a_process_may_have_files_neither_stop_it_nor_fill_its_log(
-    scripts: Scripts, trained: Callable[[str], Path]
-) -> None:
-    process = scripts.start("playground", str(trained("sentiment")), "--port", "0")
-    assert process.stdout is not None
-    try:
-        address = process.stdout.readline().split()[0].removeprefix("http://")
-        files = len(os.listdir(f"/proc/{process.pid}/fd"))
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files + 20, files + 20))
-        opened = silent(address, 120)
-        assert ask(address, "/runs/0/answer", {"text": REVIEW})[0] == 200
-        for connection in opened:
-            connection.close()
-        assert ask(address, "/runs/0/answer", {"text": REVIEW})[0] == 200
-    finally:
-        process.terminate()
-    _, errors = process.communicate(timeout=60)
-    assert "no more can be opened: [Errno 24]" in errors
-    assert len(errors.splitlines()) == 1
 
 
 # --- the command line ---

@@ -100,7 +100,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
 
     from firstlight.playground import connections
 
-    class Server(connections.Server):
+    class Server(uvicorn.Server):
         def handle_exit(self, *signal: object) -> None:
             playground.stopping.set()
             super().handle_exit(*signal)  # type: ignore[arg-type]
@@ -111,6 +111,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
         ws="none",
         lifespan="off",
         backlog=connections.BACKLOG,
+        limit_concurrency=2 * connections.MOST_CONNECTIONS,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=3,
