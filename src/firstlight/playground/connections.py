@@ -1,6 +1,7 @@
 """Limits of the number of silent connections to the playground, and of the time for a request."""
 
 import asyncio
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,7 +30,8 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._watch()
-        opened = [each for each in self.connections if not each.transport.is_closing()]
+        connections: Any = self.connections  # all of this class
+        opened = [each for each in connections if not each.transport.is_closing()]
         silent = sorted((each for each in opened if each.is_silent), key=lambda each: each.asked_at)
         for each in silent[: max(0, len(opened) - MOST_CONNECTIONS)]:
             each.transport.abort()
