@@ -285,7 +285,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "unreadable",
         "overrides is '[1e+308]', of which not all",
     ),
-    "steps of hundreds of digits": (record(steps=10**400), "unreadable", "steps is a number of 401 digits"),
+    "steps of hundreds of digits": (record(steps=10**400), "unreadable", "steps is '1000"),
     "broken line": (text("history.jsonl", '{"step": 1, "seconds": 1.0}\n{,}\n'), "incomplete", "line 2 is broken"),
     "word in history": (
         text("history.jsonl", '{"step": 1, "seconds": 1.0, "val/loss": "low"}\n'),

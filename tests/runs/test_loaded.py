@@ -121,7 +121,7 @@ def test_metrics_are_the_numbers_of_the_record(trained: Trained) -> None:
         ("{", "metrics.json is broken .* must be trained again"),
         ("[]", "metrics.json is broken .not an object."),
         (None, "has no metrics.json"),
-        ('{"metrics": {"val/loss": "low"}}', "val/loss is 'low', which is not a number; train the run again"),
+        ('{"metrics": {"val/loss": "low"}}', "val/loss is 'low', of type str; train the run again"),
         ('{"metrics": [1]}', r"metrics is '\[1\]', of type list; train the run again"),
     ],
 )

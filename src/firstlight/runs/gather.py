@@ -174,77 +174,64 @@ def read_record(folder: RunFolder) -> dict[str, Any]:
 
 def run_of(name: str, record: dict[str, Any]) -> Run:
     """Return the row of a record without its curves. Raises Damaged if a value has another type."""
-    overrides = _part(record, "overrides", list) or []
+
+    def part(key: str, *types: type, of: dict[str, Any] = record) -> Any:
+        return checked(f"metrics.json: {key}", of.get(key), *types)
+
+    overrides = part("overrides", list) or []
     if not all(isinstance(override, str) for override in overrides):
         raise Damaged(f"metrics.json: overrides is {str(overrides)[:40]!r}, of which not all are texts")
-    data, seconds = _part(record, "data", dict) or {}, _part(record, "seconds", dict) or {}
+    data, objectives = part("data", dict) or {}, part("objectives", dict) or {}
+    for metric, goal in objectives.items():
+        if goal not in (MINIMIZE, MAXIMIZE):
+            raise Damaged(f"metrics.json: the direction of {metric[:40]} is {str(goal)[:40]!r}")
+    sizes = part("rows", dict, of=data) or part("tokens", dict, of=data) or {}
     typed = dict(filter(None, map(key_and_value, overrides)))
-    source = _limited("metrics.json: source", data.get("source")) or _source_typed(overrides)
     return Run(
         name,
-        str(_limited("metrics.json: status", record["status"])),
-        keys=typed | {key: plain_value(_limited(f"metrics.json: {key}", record.get(key))) for key in KEYS},
+        str(part("status", str)),
+        keys=typed | {key: plain_value(part(key, str, int, float)) for key in KEYS},
         is_baseline="chosen" in record,
-        source=None if source is None else str(source),
-        fingerprint=_part(data, "fingerprint", str),
-        sizes=sizes_of(data),
+        source=part("source", str, of=data) or _source_typed(overrides),
+        fingerprint=part("fingerprint", str, of=data),
+        sizes={split: size for split, size in sizes.items() if type(size) is int},
         is_of_classes=isinstance(data.get("classes"), list),
-        optimized_metric=_part(record, "optimized_metric", str),
-        optimized_mode=_part(record, "optimized_mode", str),
-        objectives=objectives_in(record),
+        optimized_metric=part("optimized_metric", str),
+        optimized_mode=part("optimized_mode", str),
+        objectives=objectives,
         metrics=metrics_of(record),
-        parameters=_part(record, "parameters", int),
-        embedding_parameters=_part(record, "embedding_parameters", int),
-        steps=_part(record, "steps", int),
-        tokens=_part(record, "tokens", int),
-        flops=_part(record, "flops", int, float),
-        tokens_per_second=_part(record, "tokens_per_second", int, float),
-        fit_seconds=_part(seconds, "fit", int, float),
+        parameters=part("parameters", int),
+        embedding_parameters=part("embedding_parameters", int),
+        steps=part("steps", int),
+        tokens=part("tokens", int),
+        flops=part("flops", int, float),
+        tokens_per_second=part("tokens_per_second", int, float),
+        fit_seconds=part("fit", int, float, of=part("seconds", dict) or {}),
     )
 
 
-def objectives_in(record: dict[str, Any]) -> dict[str, str]:
-    """Return the objectives of a record's search, if it has several. Raises Damaged for a direction that is not one."""
-    objectives: dict[str, Any] = _part(record, "objectives", dict) or {}
-    for name, goal in objectives.items():
-        if goal not in (MINIMIZE, MAXIMIZE):
-            raise Damaged(f"metrics.json: the direction of {name[:40]} is {str(goal)[:40]!r}")
-    return objectives
+def checked(name: str, value: Any, *types: type) -> Any:
+    """Return a value of a run, or None if it is missing.
 
-
-def _part(record: dict[str, Any], key: str, *kinds: type) -> Any:
-    value = _limited(f"metrics.json: {key}", record.get(key))
-    if isinstance(value, int) and abs(value) >= LARGEST:
-        raise Damaged(f"metrics.json: {key} is a number of {len(str(abs(value)))} digits")
-    if value is None or (isinstance(value, kinds) and not isinstance(value, bool)):
-        return value
-    raise Damaged(f"metrics.json: {key} is {str(value)[:40]!r}, of type {type(value).__name__}")
-
-
-def _limited(name: str, value: Any) -> Any:
-    """Return a value of a run. Raises Damaged if it has too many entries or characters: a report would take minutes."""
+    Raises Damaged if it has another type, or so many entries, characters or digits that a report would take minutes.
+    """
     entries = value if isinstance(value, list | dict) else [value]
     length = sum(len(entry) for entry in entries if isinstance(entry, str))
     if len(entries) > MOST_ENTRIES or length > MOST_CHARACTERS:
         has = f"{len(entries):,} entries and {length:,} characters"
         raise Damaged(f"{name}: {has} are more than the {MOST_ENTRIES:,} and {MOST_CHARACTERS:,} that a report reads")
+    is_endless = isinstance(value, int) and abs(value) >= LARGEST
+    if value is not None and (is_endless or isinstance(value, bool) or not isinstance(value, types)):
+        why = "too large" if is_endless else f"of type {type(value).__name__}"
+        raise Damaged(f"{name} is {str(value)[:40]!r}, {why}")
     return value
 
 
 def metrics_of(record: dict[str, Any]) -> dict[str, float]:
     """Return the metrics of a record by name. Raises Damaged for a value that is not a number."""
-    metrics: dict[str, Any] = _part(record, "metrics", dict) or {}
-    for name, value in metrics.items():
-        is_whole = isinstance(value, int) and abs(value) >= LARGEST
-        if isinstance(value, bool) or not isinstance(value, int | float | None) or is_whole:
-            raise Damaged(f"metrics.json: {name} is {str(value)[:40]!r}, which is not a number")
-    return {name: float(value) for name, value in metrics.items() if value is not None}
-
-
-def sizes_of(data: dict[str, Any]) -> dict[str, int]:
-    """Return the size of each split of a record's data, in rows or tokens."""
-    sizes: dict[str, Any] = _part(data, "rows", dict) or _part(data, "tokens", dict) or {}
-    return {split: size for split, size in sizes.items() if isinstance(size, int) and not isinstance(size, bool)}
+    metrics = checked("metrics.json: metrics", record.get("metrics"), dict) or {}
+    numbers = {name: checked(f"metrics.json: {name}", value, int, float) for name, value in metrics.items()}
+    return {name: float(value) for name, value in numbers.items() if value is not None}
 
 
 def _source_typed(overrides: list[Any]) -> str | None:
@@ -290,7 +277,7 @@ def _parsed(lines: list[bytes], most: int) -> list[dict[str, Any]]:
     alike: dict[bytes, list[bytes]] = {}
     for line in filter(bytes.strip, lines):
         alike.setdefault(line.translate(None, IN_NUMBERS), []).append(line)
-    sets = _limited("history.jsonl: sets of metrics", alike).values()
+    sets = checked("history.jsonl: sets of metrics", alike, dict).values()
     return [line for same in sets for line in json.loads(b"[" + b",".join(thinned(same, most)) + b"]")]
 
 
@@ -315,7 +302,7 @@ def curves_of(lines: list[dict[str, Any]], most: int) -> dict[str, Curve]:
         for name in names:
             holding.setdefault(name, []).append(same)
     curves = {}
-    for name, parts in _limited("history.jsonl: metrics", holding).items():
+    for name, parts in checked("history.jsonl: metrics", holding, dict).items():
         if name not in MOMENT:
             where = parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts), key=_moment)
             curves[name] = _curve(name, thinned(where, most))
