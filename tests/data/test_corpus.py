@@ -13,8 +13,8 @@ import pytest
 
 from firstlight.data import corpus, text_sources
 from firstlight.data.corpus import Corpus, encode_text
-from firstlight.data.encoding import SPLITS
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
+from firstlight.data.store import SPLITS
 from firstlight.data.text_sources import TextSource, find_text
 from firstlight.errors import UserError
 from firstlight.text import plays

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
-from firstlight.data.encoding import SPLITS
 from firstlight.data.masked_reviews import MaskedReviewData
 from firstlight.data.overlaps import found
+from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.files.rows import write_rows
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from firstlight.data import sentence_pairs
-from firstlight.data.encoding import SPLITS
 from firstlight.data.options import PairOptions
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
 from firstlight.data.sources import Source
+from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer

@@ -24,7 +24,7 @@ from faults.trials import Trials, drawn
 from firstlight.data import ReviewData, sources
 from firstlight.data.batches import Rows
 from firstlight.data.corpus import encode_text
-from firstlight.data.encoding import SPLITS, encode
+from firstlight.data.encoding import encode
 from firstlight.data.evidence import NgramEvidence
 from firstlight.data.labels import alike
 from firstlight.data.options import CharacterOptions, Labels, PairOptions, Preparation, ReviewOptions, SourceKind
@@ -32,6 +32,7 @@ from firstlight.data.overlaps import found
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import encode_pairs
 from firstlight.data.sources import find_source
+from firstlight.data.store import SPLITS
 from firstlight.data.tables import texts_of
 from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError

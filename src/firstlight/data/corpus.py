@@ -1,6 +1,5 @@
 """A text of any length as arrays of ids, which are encoded once and stored on disk."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
@@ -10,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache, overlaps
-from firstlight.data.encoding import SPLITS, key_of
+from firstlight.data import overlaps, store
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
+from firstlight.data.store import SPLITS, Encoded
 from firstlight.data.text_sources import TextSource
 from firstlight.errors import UserError
 from firstlight.text import plays
@@ -22,7 +21,7 @@ from firstlight.text.saved_tokenizers import tokenizer_of_json
 from firstlight.text.statistics import text_statistics
 from firstlight.text.text_tokenizers import BytePairTokenizer, CharacterTokenizer, TextWordTokenizer
 
-VERSION = 3  # increase it when the preparation or the encoding changes, so that the cache is not reused
+VERSION = 4  # increase it when the preparation or the encoding changes, so that the cache is not reused
 CHARACTERS_AT_ONCE = 2**20
 IDS_FILE = "ids.bin"
 
@@ -30,25 +29,18 @@ Pieces = Callable[[], Iterable[str]]  # returns the pieces of a text from its be
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus:
+class Corpus(Encoded):
     """An encoded text: one document for each split, or many documents if each line is one.
 
-    ids: the tokens of every document, split after split; splits: (documents,) int, an index into SPLITS; statistics:
-    the number of characters, and for plays the other fields of `TextStatistics`; gaps: for plays, the acts and scenes
-    whose numbers are missing, each with the line of its play; overlaps: a sentence on documents that are in several
-    splits, or "".
+    ids: the tokens of every document, split after split; statistics: the number of characters, and for plays the other
+    fields of `TextStatistics`; gaps: for plays, the acts and scenes whose numbers are missing, each with the line of
+    its play.
     """
 
     ids: RaggedIds
-    splits: NDArray[np.int64]
     tokenizer: CharacterTokenizer | BytePairTokenizer
     statistics: dict[str, Any]
     gaps: list[str]
-    overlaps: str
-
-    def rows_of(self, split: str) -> NDArray[np.int64]:
-        """Return the numbers of the documents of a split, (n,)."""
-        return np.flatnonzero(self.splits == SPLITS.index(split))
 
 
 def encode_text(
@@ -58,9 +50,14 @@ def encode_text(
 
     tokenizer: the tokenizer of a trained network that reads this text; None trains one on the training part.
     """
-    folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer)
-    cache.provide(folder, lambda new: _encode(source, options, tokenizer, new), f"Encoding {source.where}")
-    return _load(folder)
+    is_extracted = options.preparation is Preparation.plays and source.kind is not SourceKind.sample
+    version = [VERSION, plays.VERSION if is_extracted else None, options.max_train_rows and options.context_length]
+    preparation = [*version, options.preparation.value, options.separator, options.split.value]
+
+    def fill(new: Path) -> None:
+        _encode(source, options, tokenizer, new)
+
+    return _load(store.stored(options, source, [tokenizer], fill, text=preparation))
 
 
 def _encode(
@@ -93,11 +90,9 @@ def _encode(
             counts += written
             splits += [number] * len(written)
     statistics = {"characters": int(lengths.sum())} | statistics
-    cache.save_array(folder / "offsets.npy", np.cumsum([0, *counts], dtype=np.int64))
-    cache.save_array(folder / "splits.npy", np.array(splits, dtype=np.int64))
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    counted = {"statistics": statistics, "gaps": gaps, "overlaps": sentence}
-    (folder / "statistics.json").write_text(json.dumps(counted), encoding="utf-8")
+    facts = {"statistics": statistics, "gaps": gaps, "overlaps": sentence, "tokenizer": tokenizer.to_json()}
+    offsets = np.cumsum([0, *counts], dtype=np.int64)
+    store.write(folder, facts, offsets=offsets, splits=np.array(splits, dtype=np.int64))
 
 
 def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, Any], list[str]]:
@@ -232,27 +227,7 @@ def id_type(vocab_size: int) -> type[np.uint8] | type[np.int32]:
 
 
 def _load(folder: Path) -> Corpus:
-    """Open an encoded text. The ids stay on disk in a private mapping, which torch may write to."""
-    tokenizer: Any = tokenizer_of_json((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    facts, arrays = store.read(folder)
+    tokenizer: Any = tokenizer_of_json(facts.pop("tokenizer"))
     ids = np.memmap(folder / IDS_FILE, dtype=id_type(tokenizer.vocab_size), mode="c")
-    offsets, splits = np.load(folder / "offsets.npy"), np.load(folder / "splits.npy")
-    counted = json.loads((folder / "statistics.json").read_text(encoding="utf-8"))
-    return Corpus(RaggedIds(ids, offsets), splits, tokenizer, **counted)
-
-
-def _cache_key(
-    source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None
-) -> str:
-    """Return a name that depends on everything that changes the encoding."""
-    is_extracted = options.preparation is Preparation.plays and source.kind is not SourceKind.sample
-    version = [plays.VERSION] if is_extracted else []
-    depends_on = {
-        "version": VERSION,
-        "source": source.fingerprint,
-        "preparation": [options.preparation.value, options.separator, *version],
-        "split": [options.split.value, options.validation_fraction, options.test_fraction, options.split_seed],
-        "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
-        "given": tokenizer.to_json() if tokenizer is not None else None,
-        "rows": [options.deduplicate, options.max_train_rows and [options.max_train_rows, options.context_length]],
-    }
-    return "text-" + key_of(depends_on)
+    return Corpus(ids=RaggedIds(ids, arrays["offsets"]), splits=arrays["splits"], tokenizer=tokenizer, **facts)

@@ -1,9 +1,7 @@
 """Texts and their labels as arrays of numbers, which are encoded once and stored on disk."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -12,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache, overlaps
+from firstlight.data import overlaps, store
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, LabelReader, canonical, targets_of
 from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions, TextOptions, WholeTextOptions
 from firstlight.data.sources import Source
+from firstlight.data.store import SPLITS, Encoded
 from firstlight.errors import UserError
 from firstlight.files.rows import MissingColumnError, Row
 from firstlight.spelling import needs_quotes, quoted_option
@@ -30,8 +29,7 @@ from firstlight.text.tokenizers import (
     train_word_tokenizer,
 )
 
-VERSION = 3  # increase it when the encoding changes, so that the cache is not reused
-SPLITS = ("train", "validation", "test")
+VERSION = 4  # increase it when the encoding changes, so that the cache is not reused
 USUAL_COLUMNS = {  # the names of other data sets, suggested if a column is missing
     "text_column": ("text", "review", "review_body", "body", "content", "comment", "sentence"),
     "label_column": ("label", "labels", "stars", "star", "rating", "score", "sentiment", "class", "category", "target"),
@@ -39,23 +37,20 @@ USUAL_COLUMNS = {  # the names of other data sets, suggested if a column is miss
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedTexts:
+class EncodedTexts(Encoded):
     """All rows of a source, split after split, in the order in which they were read.
 
     ids: the tokens of every row, or of every answer of every row of multiple choice; labels: (rows,) int, an index into
-    label_names, or (0,) if the options have no labels; splits: (rows,) int, an index into SPLITS; first_lines: the
-    distinct labels of the source as text, each with its first line in every split; overlaps: a sentence on rows that
-    are in several splits, or ""; meanings: the index of each distinct label in label_names; choices: the layout of rows
-    of multiple choice, else None.
+    label_names, or (0,) if the options have no labels; first_lines: the distinct labels of the source as text, each
+    with its first line in every split; meanings: the index of each distinct label in label_names; choices: the layout
+    of rows of multiple choice, else None.
     """
 
     ids: RaggedIds
     labels: NDArray[np.int64]
-    splits: NDArray[np.int64]
     tokenizer: Tokenizer
-    label_names: list[str]
+    label_names: list[str] = field(default_factory=list)
     first_lines: dict[str, dict[str, int]] = field(default_factory=dict)
-    overlaps: str = ""
     meanings: dict[str, int] = field(default_factory=dict)
     choices: ChoiceRows | None = None
 
@@ -70,10 +65,6 @@ class EncodedTexts:
             rows = self.choices.by_row(np.arange(len(self.ids)))[rows].ravel()
         return self.ids.select(rows)
 
-    def rows_of(self, split: str) -> NDArray[np.int64]:
-        """Return the row numbers of a split, (n,)."""
-        return np.flatnonzero(self.splits == SPLITS.index(split))
-
 
 def encode(
     source: Source, options: TextOptions, tokenizer: Tokenizer | None = None, label_names: list[str] | None = None
@@ -85,14 +76,20 @@ def encode(
     tokenizer, label_names: those of a trained network that reads this data; None learns them from the training rows.
     Raises UserError with file and line.
     """
-    folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizer, label_names)
-    cache.provide(
-        folder,
-        lambda new: _save(_encode(source, options, tokenizer, label_names), new),
-        f"Encoding {source.where}",
-    )
+    labelled = options if isinstance(options, ReviewOptions) else None
+    depends_on = {
+        "columns": [VERSION, options.text_column, options.text_columns],
+        "kept": options.max_train_rows and type(options).__name__,
+        "labels": labelled and [labelled.label_column, labelled.labels is Labels.classes, labelled.lowest_label],
+        "label_names": label_names,
+    }
+
+    def fill(new: Path) -> None:
+        _save(_encode(source, options, tokenizer, label_names), new)
+
+    folder = store.stored(options, source, [tokenizer], fill, **depends_on)
     encoded = _load(folder)
-    return _with_labels(encoded, source, options, label_names) if isinstance(options, ReviewOptions) else encoded
+    return _with_labels(encoded, source, labelled, label_names) if labelled else encoded
 
 
 def _with_labels(
@@ -174,7 +171,7 @@ def _encode(
     number_of = {label: number for number, label in enumerate(first_lines)}
     numbers = np.array([number_of[label] for label in labels], dtype=np.int64)
     ids = encode_texts(tokenizer, texts, choices)
-    return EncodedTexts(ids, numbers, split_array, tokenizer, [], first_lines, sentence)
+    return EncodedTexts(split_array, sentence, ids, numbers, tokenizer, first_lines=first_lines)
 
 
 def encode_texts(tokenizer: Tokenizer, texts: Iterable[Text], choices: ChoiceRows | None) -> RaggedIds:
@@ -267,35 +264,6 @@ def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: Tex
             taken += count
 
 
-def _cache_key(source: Source, options: TextOptions, tokenizer: Tokenizer | None, label_names: list[str] | None) -> str:
-    """Return a name that depends on everything that changes the encoding."""
-    word_list = options.tokenizer.word_list
-    depends_on = {
-        "version": VERSION,
-        "source": source.fingerprint,
-        "columns": [options.text_column],
-        "split": [options.validation_fraction, options.test_fraction, options.split_seed],
-        "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
-        "word_list": _digest(Path(word_list)) if word_list and Path(word_list).is_file() else None,
-        "given": tokenizer.to_json() if tokenizer is not None else None,
-        "rows": [options.deduplicate, options.max_train_rows and [type(options).__name__, options.max_train_rows]],
-    }
-    if isinstance(options, ReviewOptions):
-        kind = "classes" if options.labels is Labels.classes else "stars"
-        depends_on |= {
-            "columns": [options.text_column, options.label_column],
-            "labels": [kind, options.lowest_label, label_names],
-        }
-    if options.choices is not None:
-        depends_on["choices"] = options.text_columns
-    return key_of(depends_on)
-
-
-def key_of(depends_on: dict[str, Any]) -> str:
-    """Return a short hash of values in plain types."""
-    return hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode()).hexdigest()[:24]
-
-
 def drawn(rows: NDArray[np.int64], most: int | None, seed: int) -> NDArray[np.int64]:
     """Return at most `most` of the rows, drawn at random, in their order: (n,). None returns all rows."""
     if most is None:
@@ -320,26 +288,14 @@ def training_rows(rows: NDArray[np.int64], options: WholeTextOptions) -> NDArray
     return used[part != options.left_out_fold]
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _save(encoded: EncodedTexts, folder: Path) -> None:
-    cache.save_array(folder / "ids.npy", encoded.ids.ids)
-    cache.save_array(folder / "offsets.npy", encoded.ids.offsets)
-    cache.save_array(folder / "labels.npy", encoded.labels)
-    cache.save_array(folder / "splits.npy", encoded.splits)
-    (folder / "tokenizer.json").write_text(encoded.tokenizer.to_json(), encoding="utf-8")
-    (folder / "labels.json").write_text(json.dumps([encoded.first_lines, encoded.overlaps]), encoding="utf-8")
+    facts = {"tokenizer": encoded.tokenizer.to_json(), "lines": encoded.first_lines, "overlaps": encoded.overlaps}
+    arrays = {"ids": encoded.ids.ids, "offsets": encoded.ids.offsets, "labels": encoded.labels}
+    store.write(folder, facts, splits=encoded.splits, **arrays)
 
 
 def _load(folder: Path) -> EncodedTexts:
-    """Open encoded texts. The ids stay on disk in a private mapping, which torch may write to."""
-    return EncodedTexts(
-        RaggedIds(np.load(folder / "ids.npy", mmap_mode="c"), np.load(folder / "offsets.npy")),
-        np.load(folder / "labels.npy"),
-        np.load(folder / "splits.npy"),
-        Tokenizer.from_json((folder / "tokenizer.json").read_text(encoding="utf-8")),
-        [],
-        *json.loads((folder / "labels.json").read_text(encoding="utf-8")),
-    )
+    facts, arrays = store.read(folder)
+    ids, tokenizer = RaggedIds(arrays["ids"], arrays["offsets"]), Tokenizer.from_json(facts["tokenizer"])
+    labels, lines = arrays["labels"], facts["lines"]
+    return EncodedTexts(arrays["splits"], facts["overlaps"], ids, labels, tokenizer, first_lines=lines)

@@ -21,11 +21,12 @@ from firstlight.data.batches import (
     several,
 )
 from firstlight.data.cuts import Cuts
-from firstlight.data.encoding import SPLITS, EncodedTexts, encode, training_rows
+from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.masked_options import MaskedReviewOptions
 from firstlight.data.masking import KEPT, Masking
 from firstlight.data.options import Truncation, takes
 from firstlight.data.sources import Source, find_source
+from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable
 from firstlight.errors import UserError
@@ -265,16 +266,6 @@ class MaskedReviewData(RowData):
 
     def training_words(self) -> dict[str, TrainingWords]:
         return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
-
-    def describe(self) -> dict[str, Any]:
-        """Return what metrics.json records about the data, in plain types."""
-        return {
-            "source": self.source.kind.value,
-            "path": self.source.where,
-            "fingerprint": self.source.fingerprint,
-            "rows": {split: len(self.rows(split)) for split in SPLITS},
-            "vocab_size": self.tokenizer.vocab_size,
-        }
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Return the shuffled training batches, each a `MaskedBatch`, with different masks in each pass.

@@ -13,12 +13,14 @@ from torch.utils.data import Dataset
 
 from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.cuts import Cuts
-from firstlight.data.encoding import SPLITS, drawn
+from firstlight.data.encoding import drawn
 from firstlight.data.options import PairOptions, takes
 from firstlight.data.parallel import find_pairs
 from firstlight.data.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 from firstlight.data.sources import Source
+from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
+from firstlight.data.tables import gather
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
@@ -141,10 +143,8 @@ class PairTable(nn.Module):
 
 def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest: int) -> tuple[Tensor, Tensor]:
     """Return the ids of some of many concatenated texts, padded with PAD_ID, and their mask: (rows, longest)."""
-    columns = torch.arange(longest, device=flat.device)
-    mask = columns < lengths[rows][:, None]
-    positions = (starts[rows][:, None] + columns).clamp(max=len(flat) - 1)
-    return flat[positions].long().masked_fill(~mask, PAD_ID), mask
+    ids, mask = gather(flat, starts[rows, None], lengths[rows, None], longest)
+    return ids.long(), mask
 
 
 @takes(PairOptions)
@@ -250,15 +250,8 @@ class PairData(RowData):
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""
-        return {
-            "source": self.source.kind.value,
-            "path": self.source.where,
-            "fingerprint": self.source.fingerprint,
-            "rows": {split: len(self.rows(split)) for split in SPLITS},
-            "languages": [self.options.source_column, self.options.target_column],
-            "source_vocab_size": self.source_tokenizer.vocab_size,
-            "vocab_size": self.tokenizer.vocab_size,
-        }
+        languages = [self.options.source_column, self.options.target_column]
+        return super().describe() | {"languages": languages, "source_vocab_size": self.source_tokenizer.vocab_size}
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Return the training batches, each a `PairBatch` of sentences of similar length.

@@ -22,12 +22,13 @@ from firstlight.data.batches import (
 )
 from firstlight.data.choice_rows import by_row, longest
 from firstlight.data.cuts import Cuts
-from firstlight.data.encoding import SPLITS, EncodedTexts, encode, encode_texts, training_rows
+from firstlight.data.encoding import EncodedTexts, encode, encode_texts, training_rows
 from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, takes
 from firstlight.data.pair_rows import fitted
 from firstlight.data.sources import Source, find_source
+from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import TokenTable, texts_of
 from firstlight.errors import UserError
@@ -176,15 +177,7 @@ class ReviewData(RowData):
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""
-        return {
-            "source": self.source.kind.value,
-            "path": self.source.where,
-            "fingerprint": self.source.fingerprint,
-            "rows": {split: len(self.rows(split)) for split in SPLITS},
-            "vocab_size": self.tokenizer.vocab_size,
-            "classes": self.class_names,
-            "labels": str(self.label_reading),
-        }
+        return super().describe() | {"classes": self.class_names, "labels": str(self.label_reading)}
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Return the shuffled training batches, each a `ReviewBatch`.

@@ -1,21 +1,22 @@
 """Pairs of sentences as arrays of ids, which are encoded once and stored on disk."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.data import cache, overlaps
-from firstlight.data.encoding import SPLITS, carve_out, drawn, key_of, rows_of_columns
+from firstlight.data import overlaps, store
+from firstlight.data.encoding import carve_out, drawn, rows_of_columns
 from firstlight.data.options import PairOptions
 from firstlight.data.sources import Source
+from firstlight.data.store import SPLITS, Encoded
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
 
-VERSION = 2  # increase it when the encoding changes, so that the cache is not reused
+VERSION = 3  # increase it when the encoding changes, so that the cache is not reused
 SIDES = ("source", "target")
 
 
@@ -27,24 +28,17 @@ class PairTokenizers(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedPairs:
+class EncodedPairs(Encoded):
     """All pairs of a source, split after split, in the order in which they were read.
 
-    source, target: the ids of both sides without marks; splits: (pairs,) int, an index into SPLITS; places: (pairs, 2)
-    int, the split of the file of each pair, and its line; overlaps: a sentence on pairs that are in several splits, or
-    "".
+    source, target: the ids of both sides without marks; places: (pairs, 2) int, the split of the file of each pair, and
+    its line.
     """
 
     source: RaggedIds
     target: RaggedIds
-    splits: NDArray[np.int64]
     places: NDArray[np.int64]
     tokenizers: PairTokenizers
-    overlaps: str
-
-    def rows_of(self, split: str) -> NDArray[np.int64]:
-        """Return the row numbers of a split, (n,)."""
-        return np.flatnonzero(self.splits == SPLITS.index(split))
 
 
 def encode_pairs(source: Source, options: PairOptions, tokenizers: PairTokenizers | None = None) -> EncodedPairs:
@@ -53,9 +47,12 @@ def encode_pairs(source: Source, options: PairOptions, tokenizers: PairTokenizer
     tokenizers: those of a trained network that reads this data; None learns them from the training pairs. Raises
     UserError with file and line.
     """
-    folder = Path(options.cache_dir) / "encoded" / _cache_key(source, options, tokenizers)
-    cache.provide(folder, lambda new: _save(_encode(source, options, tokenizers), new), f"Encoding {source.where}")
-    return _load(folder)
+    columns = [VERSION, options.source_column, options.target_column, options.shared_vocabulary]
+
+    def fill(new: Path) -> None:
+        _save(_encode(source, options, tokenizers), new)
+
+    return _load(store.stored(options, source, tokenizers or (), fill, pairs=columns))
 
 
 def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | None) -> EncodedPairs:
@@ -81,7 +78,7 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
         else:
             tokenizers = PairTokenizers(*(SentenceTokenizer.train(side, options.tokenizer) for side in training))
     source_ids, target_ids = tokenizers.source.encode_batch(texts[0]), tokenizers.target.encode_batch(texts[1])
-    return EncodedPairs(source_ids, target_ids, splits, np.array(places), tokenizers, sentence)
+    return EncodedPairs(splits, sentence, source_ids, target_ids, np.array(places), tokenizers)
 
 
 def _checked(text: object, column: str, source: Source, split: str, line: int) -> str:
@@ -93,41 +90,19 @@ def _checked(text: object, column: str, source: Source, split: str, line: int) -
     return text
 
 
-def _cache_key(source: Source, options: PairOptions, tokenizers: PairTokenizers | None) -> str:
-    """Return a name that depends on everything that changes the encoding."""
-    depends_on = {
-        "version": VERSION,
-        "source": source.fingerprint,
-        "columns": [options.source_column, options.target_column],
-        "split": [options.validation_fraction, options.test_fraction, options.split_seed],
-        "tokenizer": asdict(options.tokenizer) | {"kind": options.tokenizer.kind.value},
-        "shared": options.shared_vocabulary,
-        "rows": [options.deduplicate, options.max_train_rows],
-        "given": [tokenizer.to_json() for tokenizer in tokenizers] if tokenizers is not None else None,
-    }
-    return "pairs-" + key_of(depends_on)
-
-
 def _save(encoded: EncodedPairs, folder: Path) -> None:
-    for side, ids, tokenizer in zip(SIDES, (encoded.source, encoded.target), encoded.tokenizers, strict=True):
-        cache.save_array(folder / f"{side}_ids.npy", ids.ids)
-        cache.save_array(folder / f"{side}_offsets.npy", ids.offsets)
-        (folder / f"{side}_tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    cache.save_array(folder / "splits.npy", encoded.splits)
-    cache.save_array(folder / "places.npy", encoded.places)
-    (folder / "overlaps.txt").write_text(encoded.overlaps, encoding="utf-8")
+    arrays: dict[str, Any] = {"splits": encoded.splits, "places": encoded.places}
+    for side, ids in zip(SIDES, (encoded.source, encoded.target), strict=True):
+        arrays |= {f"{side}_ids": ids.ids, f"{side}_offsets": ids.offsets}
+    tokenizers = [tokenizer.to_json() for tokenizer in encoded.tokenizers]
+    store.write(folder, {"overlaps": encoded.overlaps, "tokenizers": tokenizers}, **arrays)
 
 
 def _load(folder: Path) -> EncodedPairs:
-    """Open encoded pairs. The ids stay on disk in a private mapping, which torch may write to."""
-    source, target = (
-        RaggedIds(np.load(folder / f"{side}_ids.npy", mmap_mode="c"), np.load(folder / f"{side}_offsets.npy"))
-        for side in SIDES
-    )
-    texts = [(folder / f"{side}_tokenizer.json").read_text(encoding="utf-8") for side in SIDES]
-    splits, places = np.load(folder / "splits.npy"), np.load(folder / "places.npy")
-    sentence = (folder / "overlaps.txt").read_text(encoding="utf-8")
-    return EncodedPairs(source, target, splits, places, tokenizers_of(*texts), sentence)
+    facts, arrays = store.read(folder)
+    source, target = (RaggedIds(arrays[f"{side}_ids"], arrays[f"{side}_offsets"]) for side in SIDES)
+    tokenizers = tokenizers_of(*facts["tokenizers"])
+    return EncodedPairs(arrays["splits"], facts["overlaps"], source, target, arrays["places"], tokenizers)
 
 
 def tokenizers_of(source: str, target: str) -> PairTokenizers:

@@ -12,9 +12,10 @@ from torch.utils.data import Dataset
 
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus import Corpus, encode_text
-from firstlight.data.encoding import SPLITS, EncodedTexts, encode
+from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import CharacterOptions, Preparation, ReviewTextOptions, Split, takes
 from firstlight.data.sources import Source, find_source
+from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
 from firstlight.data.text_sources import TextSource, find_text
@@ -107,13 +108,7 @@ class StreamData(TableData):
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""
-        return {
-            "source": self.source.kind.value,
-            "path": self.source.where,
-            "fingerprint": self.source.fingerprint,
-            "tokens": {split: self._num_tokens(split) for split in SPLITS},
-            "vocab_size": self.tokenizer.vocab_size,
-        }
+        return super().describe() | {"tokens": {split: self._num_tokens(split) for split in SPLITS}}
 
     def train_dataloader(self) -> ResumableLoader | PassLoader:
         """Return the training windows, in batches of the type `TokenBatch`.

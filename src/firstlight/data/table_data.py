@@ -20,6 +20,7 @@ from firstlight.data.batches import (
     batches_taken,
 )
 from firstlight.data.options import DataOptions, options_from
+from firstlight.data.store import SPLITS
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
@@ -110,7 +111,8 @@ class TableData(LightningDataModule):
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about the data that metrics.json stores, in plain types."""
-        raise NotImplementedError
+        where = {"source": self.source.kind.value, "path": self.source.where, "fingerprint": self.source.fingerprint}
+        return where | {"vocab_size": self.tokenizer.vocab_size}
 
     def training_words(self) -> dict[str, TrainingWords]:
         """Return the words of the training texts by the name of their embedding, or {} without words."""
@@ -234,6 +236,10 @@ class RowData(TableData):
     def training_lookup(self) -> Dataset[Any]:
         """Return the data set that does the same for training rows."""
         return self.lookup()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts about the data that metrics.json stores, in plain types."""
+        return super().describe() | {"rows": {split: len(self.rows(split)) for split in SPLITS}}
 
     def has_split(self, split: str) -> bool:
         return len(self.rows(split)) > 0

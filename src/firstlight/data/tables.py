@@ -99,6 +99,17 @@ class PromptBatch(NamedTuple):
     texts: list[str]
 
 
+def gather(flat: Tensor, starts: Tensor, lengths: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """Return the ids of some of many concatenated texts, padded with PAD_ID, and their mask: (rows, longest).
+
+    flat: the ids of all texts, (tokens,); starts: the place of the first token of each row, (rows, 1), or for each
+    token its place minus its column, (rows, longest); lengths: the number of tokens of each row, (rows, 1).
+    """
+    columns = torch.arange(longest, device=flat.device)
+    mask = columns < lengths
+    return flat[(starts + columns).clamp(max=len(flat) - 1)].masked_fill(~mask, PAD_ID), mask
+
+
 class TokenTable(torch.nn.Module):
     """All texts on one device. A batch of them is cut to the context and padded."""
 
@@ -143,9 +154,8 @@ class TokenTable(torch.nn.Module):
                 skip = skipped
             case Truncation.head_tail:
                 skip = skipped * (columns >= (self.context_length + 1) // 2)
-        positions = self.starts[batch.rows].reshape(-1, 1) + columns + skip  # (batch, length)
-        padding_mask = columns < lengths.clamp(max=self.context_length)
-        token_ids = self.flat[positions.clamp(max=len(self.flat) - 1)].masked_fill(~padding_mask, PAD_ID)
+        starts, lengths = self.starts[batch.rows].reshape(-1, 1) + skip, lengths.clamp(max=self.context_length)
+        token_ids, padding_mask = gather(self.flat, starts, lengths, batch.longest)  # (batch, length)
         targets = self.targets[batch.rows]
         shape = (*row_lengths.shape, batch.longest)
         token_ids, padding_mask = token_ids.view(shape), padding_mask.view(shape)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from firstlight.data.choice_rows import longest
 from firstlight.data.corpus import prepared_text
-from firstlight.data.encoding import SPLITS
 from firstlight.data.options import CharacterOptions, Preparation
+from firstlight.data.store import SPLITS
 from firstlight.data.streams import CharacterData
 from firstlight.figures import (
     frequencies,

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from firstlight.data.encoding import key_of
+from firstlight.data.store import key_of
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
 from firstlight.kinds.kind import get

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firstlight.data import cache
-from firstlight.data.encoding import key_of
 from firstlight.data.reviews import ReviewData
+from firstlight.data.store import key_of
 from firstlight.kinds.classifier import run_teacher, tfidf_teacher
 from firstlight.kinds.classifier.loaded import LoadedClassifier
 from firstlight.kinds.teachers import Lesson, Named, digest_of
