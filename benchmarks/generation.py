@@ -16,8 +16,9 @@ from torch import Tensor
 
 from firstlight.decoding.generate import Window, for_inference, generate
 from firstlight.decoding.sampling import Sampling
-from firstlight.networks.config import GeneratorConfig, Positions
-from firstlight.networks.generator import Generator
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
+from firstlight.networks.config import Positions
 
 
 @dataclass

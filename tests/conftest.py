@@ -34,6 +34,7 @@ from tests_support import (
     wait_until,
 )
 
+pytest_plugins = ["callback_fixtures", "logged_runs"]
 SHARED: dict[Path, int] = {}  # the files of the runs of `trained`, and their modification times
 
 os.environ |= NO_NETWORK  # before the Hub's client reads it

@@ -12,7 +12,7 @@ import pytest
 import firstlight
 from browser import a_browser, open_file
 from firstlight.config.keys import keys
-from firstlight.explore.catalog import NAMES
+from firstlight.lab.explore.catalog import NAMES
 from tests_support import ROOT
 
 PACKAGES = ("data", "lit", "callbacks", "networks", "text", "figures")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from firstlight.config.described import Leaf, schema_text, sentence_of
-from firstlight.config.key_reference import key_reference
+from firstlight.config.described import Leaf, key_reference, schema_text, sentence_of
 from firstlight.config.keys import SCHEMA_FILE, SECTIONS, Key, as_typed, keys
 from tests_support import ROOT
 

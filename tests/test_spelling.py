@@ -12,7 +12,7 @@ from firstlight.commands.baseline import BaselineOptions
 from firstlight.commands.predict import PredictOptions
 from firstlight.data import CharacterData, PairData, ReviewData
 from firstlight.errors import RunError, UserError
-from firstlight.kinds.evaluation import EvaluateOptions
+from firstlight.kind.evaluation import EvaluateOptions
 from tests_support import Scripts
 
 OVERRIDE = spelling.as_override

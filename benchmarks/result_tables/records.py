@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.comparison.outcomes import Outcomes
 from firstlight.runs.folder import write_atomically
-from firstlight.runs.outcomes import read_outcomes
+from firstlight.runs.outcomes import Outcomes, read_outcomes
 from result_tables.runs import MeasurementError, Record, Run
 from result_tables.sweeps import jobs_of, sweep_record, with_fits
 

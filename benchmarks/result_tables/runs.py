@@ -134,7 +134,7 @@ class Run:
         import tyro
 
         from firstlight.commands.evaluate import evaluate
-        from firstlight.kinds.evaluation import EvaluateOptions
+        from firstlight.kind.evaluation import EvaluateOptions
 
         parsed = tyro.cli(EvaluateOptions, args=[str(self.folder), *options])
         with (self.folder / "output.txt").open("a") as output, redirect_stdout(output):

@@ -15,12 +15,12 @@ from omegaconf import OmegaConf
 from firstlight.commands.report_scaling import draw
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.reports.changed_predictions import Table
-from firstlight.reports.rows import Curve
-from firstlight.reports.rows import Run as Row
-from firstlight.reports.scaling import RATE, scaling
-from firstlight.reports.scaling_text import sentences, tables
+from firstlight.lab.reports.changed_predictions import Table
+from firstlight.lab.reports.scaling import RATE, scaling
+from firstlight.lab.reports.scaling_text import sentences, tables
 from firstlight.runs.gather import run_of
+from firstlight.runs.summary import Curve
+from firstlight.runs.summary import Run as Row
 from firstlight.sweeps.jobs import folder_name
 from result_tables.plan import Line
 from result_tables.runs import ROOT, Record, Run

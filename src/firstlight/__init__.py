@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-    from firstlight.kinds.loaded import LoadedRun
+    from firstlight.kind.loaded import LoadedRun
 
 __all__ = ["__version__", "list_runs", "load"]
 
@@ -37,7 +37,7 @@ def load(run: "str | Path", *, checkpoint: str = "best", log_dir: "str | Path" =
     >>> run  # what it is, what it was trained on, and how good it is
     >>> run.metrics["val/loss"]
     """
-    from firstlight.kinds.load import load  # torch takes a second, and most modules here do without it
+    from firstlight.kind.load import load  # torch takes a second, and most modules here do without it
 
     return load(run, checkpoint=checkpoint, log_dir=log_dir)
 
@@ -66,6 +66,6 @@ def list_runs(folder: "str | Path" = "logs") -> "DataFrame":
     """
     from pathlib import Path
 
-    from firstlight.runs.list_runs import list_runs  # pandas takes half a second
+    from firstlight.lab.reports.data_frame import list_runs  # pandas takes half a second
 
     return list_runs(Path(folder))

@@ -66,7 +66,7 @@ class Handler(logging.StreamHandler[TextIO]):
     that replaces its message on a terminal; the empty text hides it there.
     """
 
-    DETAILS = ("firstlight.data.", "firstlight.callbacks.reference_lines", "firstlight.runs.history")
+    DETAILS = re.compile(r"firstlight\.(data\.|runs\.history$|[a-z]+\.(data|reference_lines|sentence_pairs)$)")
 
     def __init__(self, stream: object = None) -> None:  # noqa: ARG002  (Hydra passes the one of its own handler)
         logging.Handler.__init__(self)
@@ -78,7 +78,7 @@ class Handler(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, unless it is a detail or is hidden on a terminal."""
-        if record.levelno <= logging.INFO and record.name.startswith(self.DETAILS):
+        if record.levelno <= logging.INFO and self.DETAILS.match(record.name):
             return
         if (replacement := getattr(record, "on_terminal", None)) is None or not self.stream.isatty():
             super().emit(record)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from firstlight.comparison import scaling_law
-from firstlight.comparison.scaling_law import ScalingLaw
+from firstlight.lab.reports import scaling_law
+from firstlight.lab.reports.scaling_law import ScalingLaw
 from run_folders import make_run
 from tests_support import ROOT
 
@@ -17,7 +17,7 @@ from result_tables import records, runs, sweeps
 from result_tables.page import page_of
 from result_tables.plan import Line, plan_of, read_plan
 
-from firstlight.reports.scaling import final_point, losses_of
+from firstlight.lab.reports.scaling import final_point, losses_of
 
 LINE = {"name": "names", "title": "names", "sweep": "experiment=scaling/names threads=1", "hold_out": "332k"}
 LAW = ScalingLaw(irreducible=1.7, size_factor=12, size_exponent=0.4, data_factor=800, data_exponent=0.6)

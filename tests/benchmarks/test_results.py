@@ -20,10 +20,9 @@ from omegaconf import OmegaConf
 from sacrebleu.metrics import BLEU
 
 from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
-from firstlight.comparison.combined import combined
-from firstlight.comparison.intervals import accuracy_interval
-from firstlight.comparison.paired import mcnemar
 from firstlight.config.schema import register_schemas
+from firstlight.lab.reports.intervals import accuracy_interval
+from firstlight.lab.reports.paired import combined, mcnemar
 from firstlight.runs.identity import run_key
 from tests_support import ROOT, Scripts, captured
 

@@ -5,7 +5,7 @@ import torch
 
 from firstlight.callbacks.checkpoint import BestAndLast
 from firstlight.callbacks.final_validation import FinalValidation
-from firstlight.callbacks.text_samples import TextSamples
+from firstlight.generator.text_samples import TextSamples
 
 
 @pytest.mark.parametrize(

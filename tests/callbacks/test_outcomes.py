@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from firstlight.callbacks.outcomes import PIECE, WriteOutcomes, _of_tokens, outcomes_of
-from firstlight.comparison.outcomes import Outcomes
-from firstlight.data.masked_reviews import MaskedBatch
-from firstlight.data.pairs import IGNORED, PairBatch
-from firstlight.data.tables import TokenBatch
-from firstlight.runs.outcomes import read_outcomes
+from firstlight.data.tables import IGNORED, TokenBatch
+from firstlight.masked.data import MaskedBatch
+from firstlight.runs.outcomes import Outcomes, read_outcomes
+from firstlight.translator.data import PairBatch
 
 
 def read(path: Path) -> Outcomes:

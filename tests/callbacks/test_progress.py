@@ -6,9 +6,9 @@ import pytest
 from lightning.pytorch import Callback
 
 from firstlight.callbacks import progress
-from firstlight.callbacks.accuracy import Accuracy
 from firstlight.callbacks.progress import ProgressBar, ValidationLine
-from firstlight.lit.training_loss import TrainingLoss
+from firstlight.classifier.accuracy import Accuracy
+from firstlight.lit.running_mean import TrainingLoss
 
 
 def lines(caplog) -> list[str]:

@@ -7,8 +7,8 @@ from markdown import markdown as to_html
 from matplotlib.figure import Figure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from firstlight.callbacks.accuracy import Accuracy
 from firstlight.callbacks.publish import data_of, markdown, publish_figure, publish_table, shows_media
+from firstlight.classifier.accuracy import Accuracy
 from firstlight.errors import UserError
 
 ROWS = [{"word": "good", "count": 3, "share": 0.51237}, {"word": "bad", "count": 0, "share": 1.0}]

@@ -13,8 +13,8 @@ from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd
 from firstlight.errors import Interrupted, UserError
 from firstlight.lit.checkpoint import read_checkpoint
+from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.schedules import linear
-from firstlight.lit.training_loss import TrainingLoss
 
 ALL = pytest.mark.parametrize(
     ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]

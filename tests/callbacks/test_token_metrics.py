@@ -12,9 +12,10 @@ from lightning.pytorch import Callback
 from torch import Tensor
 
 from firstlight.callbacks import token_metrics
-from firstlight.callbacks.token_metrics import BitsPerCharacter, LastPosition, Perplexity, TokenAccuracy
+from firstlight.callbacks.token_metrics import LastPosition, Perplexity, TokenAccuracy
 from firstlight.data.options import Preparation
-from firstlight.lit.training_loss import TrainingLoss
+from firstlight.generator.bits_per_character import BitsPerCharacter
+from firstlight.lit.running_mean import TrainingLoss
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.text_tokenizers import decode
 

@@ -4,8 +4,7 @@ from lightning.pytorch import Callback
 from lightning.pytorch.loggers import CSVLogger
 
 from firstlight.lit.losses import classification_loss
-from firstlight.lit.running_mean import RunningMean
-from firstlight.lit.training_loss import TrainingLoss
+from firstlight.lit.running_mean import RunningMean, TrainingLoss
 
 
 class TrueLosses(Callback):

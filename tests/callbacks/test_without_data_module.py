@@ -20,10 +20,10 @@ from firstlight.callbacks import (
     TokenAccuracy,
     Translations,
 )
+from firstlight.classifier.module import Classification
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
-from firstlight.lit.classification import Classification
-from firstlight.lit.generation import Generation
+from firstlight.generator.module import Generation
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}
 

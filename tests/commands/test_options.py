@@ -11,7 +11,7 @@ import pytest
 from firstlight.__main__ import COMMANDS
 from firstlight.command_options import EXAMPLES, _metavar, parse, refuse_keys
 from firstlight.errors import UserError
-from firstlight.kinds.evaluation import EvaluateOptions
+from firstlight.kind.evaluation import EvaluateOptions
 from tests_support import captured
 
 

@@ -22,11 +22,11 @@ from firstlight.data import cache, hub, sources, text_sources
 from firstlight.data.corpus import encode_text
 from firstlight.data.encoding import encode
 from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions, SourceKind
-from firstlight.data.sentence_pairs import encode_pairs
 from firstlight.data.sources import Source, find_source
 from firstlight.data.text_sources import find_text
 from firstlight.errors import RunError, UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.translator.sentence_pairs import encode_pairs
 
 WORDS = "one two three four five six seven eight nine ten eleven"
 SRC = Path(__file__).parents[2] / "src"

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
-from firstlight.data.masked_reviews import MaskedReviewData
 from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions, SourceKind
+from firstlight.masked.data import MaskedReviewData
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from firstlight.data import ReviewData, sources
 from firstlight.data.options import PairOptions, ReviewOptions, SourceKind
-from firstlight.data.parallel import find_pairs
 from firstlight.data.sources import GENERATED, SAMPLES, find_source, read_sample
 from firstlight.errors import UserError
+from firstlight.translator.parallel import find_pairs
 
 PINNED = {
     "generated sample 1": "051680c841236774",

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from firstlight.decoding.beam import Search, Translation, translate
-from firstlight.networks.config import EncoderDecoderConfig, Norm, Positions
-from firstlight.networks.encoder_decoder import EncoderDecoder
+from firstlight.networks.config import Norm, Positions
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 BEGIN, END, WORDS = 0, 1, (2, 3, 4, 5, 6, 7, 8, 9, 10)
 CONTEXT, SOURCES = 13, 7

@@ -12,11 +12,11 @@ from faults.trials import Trials
 from firstlight.data.corpus import encode_text
 from firstlight.data.encoding import encode
 from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions
-from firstlight.data.parallel import find_pairs
-from firstlight.data.sentence_pairs import encode_pairs
 from firstlight.data.sources import find_source
 from firstlight.data.text_sources import find_text
 from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.translator.parallel import find_pairs
+from firstlight.translator.sentence_pairs import encode_pairs
 
 DAMAGES = 60  # trials for each file
 

@@ -18,7 +18,7 @@ import torch
 from faults.conftest import TASKS
 from faults.damage import VALUES, Damage, answered, assert_refused, damaged, damages, replaced
 from faults.trials import Trials, number_of, scaled
-from firstlight.kinds.load import load
+from firstlight.kind.load import load
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from tests_support import Scripts
 

@@ -29,8 +29,6 @@ from firstlight.data.evidence import NgramEvidence
 from firstlight.data.labels import alike
 from firstlight.data.options import CharacterOptions, Labels, PairOptions, Preparation, ReviewOptions, SourceKind
 from firstlight.data.overlaps import found
-from firstlight.data.parallel import find_pairs
-from firstlight.data.sentence_pairs import encode_pairs
 from firstlight.data.sources import find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.tables import texts_of
@@ -40,6 +38,8 @@ from firstlight.files.rows import read_rows, read_text, write_rows
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
+from firstlight.translator.parallel import find_pairs
+from firstlight.translator.sentence_pairs import encode_pairs
 
 DAMAGES = 200  # trials for each format
 ENCODED = 60  # trials for each task, which are read and encoded

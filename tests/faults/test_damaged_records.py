@@ -18,13 +18,12 @@ from faults.conftest import TASKS
 from faults.damage import Damage, answered, assert_refused, damaged, damages, quiet
 from faults.trials import Trials, number_of
 from firstlight.commands.report import ReportOptions, report
-from firstlight.comparison.outcomes import Outcomes
 from firstlight.files.plain_yaml import read_config
-from firstlight.kinds.load import load
+from firstlight.kind.load import load
+from firstlight.lab.reports.data_frame import list_runs
 from firstlight.runs.history import HistoryLogger
-from firstlight.runs.list_runs import list_runs
 from firstlight.runs.named import find_run
-from firstlight.runs.outcomes import write_outcomes
+from firstlight.runs.outcomes import Outcomes, write_outcomes
 from run_folders import CLASSES, make_run, write_confusion
 from tests_support import Scripts, contents
 

@@ -30,7 +30,7 @@ from faults.conftest import TASKS
 from faults.damage import answered, assert_refused
 from faults.trials import Trials, drawn
 from faults.watch import watched
-from firstlight.kinds.load import load
+from firstlight.kind.load import load
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.spelling import quoted
 from tests_support import Scripts

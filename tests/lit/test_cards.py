@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import firstlight
+from firstlight.classifier.insight import attributions
 from firstlight.data import CharacterData, ReviewData
 from firstlight.errors import UserError
-from firstlight.kinds.classifier.insight import attributions
-from firstlight.kinds.load import open_checkpoint
+from firstlight.kind.load import open_checkpoint
 from firstlight.lit import Classification, Generation
 from firstlight.lit.cards import refuse_other_state
 from firstlight.lit.checkpoint import CARD, STAMP

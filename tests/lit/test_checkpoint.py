@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from firstlight.classifier.options import ClassifierConfig
 from firstlight.errors import UserError
+from firstlight.generator.options import GeneratorConfig
 from firstlight.lit import checkpoint
 from firstlight.lit.checkpoint import CARD, FORMAT, STAMP, read_checkpoint
 from firstlight.lit.checkpoint_io import WEIGHTS_OF_A_PROCESS, AtomicCheckpointIO
 from firstlight.lit.saved_networks import network_of_card
-from firstlight.networks.config import ClassifierConfig, GeneratorConfig
 from firstlight.text.tokenizers import train_word_tokenizer
 from firstlight.version import __version__
 
@@ -531,7 +532,7 @@ def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named
     assert Path("canary").exists()
 
 
-@pytest.mark.parametrize("target", ["firstlight.networks.first_steps.BigramTable", "firstlight.networks.lstm.LSTM"])
+@pytest.mark.parametrize("target", ["firstlight.generator.first_steps.BigramTable", "firstlight.generator.lstm.LSTM"])
 def test_an_alternative_network_of_firstlight_is_built_in_every_folder(target: str, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     card = card_naming(target) | {"network": "generator"}

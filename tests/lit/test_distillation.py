@@ -8,16 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from firstlight.data.masked_reviews import MaskedBatch
-from firstlight.data.pairs import IGNORED, PairBatch
-from firstlight.data.tables import ReviewBatch, TokenBatch
-from firstlight.lit.classification import Classification
+from firstlight.classifier.module import Classification
+from firstlight.data.tables import IGNORED, ReviewBatch, TokenBatch
+from firstlight.generator.module import Generation
 from firstlight.lit.distillation import Distillation, NetworkTeacher, RowTeacher, teacher_divergence
 from firstlight.lit.distillation_options import DistillationOptions
-from firstlight.lit.generation import Generation
-from firstlight.lit.masked import MaskedLanguageModeling
 from firstlight.lit.training import Training
-from firstlight.lit.translation import Translation
+from firstlight.masked.data import MaskedBatch
+from firstlight.masked.module import MaskedLanguageModeling
+from firstlight.translator.data import PairBatch
+from firstlight.translator.module import Translation
 
 TEXTS, LENGTH, CLASSES = 5, 3, 7
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
-from firstlight.kinds.load import open_checkpoint
+from firstlight.kind.load import open_checkpoint
 from firstlight.lit import Classification
 from firstlight.lit.cards import evidence_of
 from firstlight.lit.checkpoint import CARD
@@ -85,7 +85,7 @@ def test_data_with_the_same_evidence_is_read(module: Classification, data: Revie
 
 
 def test_a_network_of_ones_own_must_take_the_features() -> None:
-    config = ClassifierConfig(_target_="firstlight.networks.bag_of_words.BagOfWords")
+    config = ClassifierConfig(_target_="firstlight.classifier.bag_of_words.BagOfWords")
     with pytest.raises(UserError, match=r"data.evidence=true requires a network with the argument num_features"):
         build_network(config, vocab_size=13, num_classes=5, num_features=3)
 

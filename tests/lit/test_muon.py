@@ -8,13 +8,15 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Muon
 from torch.testing import assert_close
 
+from firstlight.classifier.bag_of_words import BagOfWords
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.muon import MuonAdamW, orthogonalized
 from firstlight.lit.optimizers import build_optimizer
 from firstlight.lit.schedules import linear
-from firstlight.networks.bag_of_words import BagOfWords
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import Activation, ClassifierConfig, GeneratorConfig, Norm, NormKind, Positions
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import Activation, Norm, NormKind, Positions
 
 VOCABULARY = 29
 FACTORY = partial(MuonAdamW, lr=0.01, matrix_lr=0.05, momentum=0.9, weight_decay=0.3, fused=True)

@@ -14,15 +14,15 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import firstlight
-from firstlight.data.pairs import PairBatch, PairData
-from firstlight.data.reviews import ReviewData
-from firstlight.data.streams import CharacterData
+from firstlight.classifier.data import ReviewData
+from firstlight.classifier.module import Classification
 from firstlight.data.tables import ReviewBatch, TokenBatch
 from firstlight.errors import UserError
-from firstlight.lit.classification import Classification
-from firstlight.lit.generation import Generation
+from firstlight.generator.data import CharacterData
+from firstlight.generator.module import Generation
 from firstlight.lit.schedules import linear
-from firstlight.lit.translation import Translation
+from firstlight.translator.data import PairBatch, PairData
+from firstlight.translator.module import Translation
 from tests_support import ROOT, sample_rows
 
 SIZES = {"dim": 8, "num_heads": 2, "num_layers": 1}

@@ -7,16 +7,17 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.optimizers import build_optimizer
 from firstlight.lit.schedules import constant
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig, FeedForwardKind, NormKind, PoolingKind, Positions
-from firstlight.networks.masked import MaskedLanguageModel
-from firstlight.networks.masked_config import MaskedConfig
+from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.options import MaskedConfig
+from firstlight.networks.config import FeedForwardKind, NormKind, PoolingKind, Positions
 
 MATRICES = {"linear.weight", "convolution.weight"}
 DECAYING = partial(AdamW, lr=0.1, weight_decay=0.5)

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from firstlight.lit.randomness import STEP_STRIDE, reseed
+from firstlight.callbacks.reseed import STEP_STRIDE, reseed
 
 CPU = torch.device("cpu")
 ONES = torch.ones(7, 31)

@@ -13,7 +13,7 @@ from firstlight.callbacks import Accuracy, ReseedEveryStep, TrainingEvaluation
 from firstlight.data import CharacterData, ReviewData
 from firstlight.data.batches import TrainingBatches
 from firstlight.errors import UserError
-from firstlight.explore.training import _curve
+from firstlight.lab.explore.training import _curve
 from firstlight.lit import Classification, Generation, Training
 
 WORDS = ["awful", "weak", "fine", "good", "great"]

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights, build_attention
 from firstlight.networks.block import build_block
 from firstlight.networks.cache import LayerCache
-from firstlight.networks.config import GeneratorConfig, Positions, TransformerConfig
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import Positions, TransformerConfig
 from firstlight.networks.masks import masked_softmax
 
 make_config = partial(TransformerConfig, dropout=0.0)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.cache import KeyValueCache, LayerCache
-from firstlight.networks.config import Activation, FeedForwardKind, GeneratorConfig, Norm, NormKind, Positions
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions
 
 VOCABULARY, CONTEXT = 29, 17
 every_position = pytest.mark.parametrize("positions", Positions)

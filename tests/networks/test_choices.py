@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
 
 CONFIG = ClassifierConfig(dim=12, num_heads=3, num_layers=2, context_length=13, causal=True, pooling="last")
 

@@ -9,14 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import firstlight
-from firstlight.networks.config import (
-    Activation,
-    ClassifierConfig,
-    FeedForwardKind,
-    GeneratorConfig,
-    Positions,
-    TransformerConfig,
-)
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.options import GeneratorConfig
+from firstlight.networks.config import Activation, FeedForwardKind, Positions, TransformerConfig
 
 
 def test_the_defaults_are_a_valid_model() -> None:

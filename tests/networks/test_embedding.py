@@ -5,12 +5,14 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
-from firstlight.networks.masked import MaskedLanguageModel
-from firstlight.networks.masked_config import MaskedConfig
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
+from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.options import MaskedConfig
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 OPTIONS = {"dim": 6, "num_heads": 2, "scale_embeddings": True, "embedding_std": 0.1}
 

@@ -25,5 +25,5 @@ def imported(source: str) -> set[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_networks_and_decoding_import_only_torch_and_the_standard_library(path) -> None:
-    allowed = ALLOWED | ({"lazy_loader"} if path.name == "__init__.py" else set())
+    allowed = ALLOWED | ({"firstlight.lazy"} if path.name == "__init__.py" else set())
     assert imported(path.read_text(encoding="utf-8")) - set(sys.stdlib_module_names) <= allowed

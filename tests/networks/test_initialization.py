@@ -4,11 +4,14 @@ import pytest
 import torch
 from torch import nn
 
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.block import Block
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig, TransformerConfig
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import TransformerConfig
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 OPTIONS = {"dim": 48, "num_heads": 2, "num_layers": 3, "embedding_std": 0.02, "attention_bias": True}
 

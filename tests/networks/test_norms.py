@@ -2,18 +2,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import (
-    ClassifierConfig,
-    EncoderDecoderConfig,
-    GeneratorConfig,
-    Norm,
-    NormKind,
-    TransformerConfig,
-)
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.masked_config import MaskedConfig
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.options import GeneratorConfig
+from firstlight.masked.options import MaskedConfig
+from firstlight.networks.config import Norm, NormKind, TransformerConfig
 from firstlight.networks.norms import NormOverWords, build_norm
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 
 @pytest.mark.parametrize("kind", NormKind)

@@ -10,22 +10,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.lit.muon import MuonAdamW
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
+from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.options import MaskedConfig
 from firstlight.networks.attention import build_attention
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import (
-    ClassifierConfig,
-    EncoderDecoderConfig,
-    GeneratorConfig,
-    PoolingKind,
-    TransformerConfig,
-)
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
-from firstlight.networks.masked import MaskedLanguageModel
-from firstlight.networks.masked_config import MaskedConfig
+from firstlight.networks.config import PoolingKind, TransformerConfig
 from firstlight.networks.parametrization import hidden_layers, output_layers, width_multiplier
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 VOCABULARY, LENGTH = 13, 7
 SIZES = {"dim": 24, "num_heads": 2, "num_layers": 2, "context_length": LENGTH, "dropout": 0.0}
@@ -194,9 +191,9 @@ def test_activations_do_not_grow_with_the_width_after_some_steps(optimizer: str)
         ),
         (
             GeneratorConfig,
-            {"base_dim": 32, "_target_": "firstlight.networks.lstm.LSTM"},
-            "model.parametrization=mup does not apply to model._target_=firstlight.networks.lstm.LSTM, whose layers it "
-            "does not know; set model.parametrization=standard",
+            {"base_dim": 32, "_target_": "firstlight.generator.lstm.LSTM"},
+            "model.parametrization=mup does not apply to model._target_=firstlight.generator.lstm.LSTM, whose layers "
+            "it does not know; set model.parametrization=standard",
         ),
         (
             ClassifierConfig,

@@ -7,11 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import ClassifierConfig, EncoderDecoderConfig, GeneratorConfig, Norm, Positions
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import Norm, Positions
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 SIZES = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 13}
 BATCH, SOURCES, TARGETS = 2, 11, 7

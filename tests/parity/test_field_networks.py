@@ -20,10 +20,10 @@ from torch.testing import assert_close
 from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
+from firstlight.generator.network import Generator
+from firstlight.masked.network import MaskedLanguageModel
 from firstlight.networks.block import Block
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
-from firstlight.networks.masked import MaskedLanguageModel
+from firstlight.translator.network import EncoderDecoder
 
 VOCABULARY, LENGTH = 61, 17
 EXACT = {"atol": 1e-10, "rtol": 1e-10}

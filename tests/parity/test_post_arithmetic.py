@@ -10,19 +10,16 @@ from torch import Tensor, nn
 from torch.autograd.functional import jacobian
 from torch.testing import assert_close
 
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import FeedForward, build_norm
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import (
-    Activation,
-    ClassifierConfig,
-    EncoderDecoderConfig,
-    GeneratorConfig,
-    TransformerConfig,
-)
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import Activation, TransformerConfig
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 LN2, LN3 = math.log(2), math.log(3)
 

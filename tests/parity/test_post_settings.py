@@ -16,7 +16,7 @@ from firstlight.config.checks import check
 from firstlight.config.schema import register_schemas
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import RandomWindows
-from firstlight.lit.generation import Generation
+from firstlight.generator.module import Generation
 from firstlight.lit.networks import build_network
 from firstlight.networks.attention import MultiHeadAttention
 from firstlight.text.text_tokenizers import CharacterTokenizer
@@ -178,7 +178,7 @@ FIVE_LETTERS = LAST_RUNG | {"context_length": 5, "data.batch_size": 100}
         (["experiment=post/names", "ladder=one_head"], FIRST_RUNG),
         (["experiment=post/names", "ladder=raw_affinities"], FIRST_RUNG | {"model.scale_scores": False}),
         (["experiment=post/names_five_letters"], FIVE_LETTERS),
-        (["experiment=post/names_lstm"], FIVE_LETTERS | {"model._target_": "firstlight.networks.lstm.LSTM"}),
+        (["experiment=post/names_lstm"], FIVE_LETTERS | {"model._target_": "firstlight.generator.lstm.LSTM"}),
     ],
     ids=" ".join,
 )

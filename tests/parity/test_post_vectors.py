@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from firstlight.explore.data import word_vectors
+from firstlight.lab.explore.data import word_vectors
 from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID, train_word_tokenizer
 from firstlight.text.vectors import cooccurrence, power_iteration, principal_components
 

@@ -7,22 +7,16 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
 from firstlight.networks import masks
 from firstlight.networks.attention import MultiHeadAttention, attention_weights
 from firstlight.networks.block import Block, build_block
-from firstlight.networks.classifier import Classifier
-from firstlight.networks.config import (
-    Activation,
-    ClassifierConfig,
-    EncoderDecoderConfig,
-    GeneratorConfig,
-    Norm,
-    PoolingKind,
-    Positions,
-    TransformerConfig,
-)
-from firstlight.networks.encoder_decoder import EncoderDecoder
-from firstlight.networks.generator import Generator
+from firstlight.networks.config import Activation, Norm, PoolingKind, Positions, TransformerConfig
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
 
 DIM, HEADS, QUERIES, KEYS, HIDDEN_DIM = 15, 3, 7, 11, 37
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from firstlight.reports.rows import Run
 from firstlight.runs import gather as module
 from firstlight.runs import identity
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.gather import gather, read_run, thinned
 from firstlight.runs.settings import key_and_value, plain_value
+from firstlight.runs.summary import Run
 from run_folders import CLASSES, a_history, a_record, make_baseline, make_run, write_confusion, write_history
 
 COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
@@ -191,8 +191,8 @@ APART = {
     "trainer:\n  limit_train_batches: 1": "trainer.limit_train_batches=1",
     "trainer:\n  limit_train_batches: 1.0\n  limit_val_batches: 0.5": "trainer.limit_val_batches=0.5",
     "trainer:\n  fast_dev_run: true": "trainer.fast_dev_run=True",
-    "module:\n  _target_: firstlight.lit.generation.Generation\nmodel:\n  causal: false": "sees its target",
-    "module:\n  _target_: firstlight.lit.classification.Classification\nmodel:\n  causal: false": None,
+    "module:\n  _target_: firstlight.generator.module.Generation\nmodel:\n  causal: false": "sees its target",
+    "module:\n  _target_: firstlight.classifier.module.Classification\nmodel:\n  causal: false": None,
     "data:\n  max_train_rows: null\ntrainer:\n  overfit_batches: 0.0": None,
 }
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from firstlight.errors import UserError
-from firstlight.kinds.found import run_for
-from firstlight.kinds.registry import KINDS
+from firstlight.kind.found import run_for
+from firstlight.kind.registry import KINDS
 from firstlight.runs.named import find_run, find_runs
 from run_folders import make_run
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstlight.comparison.outcomes import Outcomes
 from firstlight.runs import outcomes as module
-from firstlight.runs.outcomes import UnreadableOutcomes, key_of, read_outcomes, write_outcomes
+from firstlight.runs.outcomes import Outcomes, UnreadableOutcomes, key_of, read_outcomes, write_outcomes
 
 
 def some(count: int = 5, **changes: Any) -> Outcomes:

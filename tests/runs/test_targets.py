@@ -8,9 +8,9 @@ import pytest
 from omegaconf import OmegaConf
 
 import firstlight
+from firstlight.classifier.options import ClassifierConfig
 from firstlight.commands.frame import make_importable
 from firstlight.errors import UserError
-from firstlight.networks.config import ClassifierConfig
 from firstlight.runs import record
 from firstlight.runs.record import git_state, hash_of_code, versions
 from firstlight.runs.targets import check_targets, own_sources, targets
@@ -127,7 +127,7 @@ def test_only_what_is_not_installed_is_the_users_own(tmp_path: Path, monkeypatch
         {
             "a": {"_target_": "my_birds.nets.Net"},
             "b": [{"_target_": "lightning.pytorch.loggers.CSVLogger"}, {"_target_": "collections.OrderedDict"}],
-            "c": {"_target_": "firstlight.lit.classification.Classification"},
+            "c": {"_target_": "firstlight.classifier.module.Classification"},
             "hydra": {"sweeper": {"_target_": "nowhere.Sweeper"}},
         }
     )

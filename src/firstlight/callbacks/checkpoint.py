@@ -2,14 +2,13 @@
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
-from firstlight.callbacks.find import callback_of
 from firstlight.errors import RunError, UserError
 from firstlight.lit.running_mean import ends_a_step
 
@@ -167,3 +166,12 @@ def last_before(trainer: Trainer) -> str:
     if callback is not None and Path(callback.last_model_path).is_file():
         return "the last checkpoint was written before this step"
     return "no checkpoint was written before this step"
+
+
+Found = TypeVar("Found", bound=Callback)
+
+
+def callback_of(trainer: Trainer, kind: type[Found]) -> Found | None:
+    """Return the trainer's first callback of a class, or None if it has none."""
+    callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    return next((callback for callback in callbacks if isinstance(callback, kind)), None)

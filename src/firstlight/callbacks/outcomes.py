@@ -10,9 +10,8 @@ from lightning.pytorch.trainer.states import TrainerFn
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.comparison.outcomes import Outcomes
-from firstlight.data.pairs import IGNORED
-from firstlight.runs.outcomes import key_of, write_outcomes
+from firstlight.data.tables import IGNORED
+from firstlight.runs.outcomes import Outcomes, key_of, write_outcomes
 
 PIECE = 256  # predictions in a unit of a long text, whatever the context is
 FILES = {"val": "validation.npz", "test": "test.npz"}

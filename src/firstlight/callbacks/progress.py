@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from firstlight.callbacks.checkpoint import best_and_last
 from firstlight.console import is_watched, terminal
-from firstlight.lit.training_loss import TrainingLoss
+from firstlight.lit.running_mean import TrainingLoss
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
+from firstlight.data.tables import review_batch, token_batch
 from firstlight.errors import UserError
-from firstlight.lit.classification import review_batch
-from firstlight.lit.generation import token_batch
 
 
 def data_if_any(trainer: Trainer) -> Any:

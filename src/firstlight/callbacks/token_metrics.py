@@ -8,7 +8,6 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from firstlight.callbacks.publish import data_if_any, data_of, named_batch
-from firstlight.lit.generation import Generation
 from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
 
 STAGES = ("val", "test")
@@ -118,47 +117,6 @@ class Perplexity(TokenMetric):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.training.load_state_dict(state_dict)
-
-
-class BitsPerCharacter(TokenMetric):
-    """Log `val/bits_per_character` and `test/bits_per_character`, which compare generators with different tokenizers.
-
-    Nothing is logged if the number of characters of a token is not fixed, such as for [UNK] in a vocabulary of words.
-    It works with a data module, and with plain loaders if `Generation.for_data` made the module.
-
-    Raises:
-        UserError: If the trainer has no data module and the module has no tokenizer.
-
-    Example:
-        >>> import lightning as L
-        >>> from firstlight.callbacks import BitsPerCharacter
-        >>> from firstlight.data import CharacterData
-        >>> from firstlight.lit import Generation
-        >>> data = CharacterData(path="novel.txt", context_length=16)
-        >>> module = Generation.for_data(data, dim=8, num_heads=2)
-        >>> trainer = L.Trainer(max_epochs=1, callbacks=[BitsPerCharacter()])
-        >>> trainer.fit(module, datamodule=data)
-        >>> trainer.callback_metrics["val/bits_per_character"].shape
-        torch.Size([])
-    """
-
-    counts: Tensor | None = None  # the number of characters of each token: (vocab_size,)
-
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        super().setup(trainer, pl_module, stage)
-        data = data_if_any(trainer)
-        if data is None and isinstance(pl_module, Generation) and pl_module.card is not None:
-            counts = pl_module.writer().tokenizer.characters_per_token()
-        else:
-            counts = data_of(trainer, self).tokenizer.characters_per_token()
-        self.counts = None if counts is None else torch.from_numpy(counts).to(trainer.strategy.root_device)
-
-    def add(self, ratio: Ratio, outputs: Any, batch: Any) -> None:
-        if self.counts is not None:
-            ratio.update(outputs["token_losses"].sum(), self.counts[batch.targets].sum())
-
-    def named(self, value: Tensor) -> dict[str, Tensor]:
-        return {"bits_per_character": value * BITS_PER_NAT}
 
 
 class TokenAccuracy(TokenMetric):

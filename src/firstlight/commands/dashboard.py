@@ -11,9 +11,9 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import RunError, UserError
 from firstlight.invocation import install_command
-from firstlight.kinds.kind import get
-from firstlight.kinds.registry import KINDS
-from firstlight.kinds.workspace import STEP, curve, section
+from firstlight.kind.kind import get
+from firstlight.kind.registry import KINDS
+from firstlight.kind.workspace import STEP, curve, section
 from firstlight.runs.folder import write_atomically
 from firstlight.terminal_text import say
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.kinds.evaluation import OF_SOME_KINDS, EvaluateOptions
-from firstlight.kinds.found import located
-from firstlight.kinds.kind import get
-from firstlight.kinds.registry import KINDS, kinds_with
+from firstlight.kind.evaluation import OF_SOME_KINDS, EvaluateOptions
+from firstlight.kind.found import located
+from firstlight.kind.kind import get
+from firstlight.kind.registry import KINDS, kinds_with
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
 def evaluate(options: EvaluateOptions) -> Path:
     """Evaluate a split, write and print the results, and return their folder."""
     path = located("evaluate", options.run, options.log_dir)
-    from firstlight.kinds.load import load
+    from firstlight.kind.load import load
 
     run = load(path, checkpoint=options.checkpoint)
     kind = KINDS[run.kind]

@@ -10,21 +10,21 @@ from firstlight import browser, config_files
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.explore.catalog import NAMES, check_names, choose, traits_of
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
-from firstlight.kinds.data_changes import DataChanges
-from firstlight.kinds.drawn import Drawn, NothingToDrawError
-from firstlight.kinds.found import run_for
-from firstlight.kinds.kind import Drawing, get
-from firstlight.kinds.registry import KINDS, kind_of_saved
+from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.drawn import Drawn, NothingToDrawError
+from firstlight.kind.found import run_for
+from firstlight.kind.kind import Drawing, get
+from firstlight.kind.registry import KINDS, kind_of_saved
+from firstlight.lab.explore.catalog import NAMES, check_names, choose, traits_of
 from firstlight.runs.folder import RunFolder, refuse_links
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import note, say
 
 if TYPE_CHECKING:
-    from firstlight.explore.page import Page, Shown
-    from firstlight.kinds.subject import Subject
+    from firstlight.kind.subject import Subject
+    from firstlight.lab.explore.page import Page, Shown
 
 FIGURES = f"Names of figures; by default all that apply to the run or task: {', '.join(NAMES)}."
 
@@ -110,12 +110,12 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     architecture = config["model"].get("architecture", kind.noun)
     drawings = choose(options.figures, traits, f"this run, a {kind.noun} ({architecture})")
     if options.log:
-        from firstlight.explore.publish import check_loggers
+        from firstlight.lab.explore.publish import check_loggers
 
         check_loggers(config)
-    from firstlight.explore.page import Page
-    from firstlight.kinds.load import load
-    from firstlight.kinds.subject import Subject
+    from firstlight.kind.load import load
+    from firstlight.kind.subject import Subject
+    from firstlight.lab.explore.page import Page
 
     loaded = load(str(folder.path), checkpoint=options.checkpoint)
     if loaded.kind != kind.name:
@@ -139,7 +139,7 @@ def _explore_run(options: ExploreOptions, folder: RunFolder) -> Path:
     )
     shown = draw(drawings, subject, page, options.figures)
     if options.log:
-        from firstlight.explore.publish import publish
+        from firstlight.lab.explore.publish import publish
 
         publish(shown, config, record, folder, is_sample=page.sample_note is not None)
     return finish(page)
@@ -161,8 +161,8 @@ def _explore_task(options: ExploreOptions) -> Path:
     composed = compose_task(options.task, options.data, options.log_dir, folder)
     config = plain(composed)
     drawings = choose(options.figures, traits_of(config, is_run=False), f"--task {options.task} without a run")
-    from firstlight.explore.page import Page
-    from firstlight.kinds.subject import Subject
+    from firstlight.kind.subject import Subject
+    from firstlight.lab.explore.page import Page
 
     subject = Subject(config, data_node=composed.data, log_dir=options.log_dir)
     page = Page(folder, f"The data of {options.task}", "", is_sample=subject.is_sample)

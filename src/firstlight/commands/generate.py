@@ -11,13 +11,13 @@ import tyro
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
-from firstlight.kinds.chunks import chunks
-from firstlight.kinds.found import located
+from firstlight.kind.chunks import chunks
+from firstlight.kind.found import located
 from firstlight.terminal_text import note, say, write_out
 
 if TYPE_CHECKING:
-    from firstlight.kinds.generator.loaded import LoadedGenerator
-    from firstlight.lit.writing import Prompt, Writing
+    from firstlight.generator.run import LoadedGenerator
+    from firstlight.generator.writing import Prompt, Writing
 
 MARK = "*"
 SAMPLES_AT_ONCE = 256
@@ -73,8 +73,8 @@ def main() -> None:
             "another --seed"
         )
     run = located("generate", options.run, options.log_dir)
-    from firstlight.kinds.load import load_for
-    from firstlight.lit.writing import Writing
+    from firstlight.generator.writing import Writing
+    from firstlight.kind.load import load_for
 
     generator: LoadedGenerator = load_for("generate", run, checkpoint=options.checkpoint)
     writing = Writing(**{each.name: getattr(options, each.name) for each in fields(Writing)})

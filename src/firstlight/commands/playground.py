@@ -15,13 +15,13 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
-from firstlight.kinds.found import run_for
+from firstlight.kind.found import run_for
 from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from firstlight.playground.server import Playground
+    from firstlight.lab.playground.server import Playground
 
 HOST = "127.0.0.1"
 PORT, LAST_PORT = 7860, 7959
@@ -85,8 +85,8 @@ def listen(port: int | None) -> socket.socket:
 
 def load_all(folders: list[str], checkpoint: str) -> "Playground":
     """Return the loaded runs, ready to answer. Raises UserError."""
-    from firstlight.kinds.load import load
-    from firstlight.playground.server import Playground, panel_of
+    from firstlight.kind.load import load
+    from firstlight.lab.playground.server import Playground, panel_of
 
     panels = [panel_of(load(folder, checkpoint=checkpoint)) for folder in folders]
     for panel in panels:
@@ -98,7 +98,7 @@ def server_of(playground: "Playground") -> "uvicorn.Server":
     """Return the server. When it ends, unfinished answers are cancelled."""
     import uvicorn
 
-    from firstlight.playground import connections
+    from firstlight.lab.playground import connections
 
     class Server(uvicorn.Server):
         def handle_exit(self, *signal: object) -> None:

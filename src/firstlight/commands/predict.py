@@ -19,10 +19,10 @@ from firstlight.console import Console
 from firstlight.errors import UserError
 from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, listed, read_rows
 from firstlight.invocation import invocation
-from firstlight.kinds.found import located
-from firstlight.kinds.kind import get
-from firstlight.kinds.predictor import Predictor
-from firstlight.kinds.registry import KINDS, kinds_with
+from firstlight.kind.found import located
+from firstlight.kind.kind import get
+from firstlight.kind.predictor import Predictor
+from firstlight.kind.registry import KINDS, kinds_with
 from firstlight.terminal_text import note, say, shown
 
 OF_SOME_KINDS = ("beam_size", "length_penalty", "attention")  # options that only some kinds have
@@ -133,7 +133,7 @@ def text_columns_of(trained_on: list[str], row: Row) -> list[str]:
 def load_predictor(options: PredictOptions) -> Predictor:
     """Load the run. Print a note if it was trained on the sample. Raises UserError for options of other kinds."""
     path = located("predict", options.run, options.log_dir)
-    from firstlight.kinds.load import load_for
+    from firstlight.kind.load import load_for
 
     run = load_for("predict", path, checkpoint=options.checkpoint)
     kind = KINDS[run.kind]

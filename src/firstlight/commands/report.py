@@ -16,15 +16,15 @@ from firstlight.commands.report_pair import compare_runs
 from firstlight.commands.report_scaling import draw, markdown, scaling_of, section
 from firstlight.commands.report_scaling import show as show_law
 from firstlight.errors import UserError
-from firstlight.reports import text
-from firstlight.reports.findings import MOST_GROUPS, judged
-from firstlight.reports.fronts import Front
-from firstlight.reports.rows import PRUNED, Run, brief, shown
-from firstlight.reports.table import Board, Group, boards, most_runs_first, not_counted, short_name
+from firstlight.lab.reports import text
+from firstlight.lab.reports.findings import MOST_GROUPS, judged
+from firstlight.lab.reports.fronts import Front
+from firstlight.lab.reports.saved_outcomes import SavedOutcomes
+from firstlight.lab.reports.table import Board, Group, boards, most_runs_first, not_counted, short_name
 from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
 from firstlight.runs.gather import direction_of, found_runs
-from firstlight.runs.saved_outcomes import SavedOutcomes
 from firstlight.runs.settings import plain_value
+from firstlight.runs.summary import PRUNED, Run, brief, shown
 from firstlight.terminal_text import note, say
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def report(options: ReportOptions) -> Path:
         say(f"not counted: {pruned} pruned trial{'s' if pruned > 1 else ''} of a search", to=sys.stderr)
     in_order = most_runs_first(found)
     title, notes = heading(options, runs, in_order)
-    from firstlight.reports.page import page
+    from firstlight.lab.reports.page import page
 
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, section(law, drawn) if law else ""),

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
-from firstlight.reports.changed_predictions import A, B, Table
-from firstlight.reports.pair import Pair, pair
-from firstlight.reports.rows import Run
+from firstlight.lab.reports.changed_predictions import A, B, Table
+from firstlight.lab.reports.pair import Pair, pair
+from firstlight.lab.reports.saved_outcomes import SavedOutcomes
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
 from firstlight.runs.gather import direction_of, read_run
 from firstlight.runs.named import find_run
-from firstlight.runs.saved_outcomes import SavedOutcomes
 from firstlight.runs.settings import Configuration, with_settings
+from firstlight.runs.summary import Run
 from firstlight.terminal_text import say
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def compare_runs(names: tuple[str, str], folder: Path, metric: str | None) -> tu
         direction_of(runs),
         metric,
     )
-    from firstlight.reports.pair_page import pair_page
+    from firstlight.lab.reports.pair_page import pair_page
 
     write_atomically(folder / PAGE, pair_page(result))
     show(result, folder / PAGE)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstlight.reports import text
-from firstlight.reports.rows import Run
-from firstlight.reports.scaling import Scaling, scaling
-from firstlight.reports.scaling_text import has_frontier, sentences, tables
+from firstlight.lab.reports import text
+from firstlight.lab.reports.scaling import Scaling, scaling
+from firstlight.lab.reports.scaling_text import has_frontier, sentences, tables
+from firstlight.runs.summary import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +80,7 @@ def figures(found: Scaling) -> "list[Figure]":
 
 def section(found: Scaling, drawn: Sequence[Path]) -> str:
     """Return the section of the page: sentences, figures and tables."""
-    from firstlight.reports.pair_page import table_section
+    from firstlight.lab.reports.pair_page import table_section
 
     says = "\n".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences(found))
     images = "\n".join(

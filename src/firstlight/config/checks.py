@@ -14,8 +14,7 @@ from firstlight.config.open_keys import OPEN_SECTIONS
 from firstlight.config.trainer_checks import check_trainer, is_number
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
-from firstlight.kinds.registry import KINDS, kind_of_config
-from firstlight.networks.config import Architecture
+from firstlight.kind.registry import KINDS, kind_of_config
 from firstlight.runs.named import find_run, find_runs
 from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import check_targets
@@ -168,7 +167,7 @@ def check_vectors(config: DictConfig) -> None:
             f"vectors={kind.value} requires tokenizer=word, not tokenizer={config.tokenizer.kind.value}; "
             "set vectors=random, or tokenizer=word if the task has words"
         )
-    if config.model.get("architecture") is Architecture.logistic:
+    if getattr(config.model.get("architecture"), "name", None) == "logistic":
         raise UserError(f"vectors={kind.value}: model=logistic has a weight for each word, no vectors; leave it out")
     if not config.vectors.trained and config.model.get("tie_embeddings"):
         raise UserError("vectors.trained=false would not train the output layer either; set model.tie_embeddings=false")

@@ -21,11 +21,11 @@ from docstring_parser import parse_from_object
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from firstlight.config.keys import SCHEMA_FILE, SECTIONS, VARIANTS, Key, Variant, as_typed
+from firstlight.config.keys import SCHEMA_FILE, SECTIONS, VARIANTS, Key, Variant, as_typed, keys
 from firstlight.config.open_keys import OPEN_SECTIONS
 from firstlight.config.schema import RootConfig, register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
-from firstlight.kinds.top_level import DataNode, ModelNode
+from firstlight.kind.top_level import DataNode, ModelNode
 
 HYDRAS = ("_target_", "_partial_", "_recursive_")  # keys that hydra.utils.instantiate reads
 CLOSED = (
@@ -318,3 +318,41 @@ def _with_interpolation(value: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+
+
+def key_reference() -> str:
+    """Return a chapter for each section of the configuration, with a table of its keys.
+
+    The chapters begin with headings of the second level, `## data`, for a page with a title of its own.
+    """
+    return "\n".join(line for section in SECTIONS for line in _chapter(section))
+
+
+def _chapter(section: str) -> Iterator[str]:
+    yield f"## {f'`{section}`' if section else SECTIONS[section]}\n"
+    if section:
+        yield f"{SECTIONS[section]}.\n"
+    yield "| key | type | default | meaning |"
+    yield "| --- | --- | --- | --- |"
+    for key in keys():
+        if key.section == section:
+            yield f"| `{key.name}` | {key.type} | {_default(key)} | {_meaning(key)} |"
+    yield ""
+
+
+def _default(key: Key) -> str:
+    return "" if key.is_node else f"`{key.default_text}`" if ";" not in key.default_text else key.default_text
+
+
+def _meaning(key: Key) -> str:
+    """Return the sentence, or the sentences with the tasks to which each applies."""
+    where: dict[str, list[str]] = {}
+    for variant in key.variants:
+        where.setdefault(variant.sentence, []).extend(variant.where)
+    if len(where) == 1:
+        return _escaped(next(iter(where)))
+    return "<br>".join(f"{', '.join(tasks)}: {_escaped(sentence)}" for sentence, tasks in where.items())
+
+
+def _escaped(sentence: str) -> str:
+    return sentence.replace("<", "&lt;").replace("_", r"\_").replace("*", r"\*").replace("[", r"\[").replace("|", r"\|")

@@ -5,13 +5,13 @@ from difflib import get_close_matches
 
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.comparison.pareto import MEASURES
 from firstlight.errors import UserError
-from firstlight.kinds.registry import KINDS
+from firstlight.kind.registry import KINDS
+from firstlight.runs.objectives import MEASURES
 
 MEASURED_BY = {  # in addition to the metrics of each kind of network
     "firstlight.callbacks.token_metrics.LastPosition": ("last_position_loss",),
-    "firstlight.callbacks.translations.Translations": ("bleu", "chrf"),
+    "firstlight.translator.translations.Translations": ("bleu", "chrf"),
 }
 OURS = ("firstlight.", "lightning.")
 

@@ -7,7 +7,7 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from omegaconf import II, MISSING
 
-from firstlight.kinds.registry import KINDS
+from firstlight.kind.registry import KINDS
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.options import TokenizerOptions, VectorOptions

@@ -10,7 +10,7 @@ from firstlight.config.messages import explained
 from firstlight.config.schema import register_schemas
 from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.errors import UserError
-from firstlight.kinds.data_changes import DataChanges
+from firstlight.kind.data_changes import DataChanges
 
 
 def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Path) -> DictConfig:

@@ -219,3 +219,12 @@ def hash_of(files: dict[str, Path]) -> str:
         with regular(path).open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
+
+
+def is_text_pair(path: Path, endings: tuple[str, str]) -> bool:
+    """Return whether a path is the common part of two file names, such as corpus for corpus.en and corpus.de."""
+    return all(language_file(path, ending).is_file() for ending in endings)
+
+
+def language_file(stem: Path, ending: str) -> Path:
+    return Path(f"{stem}.{ending}")

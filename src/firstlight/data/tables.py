@@ -1,19 +1,61 @@
 """Tables of encoded texts on one device, and the batches that they return."""
 
-from typing import NamedTuple
+import logging
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firstlight.data.batches import RowBatch
+from firstlight.data.batches import (
+    RowBatch,
+)
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.evidence import NgramEvidence
 from firstlight.data.options import Truncation
 from firstlight.data.windows import WindowBatch
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import PAD_ID
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Cuts:
+    """Counter of the texts that are longer than the context.
+
+    context_length: the number of tokens that a network reads; num_texts: all texts; num_cut: the longer texts.
+    """
+
+    context_length: int
+    num_texts: int = 0
+    num_cut: int = 0
+
+    def count(self, lengths: NDArray[np.int64]) -> None:
+        """Count some texts. lengths: (texts,), their numbers of tokens."""
+        self.num_texts += len(lengths)
+        self.num_cut += int((lengths > self.context_length).sum())
+
+    def warn(self) -> None:
+        """Log a warning if a text was cut."""
+        if self.num_cut:
+            verbs = ("is", "was") if self.num_cut == 1 else ("are", "were")
+            log.warning(
+                "%d of %d texts %s longer than the context of %d tokens and %s cut",
+                *(self.num_cut, self.num_texts, verbs[0], self.context_length, verbs[1]),
+            )
+
+
+IGNORED = -100  # the target of padding, which torch's cross entropy ignores
+
+
+def look_up(flat: Tensor, starts: Tensor, lengths: Tensor, rows: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+    """Return the ids of some of many concatenated texts, padded with PAD_ID, and their mask: (rows, longest)."""
+    ids, mask = gather(flat, starts[rows, None], lengths[rows, None], longest)
+    return ids.long(), mask
+
 
 NO_FEATURES = torch.empty(0)
 
@@ -194,3 +236,34 @@ def fits(table: torch.nn.Module, device: torch.device) -> bool:
         return True
     size = sum(buffer.nbytes for buffer in table.buffers())
     return size < torch.cuda.mem_get_info(device)[0] / 4
+
+
+def review_batch(batch: Any) -> ReviewBatch:
+    """Return a batch as a `ReviewBatch`. Raises TypeError for an unknown type.
+
+    batch: a `ReviewBatch`, or a pair of token_ids (batch, length), padded with 0, and targets (batch,).
+    """
+    if isinstance(batch, ReviewBatch):
+        return batch
+    token_ids, targets = pair_of_tensors(batch, "ReviewBatch")
+    padding_mask = token_ids != PAD_ID
+    return ReviewBatch(token_ids, padding_mask, targets, torch.arange(len(targets)), int(padding_mask.sum()))
+
+
+def token_batch(batch: Any) -> TokenBatch:
+    """Return a batch as a `TokenBatch`. Raises TypeError for an unknown type.
+
+    batch: a `TokenBatch`, or a pair of token ids and the tokens that follow, both (batch, length).
+    """
+    if isinstance(batch, TokenBatch):
+        return batch
+    return TokenBatch(*pair_of_tensors(batch, "TokenBatch"))
+
+
+def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
+    """Return a batch that is a pair of tensors. Raises TypeError for another type. expected: the usual type."""
+    if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
+        return batch[0], batch[1]
+    raise TypeError(
+        f"a batch must be a {expected} or a pair of tensors, token ids and targets, not {type(batch).__name__}"
+    )

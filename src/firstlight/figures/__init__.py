@@ -4,6 +4,6 @@ A figure is a `matplotlib.figure.Figure`, about 1,200 pixels wide. `save` writes
 display or changes the settings of matplotlib. The names in `__all__` are public. Each is imported at its first use.
 """
 
-import lazy_loader
+from firstlight.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from firstlight.data.pairs import IGNORED
+from firstlight.data.tables import IGNORED
 
 
 def probabilities(logits: Tensor) -> Tensor:

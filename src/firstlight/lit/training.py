@@ -22,9 +22,9 @@ from firstlight.lit.checkpoint import CARD, STAMP, read_checkpoint
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.networks import build_network, plain
 from firstlight.lit.optimizers import OptimizerFactory, build_optimizer
+from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.lit.schedules import ScheduleFactory, cosine, total_steps
-from firstlight.lit.training_loss import TrainingLoss
 from firstlight.networks.config import TransformerConfig
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
@@ -323,15 +323,6 @@ class Training(LightningModule):
                 raise TypeError(f"{name} applies to firstlight's network only; leave it out with your own network")
         own = {name: value for name, value in options.items() if name in of_module}
         return {name: value for name, value in options.items() if name in of_network}, own
-
-
-def pair_of_tensors(batch: Any, expected: str) -> tuple[Tensor, Tensor]:
-    """Return a batch that is a pair of tensors. Raises TypeError for another type. expected: the usual type."""
-    if isinstance(batch, tuple | list) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
-        return batch[0], batch[1]
-    raise TypeError(
-        f"a batch must be a {expected} or a pair of tensors, token ids and targets, not {type(batch).__name__}"
-    )
 
 
 def _is_same(value: Any, other: Any) -> bool:

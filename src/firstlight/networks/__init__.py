@@ -3,6 +3,6 @@
 The names in `__all__` are public. Each is imported when it is first used.
 """
 
-import lazy_loader
+from firstlight.lazy import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -5,7 +5,7 @@ This module does not import torch, so that an error in the options is reported i
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -77,21 +77,6 @@ class Activation(Enum):
     relu_squared = "relu_squared"
     sigmoid = "sigmoid"
     linear = "linear"
-
-
-class Architecture(Enum):
-    """Architecture of a classifier: transformer blocks, the mean of the word vectors, or one weight for each word."""
-
-    transformer = "transformer"
-    bag_of_words = "bag_of_words"
-    logistic = "logistic"
-
-
-CLASSIFIERS = {
-    Architecture.transformer: "firstlight.networks.classifier:Classifier",
-    Architecture.bag_of_words: "firstlight.networks.bag_of_words:BagOfWords",
-    Architecture.logistic: "firstlight.networks.bag_of_words:LogisticRegression",
-}
 
 
 class PoolingKind(Enum):
@@ -239,12 +224,12 @@ class TransformerConfig:
 
     def _check_numbers(self) -> None:
         for name in ("dim", "num_heads", "num_layers"):
-            _check_at_least(f"model.{name}", getattr(self, name), 1)
-        _check_at_least("context_length", self.context_length, 1)
+            check_at_least(f"model.{name}", getattr(self, name), 1)
+        check_at_least("context_length", self.context_length, 1)
         for name in ("head_dim", "num_key_value_heads", "feed_forward_dim", "base_dim", "base_head_dim"):
             if getattr(self, name) is not None:
-                _check_at_least(f"model.{name}", getattr(self, name), 1)
-        _check_at_least("model.first_position", self.first_position, 0)
+                check_at_least(f"model.{name}", getattr(self, name), 1)
+        check_at_least("model.first_position", self.first_position, 0)
         check_share("dropout", self.dropout)
         check_share("model.attention_dropout", self.attention_dropout)
         if not 0 < self.embedding_std < math.inf:
@@ -401,198 +386,8 @@ class TransformerConfig:
         return 8 * self.dim // 3 if self.activation is Activation.swiglu else 4 * self.dim
 
 
-@dataclass
-class ClassifierConfig(TransformerConfig):
-    """Options of a `Classifier`: those of `TransformerConfig` and the following.
-
-    Args:
-        architecture: Structure of the classifier: "transformer", or one of the baselines "bag_of_words" and "logistic",
-            which use few of the options.
-        pooling: Reduction of all tokens to one prediction: "mean", "max", "first", "last", "attention" (a learned
-            mean), "flatten" (a linear layer over all tokens) or "per_token" (a score for each token, then a linear
-            layer, as in post 1).
-        token_dropout: Probability of replacing a token by [UNK] in training, from 0 to below 1; it prevents learning
-            rare words by heart.
-        convolution: Width of a convolution over the embeddings, an odd number of tokens such as 3; None: no
-            convolution.
-        embedding_dim: Size of the word vectors before they are projected to `dim`; None: `dim`. Lower it to save
-            parameters.
-        embedded_words: Number of most frequent words that have a vector of their own; None: all words of the
-            vocabulary.
-
-    Raises:
-        ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            fix.
-
-    Example:
-        >>> from firstlight.networks import ClassifierConfig
-        >>> config = ClassifierConfig(dim=32, num_heads=4, context_length=50, pooling="mean")
-        >>> config.pooling
-        <PoolingKind.mean: 'mean'>
-        >>> ClassifierConfig(pooling="average")
-        Traceback (most recent call last):
-        ValueError: model.pooling='average' must be one of per_token, flatten, mean, first, last, max, attention
-    """
-
-    architecture: Architecture = Architecture.transformer
-    pooling: PoolingKind = PoolingKind.per_token
-    token_dropout: float = 0.0
-    convolution: int | None = None
-    embedding_dim: int | None = None
-    embedded_words: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_share("model.token_dropout", self.token_dropout)
-        self._check_words()
-        check_convolution(self.convolution)
-        if self.causal and self.convolution not in (None, 1):
-            raise ValueError(
-                f"model.convolution={self.convolution} lets a token see the next one, which model.causal=true forbids; "
-                "set model.convolution=null"
-            )
-
-    @property
-    def network(self) -> str:
-        return CLASSIFIERS[self.architecture]
-
-    def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        arguments = (sizes["vocab_size"], sizes["num_outputs"], sizes["unknown_id"])
-        if not sizes.get("num_features"):
-            return arguments
-        if self._target_ is None:
-            self.check_evidence()
-        return (*arguments, sizes["num_features"])
-
-    def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:
-        return (token_ids,) if features is None else (token_ids, None, features)
-
-    def _check_words(self) -> None:
-        for name, minimum in (("embedding_dim", 1), ("embedded_words", 3)):
-            value = getattr(self, name)
-            if value is not None:
-                _check_at_least(f"model.{name}", value, minimum)
-                self._refuse_baseline(f"model.{name}={value}", f"model.{name}=null")
-
-    def check_evidence(self) -> None:
-        """Raise ValueError unless the network can read the features of `data.evidence=true`."""
-        self._refuse_baseline("data.evidence=true", "data.evidence=false")
-
-    def _check_parametrization(self) -> None:
-        super()._check_parametrization()
-        if self.parametrization is Parametrization.mup:
-            self._refuse_baseline("model.parametrization=mup", "model.parametrization=standard")
-
-    def _refuse_baseline(self, setting: str, remedy: str) -> None:
-        if self.architecture is not Architecture.transformer:
-            raise ValueError(f"{setting} does not apply to model.architecture={self.architecture.value}; set {remedy}")
-
-
-@dataclass
-class GeneratorConfig(TransformerConfig):
-    """Options of a `Generator`: those of `TransformerConfig` and the following.
-
-    Args:
-        causal: Whether a token attends only to itself and to earlier tokens. With False, each token also sees the token
-            that it has to predict, as in an experiment of post 2.
-        tie_embeddings: Whether the embedding and the output layer share one matrix, which saves parameters.
-        head_bias: Whether the output layer has a bias.
-        num_loops: Number of times that the blocks are applied in sequence with the same weights; 1: once.
-        causal_convolution: Width of a convolution over a token and the tokens before it, ahead of each sublayer, at
-            least 2; None: no convolution.
-
-    Raises:
-        ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            fix.
-
-    Example:
-        >>> from firstlight.networks import GeneratorConfig
-        >>> config = GeneratorConfig(dim=32, num_heads=4, num_layers=3, context_length=64, positions="learned")
-        >>> config.causal
-        True
-    """
-
-    causal: bool = True
-    tie_embeddings: bool = False
-    head_bias: bool = True
-    num_loops: int = 1
-    causal_convolution: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.context_length < 2:
-            raise ValueError(f"context_length={self.context_length} must be at least 2 for a generator")
-        _check_at_least("model.num_loops", self.num_loops, 1)
-        if self.causal_convolution is not None:
-            _check_at_least("model.causal_convolution", self.causal_convolution, 2)
-
-    @property
-    def network(self) -> str:
-        return "firstlight.networks.generator:Generator"
-
-
-@dataclass
-class EncoderDecoderConfig(TransformerConfig):
-    """Options of an `EncoderDecoder`: those of `TransformerConfig` and the following.
-
-    `num_layers` is the number of blocks of the encoder.
-
-    Args:
-        num_decoder_layers: Number of blocks of the decoder; None: as many as the encoder has (num_layers).
-        tie_embeddings: Whether the embedding of the target and the output layer share one matrix, which saves
-            parameters.
-        share_embeddings: Whether source and target share one embedding; it requires one vocabulary for both languages.
-        head_bias: Whether the output layer has a bias.
-
-    Raises:
-        ValueError: if a value is out of range or values contradict each other; the message names the key and the
-            fix.
-
-    Example:
-        >>> from firstlight.networks import EncoderDecoderConfig
-        >>> EncoderDecoderConfig(num_layers=2).resolved_num_decoder_layers
-        2
-    """
-
-    num_decoder_layers: int | None = None
-    tie_embeddings: bool = False
-    share_embeddings: bool = False
-    head_bias: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.num_decoder_layers is not None:
-            _check_at_least("model.num_decoder_layers", self.num_decoder_layers, 1)
-        if self.context_length < 2:
-            raise ValueError(f"context_length={self.context_length} must be at least 2, for one word and the end")
-        if self.causal:
-            raise ValueError(
-                "model.causal=true does not apply to translation: the encoder is never causal, the decoder always; "
-                "set it to false"
-            )
-
-    @property
-    def network(self) -> str:
-        return "firstlight.networks.encoder_decoder:EncoderDecoder"
-
-    def network_arguments(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        return (sizes["source_vocab_size"], sizes["vocab_size"])
-
-    def inputs(self, token_ids: Any, features: Any) -> tuple[Any, ...]:  # noqa: ARG002
-        return token_ids, token_ids
-
-    @property
-    def of_decoder(self) -> "EncoderDecoderConfig":
-        """The options of the decoder's blocks: these, but with LayerNorm in place of a norm over the words."""
-        return replace(self, norm_kind=NormKind.layer) if self.norm_kind is NormKind.over_words else self
-
-    @property
-    def resolved_num_decoder_layers(self) -> int:
-        """The number of blocks of the decoder."""
-        return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
-
-
-def _check_at_least(name: str, value: int, minimum: int) -> None:
+def check_at_least(name: str, value: int, minimum: int) -> None:
+    """Raise ValueError unless minimum <= value."""
     if value < minimum:
         raise ValueError(f"{name}={value} must be at least {minimum}")
 

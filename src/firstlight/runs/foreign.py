@@ -49,7 +49,7 @@ class Place(NamedTuple):
 PLACES = (
     Place(
         r"callbacks\.[^.]+",
-        ("firstlight.callbacks.", "lightning.pytorch.callbacks."),
+        ("firstlight.", "lightning.pytorch.callbacks."),
         ("lightning.pytorch.Callback",),
         "a callback class of firstlight or Lightning",
     ),
@@ -74,12 +74,12 @@ PLACES = (
     ),
     Place(
         "module",
-        ("firstlight.lit.",),
+        ("firstlight.",),
         ("lightning.pytorch.LightningModule",),
         "a LightningModule of firstlight",
     ),
-    Place("data", ("firstlight.data.",), ("lightning.pytorch.LightningDataModule",), "a data module of firstlight"),
-    Place("model", ("firstlight.networks.",), ("torch.nn.Module",), "a network of firstlight"),
+    Place("data", ("firstlight.",), ("lightning.pytorch.LightningDataModule",), "a data module of firstlight"),
+    Place("model", ("firstlight.",), ("torch.nn.Module",), "a network of firstlight"),
     Place(
         "optimizer",
         ("torch.optim.", "firstlight.lit."),

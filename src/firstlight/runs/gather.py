@@ -16,10 +16,10 @@ from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.reports.rows import COUNTED, KEYS, Confusion, Curve, Run
 from firstlight.runs.folder import MOMENT, MOST_BYTES_OF_A_RECORD, RunFolder, check_version, direction
 from firstlight.runs.objectives import MAXIMIZE, MINIMIZE
 from firstlight.runs.settings import key_and_value, plain_value, with_settings
+from firstlight.runs.summary import COUNTED, KEYS, Confusion, Curve, Run
 
 log = logging.getLogger(__name__)
 
@@ -326,7 +326,7 @@ def thinned(values: list[Any], most: int) -> list[Any]:
 
 
 def read_confusion(path: Path) -> Confusion | None:
-    """Return the table that callbacks/confusion_matrix.py wrote; None if it is missing. Raises Damaged."""
+    """Return the table that classifier/confusion_matrix.py wrote; None if it is missing. Raises Damaged."""
     name = f"{path.parent.name}/{path.name}"
     try:
         text = regular(path, MOST_BYTES).read_bytes().decode("utf-8")

@@ -5,14 +5,53 @@ import io
 import struct
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.comparison.outcomes import Outcomes
 from firstlight.files.regular import regular
 from firstlight.runs.folder import write_atomically
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Losses and hits of a run on the units of a split: texts, sentence pairs, or pieces of a long text.
+
+    rows: (units,) the number of each unit in its data, ascending. losses: (units,) the summed loss in nats. tokens:
+    (units,) the number of predictions in each unit, which is 1 for a classifier. correct: (units,) the number of right
+    predictions. targets, predicted: (units,) the classes of a classifier; None for other kinds. key: a hash of the
+    units and their targets; only outcomes with equal keys can be paired.
+    """
+
+    rows: NDArray[np.int64]
+    losses: NDArray[np.float32]
+    tokens: NDArray[np.int64]
+    correct: NDArray[np.int64]
+    key: str
+    targets: NDArray[np.int64] | None = None
+    predicted: NDArray[np.int64] | None = None
+
+    @property
+    def is_of_classes(self) -> bool:
+        """Whether each unit is one text with one class."""
+        return self.predicted is not None
+
+    def values(self, metric: str) -> NDArray[np.float64] | None:
+        """Return the mean of each unit, (units,), whose mean weighted by tokens is the metric; None for other metrics.
+
+        A perplexity and bits per character are functions of the loss, whose values they return.
+        """
+        name = metric.rpartition("/")[2]
+        if name in ("loss", "perplexity", "bits_per_character"):
+            return self.losses / self.tokens.astype(np.float64)
+        if name == "accuracy":
+            return self.correct / self.tokens.astype(np.float64)
+        if name == "mean_absolute_error" and self.predicted is not None and self.targets is not None:
+            return np.abs(self.predicted - self.targets).astype(np.float64)
+        return None
+
 
 FOLDER = "predictions"  # in a run's folder
 VALIDATION = f"{FOLDER}/validation.npz"

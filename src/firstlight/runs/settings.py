@@ -11,8 +11,8 @@ from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
-from firstlight.reports.rows import Run, Value
 from firstlight.runs.identity import FREE_OPTIONS, NOT_PART_OF_A_RUN, comparable, flat
+from firstlight.runs.summary import Run, Value
 from firstlight.spelling import QUOTING
 
 log = logging.getLogger(__name__)

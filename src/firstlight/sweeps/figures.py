@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from firstlight.reports.rows import Run
+from firstlight.runs.summary import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from firstlight.console import Console
 from firstlight.files.rows import write_rows
-from firstlight.reports.rows import Run
 from firstlight.runs.gather import gather
+from firstlight.runs.summary import Run
 from firstlight.sweeps.figures import save_marked
 
 PUBLISHED = {"one_head": 2.476, "pre_norm": 2.024}  # validation losses; the post gives none for the other rungs

@@ -11,8 +11,8 @@ from omegaconf import DictConfig
 from rich.table import Table
 
 from firstlight.console import Console
-from firstlight.reports.rows import SEED, Run, shown
 from firstlight.runs.gather import found_runs
+from firstlight.runs.summary import SEED, Run, shown
 from firstlight.sweeps.figures import save_marked
 
 log = logging.getLogger(__name__)

@@ -26,12 +26,12 @@ from firstlight.callbacks.stop_signals import StopAtStepEnd
 from firstlight.data.options import SourceKind
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError, arguments_of
-from firstlight.kinds.kind import get
-from firstlight.kinds.registry import kind_of_config
+from firstlight.kind.kind import get
+from firstlight.kind.registry import kind_of_config
 from firstlight.lit.checkpoint_io import AtomicCheckpointIO
 from firstlight.lit.networks import build_network
+from firstlight.lit.running_mean import TrainingLoss
 from firstlight.lit.training import Training, card_of
-from firstlight.lit.training_loss import TrainingLoss
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder
 from firstlight.runs.history import HistoryLogger

@@ -17,9 +17,9 @@ from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.utilities import rank_zero_only
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
+from torch.utils.flop_counter import FlopCounterMode
 
-from firstlight.callbacks.checkpoint import best_and_last
-from firstlight.callbacks.find import callback_of
+from firstlight.callbacks.checkpoint import best_and_last, callback_of
 from firstlight.callbacks.learning_rate_finder import LearningRateFinder
 from firstlight.callbacks.outcomes import WriteOutcomes
 from firstlight.callbacks.prune_trial import PruneTrial
@@ -29,6 +29,7 @@ from firstlight.errors import Interrupted, RunError, UserError
 from firstlight.lit.cards import refuse_other_state
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
+from firstlight.lit.networks import build_network
 from firstlight.networks.size import num_embedding_parameters, num_parameters
 from firstlight.runs import weights_and_biases
 from firstlight.runs.folder import RunFolder, as_typed, read_history, write_atomically
@@ -37,7 +38,6 @@ from firstlight.runs.outcomes import FOLDER
 from firstlight.runs.record import finish, record_of_start
 from firstlight.training import terminal
 from firstlight.training.build import Parts, build
-from firstlight.training.flops import training_flops
 from firstlight.training.initialize import initialize_from
 from firstlight.training.newest_checkpoint import Found, newest_checkpoint
 from firstlight.training.ranks import end_with_parent, several
@@ -301,3 +301,30 @@ def without_loggers(trainer: Trainer) -> Iterator[None]:
         yield
     finally:
         trainer.loggers = loggers
+
+
+def training_flops(config: Any, sizes: dict[str, int], num_tokens: int) -> int:
+    """Return the number of floating-point operations of all matrix products, forward and backward, for num_tokens.
+
+    Every text is assumed to fill the context. The lookup of embeddings is not counted. The result is therefore far
+    below the usual 6 × parameters × tokens if most parameters are embeddings (Kaplan et al., 2020, exclude them too).
+
+    config: The configuration of a network; sizes: the other arguments of build_network.
+    """
+    network = repr((config, sizes))
+    if network not in _counted:
+        _counted[network] = _flops_of_a_text(config, sizes)
+    return round(_counted[network] / config.context_length * num_tokens)
+
+
+_counted: dict[str, int] = {}  # by network, since the jobs of a sweep often train the same one
+
+
+def _flops_of_a_text(config: Any, sizes: dict[str, int]) -> int:
+    shape = (1, 1, config.context_length) if sizes.get("choices") else (1, config.context_length)
+    token_ids = torch.zeros(shape, dtype=torch.long, device="meta")
+    num_features = sizes.get("num_features")
+    features = torch.zeros(1, config.context_length, num_features, device="meta") if num_features else None
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        build_network(config, **sizes)(*config.inputs(token_ids, features)).sum().backward()
+    return counter.get_total_flops()

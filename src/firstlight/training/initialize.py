@@ -8,7 +8,6 @@ import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 
-from firstlight.data.pairs import PairData
 from firstlight.errors import UserError
 from firstlight.lit.cards import open_weights, refuse_non_finite
 from firstlight.lit.checkpoint import CARD
@@ -52,7 +51,7 @@ def initialize_from(run: str, log_dir: Path, module: LightningModule, data: Any)
     refuse_non_finite(given, (name for name, _ in module.named_parameters(remove_duplicate=False)), path)
     both = _shared_words(_with_vectors(data.tokenizer.words, own), _with_vectors(other.words, given))
     shared_words = dict.fromkeys(BY_WORD, both)
-    if SOURCE_EMBEDDING in given and isinstance(data, PairData):
+    if SOURCE_EMBEDDING in given and hasattr(data, "source_tokenizer"):
         other_source = tokenizer_of_json(card["source_tokenizer"]) if card.get("source_tokenizer") else other
         shared_words[SOURCE_EMBEDDING] = _shared_words(data.source_tokenizer.words, other_source.words)
     taken, left = {}, []

@@ -9,7 +9,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
-from firstlight.kinds.load import open_checkpoint
+from firstlight.kind.load import open_checkpoint
 from firstlight.lit.checkpoint import CARD, DamagedCheckpoint
 from firstlight.runs.folder import RunFolder, read_history
 

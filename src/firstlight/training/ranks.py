@@ -15,7 +15,7 @@ from torch.distributed import DistBackendError
 from torch.multiprocessing import ProcessExitedException
 from torch.multiprocessing.spawn import _prctl_pr_set_pdeathsig
 
-from firstlight.callbacks.find import callback_of
+from firstlight.callbacks.checkpoint import callback_of
 from firstlight.callbacks.stop_signals import SIGNALS, StopAtStepEnd, handled, leave_dead_terminal
 from firstlight.errors import Interrupted, RunError
 from firstlight.lit.lightning_internals import at_the_death_of_a_rank, only_starts

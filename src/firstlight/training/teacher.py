@@ -8,11 +8,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from firstlight.data.table_data import TableData
 from firstlight.errors import UserError
-from firstlight.kinds.kind import Kind, get
-from firstlight.kinds.load import load
-from firstlight.kinds.loaded import LoadedRun
-from firstlight.kinds.registry import KINDS, kind_of_config
-from firstlight.kinds.teachers import Lesson, Named
+from firstlight.kind.kind import Kind, get
+from firstlight.kind.load import load
+from firstlight.kind.loaded import LoadedRun
+from firstlight.kind.registry import KINDS, kind_of_config
+from firstlight.kind.teachers import Lesson, Named
 from firstlight.lit.distillation import Distillation
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.lit.training import Training

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from firstlight.console import is_watched, one_console, terminal
 from firstlight.invocation import invocation
-from firstlight.kinds.registry import kind_of_config
+from firstlight.kind.registry import kind_of_config
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs import foreign
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed, write_atomically

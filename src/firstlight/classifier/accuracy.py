@@ -1,0 +1,138 @@
+"""Accuracy, macro F1 and, for ordered classes, the mean absolute error."""
+
+from typing import Any, NamedTuple, Self
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torchmetrics import MeanAbsoluteError, Metric, MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
+
+from firstlight.callbacks.publish import data_if_any, named_batch
+from firstlight.data.options import Labels
+from firstlight.errors import UserError
+from firstlight.lit.running_mean import RunningMean, is_logging_step, log_training
+
+
+class Classes(NamedTuple):
+    """The names of the classes, and whether they are ordered: an error of one star is smaller than one of two."""
+
+    names: list[str]
+    are_ordered: bool
+
+    @classmethod
+    def of(cls, trainer: Trainer, pl_module: LightningModule) -> Self | None:
+        """Return the classes that the data module or the module's card names, or None if neither names them."""
+        data = data_if_any(trainer)
+        if data is not None:
+            if not hasattr(data, "class_names"):
+                raise UserError(
+                    f"Accuracy and ConfusionMatrix require data with classes, such as ReviewData, not "
+                    f"{type(data).__name__}; remove the callback"
+                )
+            return cls(list(data.class_names), data.has_ordered_classes)
+        card = getattr(pl_module, "card", None) or {}
+        if not card.get("class_names"):
+            return None
+        labels = card["config"].get("data", {}).get("labels")
+        return cls(list(card["class_names"]), labels == Labels.stars.name)
+
+    @classmethod
+    def numbered(cls, count: int) -> Self:
+        """Return classes whose names are their numbers, from 0."""
+        return cls([str(i) for i in range(count)], are_ordered=False)
+
+
+STAGES = ("val", "test")
+
+
+class Accuracy(Callback):
+    """Log the accuracy and the macro F1 score of a classifier.
+
+    In validation it logs `val/accuracy`, `val/macro_f1` and, for ordered classes such as stars,
+    `val/mean_absolute_error`, in classes. In test it logs the same metrics as `test/…`. In training it logs
+    `train/accuracy`, the mean over the steps since the last log. It works with a data module and with plain loaders.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import Accuracy
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[Accuracy()])
+        >>> trainer.fit(module, datamodule=data)
+        >>> sorted(name for name in trainer.callback_metrics if name.startswith("val/"))
+        ['val/accuracy', 'val/loss', 'val/macro_f1']
+    """
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, MetricCollection] = {}
+        self.training = RunningMean()
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        classes = Classes.of(trainer, pl_module)
+        self.metrics = {} if classes is None else _metrics(classes, trainer.strategy.root_device)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        logits = outputs["logits"]
+        predicted = logits.argmax(dim=1) if logits.shape[1] > 1 else logits.squeeze(1) > 0
+        targets = named_batch(batch).targets
+        self.training.add((predicted == targets).sum(), len(targets))
+        if is_logging_step(trainer, batch_idx):
+            log_training(trainer, pl_module, {"train/accuracy": self.training.take()})
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._update("val", outputs)
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._update("test", outputs)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._log("val", pl_module)
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._log("test", pl_module)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.training.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.training.load_state_dict(state_dict)
+
+    def _update(self, stage: str, outputs: Any) -> None:
+        probabilities = outputs["probabilities"]
+        if not self.metrics:  # the first batch shows the number of classes
+            self.metrics = _metrics(Classes.numbered(probabilities.shape[1]), probabilities.device)
+        self.metrics[stage].update(probabilities.argmax(dim=1), outputs["targets"])
+
+    def _log(self, stage: str, pl_module: LightningModule) -> None:
+        values = self.metrics[stage].compute()
+        self.metrics[stage].reset()
+        for name, value in values.items():
+            pl_module.log(name, value, prog_bar=name.endswith("/accuracy"), sync_dist=True)  # all processes agree
+
+
+def _metrics(classes: Classes, device: torch.device) -> dict[str, MetricCollection]:
+    """Return the metrics of some classes, one collection for val and one for test."""
+    collection = classification_metrics(len(classes.names), are_ordered=classes.are_ordered).to(device)
+    return {stage: collection.clone(prefix=f"{stage}/") for stage in STAGES}
+
+
+def classification_metrics(num_classes: int, *, are_ordered: bool) -> MetricCollection:
+    """Return a collection of metrics of predicted and true classes, both (n,).
+
+    are_ordered: whether an error of one class is smaller than an error of two, as with stars.
+    """
+    metrics: dict[str, Metric | MetricCollection] = {
+        "accuracy": MulticlassAccuracy(num_classes, average="micro"),
+        "macro_f1": MulticlassF1Score(num_classes, average="macro"),
+    }
+    if are_ordered:
+        metrics["mean_absolute_error"] = MeanAbsoluteError()
+    return MetricCollection(metrics)

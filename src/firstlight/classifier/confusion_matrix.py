@@ -1,0 +1,157 @@
+"""The confusion matrix for the loggers, the run folder and, at the end, the terminal."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import WandbLogger
+from lightning.pytorch.trainer.states import TrainerFn
+from numpy.typing import NDArray
+from rich.measure import Measurement
+from rich.table import Table
+from torchmetrics.classification import MulticlassConfusionMatrix
+from torchmetrics.functional.classification import multiclass_confusion_matrix
+
+from firstlight.callbacks.publish import is_sample, log_to_wandb, publish_figure, publish_table, shows_media
+from firstlight.classifier.accuracy import Classes
+from firstlight.console import terminal
+
+NAMES = {"val": "validation", "test": "test"}
+
+
+class ConfusionMatrix(Callback):
+    """Make a confusion matrix of every validation and test.
+
+    During `Trainer.fit`, the matrix is sent to the loggers that can show figures. `Trainer.validate` and `Trainer.test`
+    also write `validation.png` and `validation.csv`, or `test.png` and `test.csv`, and print the counts. It works with
+    a data module and with plain loaders.
+
+    Args:
+        folder: The folder for the picture and the table.
+        most_printed: The largest number of classes for which the counts are printed.
+
+    Example:
+        >>> from pathlib import Path
+        >>> import lightning as L
+        >>> from firstlight.callbacks import ConfusionMatrix
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary")
+        >>> module = Classification.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(callbacks=[ConfusionMatrix("matrix", most_printed=0)])
+        >>> _ = trainer.validate(module, datamodule=data, verbose=False)
+        >>> sorted(path.name for path in Path("matrix").iterdir())
+        ['validation.csv', 'validation.png']
+    """
+
+    def __init__(self, folder: str, most_printed: int = 20) -> None:
+        self.folder, self.most_printed = Path(folder), most_printed
+        self.class_names: list[str] = []
+        self.counts: dict[str, MulticlassConfusionMatrix] = {}
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        classes = Classes.of(trainer, pl_module)
+        self.counts = {}
+        if classes is not None:
+            self._count(classes, trainer.strategy.root_device)
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._update("val", outputs)
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._update("test", outputs)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("val", trainer)
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish("test", trainer)
+
+    def _count(self, classes: Classes, device: torch.device) -> None:
+        """Set the classes, and start to count."""
+        self.class_names = classes.names
+        self.counts = {stage: MulticlassConfusionMatrix(len(classes.names)).to(device) for stage in NAMES}
+
+    def _update(self, stage: str, outputs: Any) -> None:
+        probabilities = outputs["probabilities"]
+        if not self.counts:  # the first batch shows the number of classes
+            self._count(Classes.numbered(probabilities.shape[1]), probabilities.device)
+        self.counts[stage].update(probabilities.argmax(dim=1), outputs["targets"])
+
+    def _finish(self, stage: str, trainer: Trainer) -> None:
+        counts = self.counts[stage].compute().cpu().numpy()
+        self.counts[stage].reset()
+        if not trainer.is_global_zero or trainer.sanity_checking:
+            return
+        is_final = trainer.state.fn is not TrainerFn.FITTING
+        if is_final or any(shows_media(logger) for logger in trainer.loggers):
+            self._draw(stage, counts, trainer, is_final)
+        if is_final and len(self.class_names) <= self.most_printed:
+            print_counts(counts, self.class_names, f"Confusion matrix, {NAMES[stage]}")
+
+    def _draw(self, stage: str, counts: np.ndarray, trainer: Trainer, is_final: bool) -> None:
+        # matplotlib is imported only if a figure is drawn
+        from firstlight.figures import confusion_table, plot_confusion_matrix, save
+        from firstlight.figures.style import mark_sample
+
+        figure = plot_confusion_matrix(
+            counts, self.class_names, title=f"Confusion matrix, {NAMES[stage]}, step {trainer.global_step}"
+        )
+        if is_sample(trainer):
+            mark_sample(figure)
+        rows = confusion_table(counts, self.class_names)
+        publish_figure(trainer, f"{stage}/confusion_matrix", figure)
+        publish_table(trainer, f"{stage}/confusion_matrix_table", rows)
+        for logger in trainer.loggers:
+            if isinstance(logger, WandbLogger):
+                log_to_wandb(logger, trainer, {f"{stage}/confusion_matrix_chart": self._wandb_chart(counts, stage)})
+        if is_final:
+            save(figure, self.folder / f"{NAMES[stage]}.png")
+            with (self.folder / f"{NAMES[stage]}.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+
+    def _wandb_chart(self, counts: np.ndarray, stage: str) -> Any:
+        """Return W&B's interactive chart, which requires a list of all examples."""
+        import wandb
+
+        true, predicted = np.indices(counts.shape)
+        return wandb.plot.confusion_matrix(
+            y_true=np.repeat(true.ravel(), counts.ravel()).tolist(),
+            preds=np.repeat(predicted.ravel(), counts.ravel()).tolist(),
+            class_names=self.class_names,
+            title=f"Confusion matrix, {NAMES[stage]}",
+        )
+
+
+def confusion_counts(targets: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> NDArray[np.int64]:
+    """Return the number of times that each class is predicted for each true class: (classes, classes), rows are true.
+
+    targets, predicted: (n,).
+    """
+    found = multiclass_confusion_matrix(torch.from_numpy(predicted), torch.from_numpy(targets), num_classes)
+    counts: NDArray[np.int64] = found.numpy()
+    return counts
+
+
+def print_counts(counts: np.ndarray, class_names: list[str], title: str) -> None:
+    """Print the counts and their shares of each row as a table. counts: (classes, classes), rows are true."""
+    table = Table()
+    table.add_column("true ＼ predicted")
+    for name in class_names:
+        table.add_column(name, justify="right")
+    for name, row in zip(class_names, counts, strict=True):
+        total = max(int(row.sum()), 1)
+        table.add_row(name, *(f"{count} ({count / total:.0%})" for count in row))
+    console = terminal()
+    if Measurement.get(console, console.options, table).minimum <= console.width:
+        console.print(f"{title}:")
+        console.print(table, soft_wrap=False)

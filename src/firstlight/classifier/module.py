@@ -1,0 +1,185 @@
+"""Training of a classifier with binary cross entropy for two classes, otherwise with cross entropy."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from firstlight.classifier.data import ReviewData
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.data.options import Truncation
+from firstlight.data.tables import ReviewBatch, review_batch
+from firstlight.lit.cards import Checks, are_names, one_of, unless_missing
+from firstlight.lit.losses import classification_loss, disagreement, probabilities
+from firstlight.lit.optimizers import OptimizerFactory
+from firstlight.lit.schedules import ScheduleFactory
+from firstlight.lit.training import Measured, Training
+from firstlight.networks.config import check_share
+
+
+class Prediction(NamedTuple):
+    """The prediction of a classifier for one text.
+
+    Attributes:
+        label: The name of the most probable class. For multiple choice, this is the column of an answer.
+        probabilities: The probability of every class by its name, in the order of the classes.
+
+    Example:
+        >>> from firstlight.lit import Prediction
+        >>> prediction = Prediction("positive", {"negative": 0.25, "positive": 0.75})
+        >>> prediction.probabilities[prediction.label]
+        0.75
+    """
+
+    label: str
+    probabilities: dict[str, float]
+
+
+def _are_choices(columns: Any) -> bool:
+    """Return whether the columns of the answers in a card are usable: None, or two or more names."""
+    return columns is None or (are_names(columns) and len(columns) > 1)
+
+
+class Classification(Training):
+    """A LightningModule that trains a classifier.
+
+    The loss is the binary cross entropy of one logit for two classes, otherwise the cross entropy of one logit per
+    class. A batch is a `firstlight.data.ReviewBatch`, or a pair of tensors: token ids (batch, length), padded with 0,
+    and targets (batch,). `Classification.for_data(data)` builds the module for a data module. For multiple choice
+    (`ReviewData(choice_columns=…)`), token ids are (batch, choices, length), and the loss is the cross entropy of one
+    logit for each answer.
+
+    Args:
+        network: Maps token ids (batch, length), a padding mask, True where a token is real, and the features of
+            `ReviewData(evidence=True)`, if there are any, to logits (batch, classes), or to (batch, 1) for two classes.
+        optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        class_weights: The weight of each class in the training loss, (classes,).
+        label_smoothing: As in `classification_loss`; at least 0 and below 1.
+        ordinal_smoothing: As in `classification_loss`; at least 0.
+        r_drop: The weight of the divergence between two passes with different dropout (R-Drop, Liang et al. 2021). 0
+            makes one pass.
+
+    Raises:
+        ValueError: If a smoothing or `r_drop` is out of range.
+
+    Source: the post on a review classifier in Julia (May 2022).
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.data import ReviewData
+        >>> from firstlight.lit import Classification
+        >>> data = ReviewData(path="reviews.csv", labels="binary", context_length=20)
+        >>> module = Classification.for_data(data, dim=8, num_heads=2, num_layers=1)
+        >>> L.Trainer(max_epochs=2).fit(module, datamodule=data)
+        >>> module(torch.tensor([[5, 2, 7]])).shape  # one logit for two classes
+        torch.Size([1, 1])
+    """
+
+    kind = "classifier"
+    config_type = ClassifierConfig
+    data_type = ReviewData
+    card_checks: ClassVar[Checks] = {
+        "class_names": are_names,
+        "label_names": are_names,
+        "config.data.truncation": one_of(Truncation.__members__),
+        "config.data.choice_columns": unless_missing(_are_choices),
+    }
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: OptimizerFactory | None = None,
+        schedule: ScheduleFactory | None = None,
+        *,
+        class_weights: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        ordinal_smoothing: float = 0.0,
+        r_drop: float = 0.0,
+    ) -> None:
+        check_share("label_smoothing", label_smoothing)
+        for name, value in (("ordinal_smoothing", ordinal_smoothing), ("r_drop", r_drop)):
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name}={value} must be a finite number, 0 or above")
+        super().__init__(network, optimizer, schedule)
+        self.class_weights: Tensor | None
+        self.label_smoothing, self.ordinal_smoothing, self.r_drop = label_smoothing, ordinal_smoothing, r_drop
+        self.register_buffer("class_weights", class_weights, persistent=False)
+
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, features: Tensor | None = None) -> Tensor:
+        """Return the logits, (batch, outputs).
+
+        Args:
+            token_ids: (batch, length), int.
+            padding_mask: (batch, length), bool, True where a token is real. None means that all are real.
+            features: (batch, length, features), float, the features of a `ReviewBatch`. None if there are none.
+        """
+        return self.network(token_ids, padding_mask, *(() if features is None else (features,)))
+
+    def training_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
+        """Return the `loss` and the `logits`, (batch, outputs), of one batch."""
+        batch = review_batch(batch)
+        logits = self.network(*batch.inputs)
+        loss = self._training_loss(logits, batch)
+        if self.r_drop:
+            again = self.network(*batch.inputs)
+            loss = (loss + self._training_loss(again, batch)) / 2 + self.r_drop * disagreement(logits, again)
+        return {"loss": loss, "logits": logits.detach()}
+
+    def validation_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
+        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
+        return self.evaluate(batch, "val")
+
+    def test_step(self, batch: ReviewBatch) -> dict[str, Tensor]:
+        """Return the `loss`, the `probabilities`, (batch, classes), and the `targets`, (batch,), of one batch."""
+        return self.evaluate(batch, "test")
+
+    def predict_step(self, batch: ReviewBatch) -> list[Prediction]:
+        """Return the `Prediction` of each text of a batch, as `firstlight.load(run).predict` does.
+
+        The classes of a module without a card, not created by `for_data`, are named "0", "1" and so on.
+
+        Example:
+            >>> import lightning as L
+            >>> from firstlight.data import ReviewData
+            >>> data = ReviewData(path="reviews.csv", labels="binary")
+            >>> module = Classification.for_data(data, dim=8, num_heads=2)
+            >>> loader = data.text_dataloader(["It broke.", "It works."])
+            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=loader)
+            >>> first.label in ("negative", "positive")
+            True
+        """
+        batch = review_batch(batch)
+        shares = probabilities(self.network(*batch.inputs))
+        names = (self.card or {}).get("class_names") or [str(i) for i in range(shares.shape[1])]
+        return predictions(shares, names)
+
+    @staticmethod
+    def target_logits(network: nn.Module, batch: ReviewBatch) -> Tensor:
+        return network(*batch.inputs)
+
+    def _training_loss(self, logits: Tensor, batch: ReviewBatch) -> Tensor:
+        loss = classification_loss(
+            logits, batch.targets, self.class_weights, self.label_smoothing, self.ordinal_smoothing
+        )
+        return self.distilled(loss, logits, batch)
+
+    def measure(self, batch: ReviewBatch) -> Measured:
+        batch = review_batch(batch)
+        logits = self.network(*batch.inputs)
+        loss = classification_loss(logits, batch.targets)
+        return Measured(
+            {"loss": loss, "probabilities": probabilities(logits), "targets": batch.targets}, len(batch.targets)
+        )
+
+
+def predictions(probabilities: Tensor, class_names: Sequence[str]) -> list[Prediction]:
+    """Return the prediction for each text. probabilities: (texts, classes)."""
+    rows = probabilities.tolist()
+    best = (max(range(len(row)), key=row.__getitem__) for row in rows)
+    return [
+        Prediction(class_names[i], dict(zip(class_names, row, strict=True))) for i, row in zip(best, rows, strict=True)
+    ]

@@ -1,0 +1,176 @@
+"""The encoder that classifies texts (post 1)."""
+
+import torch
+from torch import Tensor, nn
+
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.networks import masks
+from firstlight.networks.block import build_block
+from firstlight.networks.convolution import ShortConvolution
+from firstlight.networks.embedding import TokenDropout, build_embedding
+from firstlight.networks.initialization import initialize
+from firstlight.networks.norms import build_norm, normalise
+from firstlight.networks.parametrization import build_output_multiplier
+from firstlight.networks.pooling import FeatureHead, build_head
+from firstlight.networks.positions import build_positions
+
+DELIMITER_ID = 3  # the token between two texts, [DELIMITER] of `firstlight.text.Tokenizer`
+FEATURE_STD = 0.03  # of the projection's initial weights; the features start out small compared with the word vectors
+
+
+class Classifier(nn.Module):
+    """A transformer encoder that returns one logit for each class (post 1: review classification, 2022).
+
+    It consists of an embedding, positions, `config.num_layers` blocks and a pooling head. A short convolution over the
+    embeddings is optional, and so are further features of each token, which are projected and added to the embeddings.
+
+    Args:
+        config: options of the network.
+        vocab_size: number of token ids.
+        num_outputs: number of logits: 1 for a binary classifier, else the number of classes.
+        unknown_id: the token id that replaces the tokens that `config.token_dropout` drops.
+        num_features: number of features of each token besides its id, such as those of `ReviewData(evidence=True)`.
+        both_orders: whether each text is a pair, which is read in both orders, and the two representations are added
+            (Radford et al. 2018, for similarity).
+        choices: whether the network scores the answers of multiple choice: `num_outputs` is 1, and `token_ids` has one
+            more dimension, as in (batch, choices, length), where each answer is read with its context. The output is
+            (batch, choices) (Radford et al. 2018).
+
+    Shape:
+        - token_ids: (batch, length) int
+        - padding_mask: (batch, length) bool
+        - features: (batch, length, num_features) float, if `num_features` is not 0
+        - output: (batch, num_outputs) logits
+
+    Example:
+        >>> import torch
+        >>> from firstlight.networks import Classifier, ClassifierConfig, num_parameters
+        >>> config = ClassifierConfig(dim=32, num_heads=4, context_length=50)
+        >>> network = Classifier(config, vocab_size=7455, num_outputs=5)
+        >>> num_parameters(network)
+        251456
+        >>> token_ids = torch.tensor([[5, 8, 2], [7, 3, 0]])
+        >>> network(token_ids, padding_mask=token_ids != 0).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        config: ClassifierConfig,
+        vocab_size: int,
+        num_outputs: int,
+        unknown_id: int = 1,
+        num_features: int = 0,
+        *,
+        both_orders: bool = False,
+        choices: bool = False,
+    ) -> None:
+        super().__init__()
+        self.both_orders, self.choices = both_orders, choices
+        self.context_length = config.context_length
+        self.num_features = num_features
+        self.is_causal = config.causal
+        self.unknown_id = unknown_id
+        self.token_dropout = TokenDropout(config.token_dropout, unknown_id)
+        self.embedding = build_embedding(
+            config, min(vocab_size, config.embedded_words or vocab_size), config.embedding_dim
+        )
+        self.projection = (
+            nn.Identity() if config.embedding_dim is None else nn.Linear(config.embedding_dim, config.dim, bias=False)
+        )
+        self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
+        self.positions = build_positions(config)
+        self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
+        self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.output_multiplier = build_output_multiplier(config)
+        self.head = build_head(config.pooling, config.dim, config.context_length, num_outputs)
+        initialize(self, config)
+        if num_features:
+            self.feature_projection = nn.Linear(num_features, config.dim, bias=False)
+            nn.init.normal_(self.feature_projection.weight, std=FEATURE_STD)
+            self.feature_head = FeatureHead(num_features, num_outputs)
+
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, features: Tensor | None = None) -> Tensor:
+        """Return the logits of each text.
+
+        Args:
+            token_ids: (batch, length) int.
+            padding_mask: (batch, length) bool, True where a token is real; None: all tokens are real. Padding does not
+                change the logits.
+            features: (batch, length, num_features) float, the features of each token; None if `num_features` is 0.
+
+        Returns:
+            (batch, num_outputs) float.
+
+        Raises:
+            ValueError: if length exceeds the context length, or if the number of features is not `num_features`.
+        """
+        if self.choices:
+            if token_ids.ndim != 3:
+                raise ValueError(f"the token ids must have the shape (batch, choices, length), not {token_ids.shape}")
+            masks_of_texts = None if padding_mask is None else padding_mask.flatten(0, 1)
+            return self._logits(token_ids.flatten(0, 1), masks_of_texts, None).view(token_ids.shape[:2])
+        return self._logits(token_ids, padding_mask, features)
+
+    def _logits(self, token_ids: Tensor, padding_mask: Tensor | None, features: Tensor | None) -> Tensor:
+        length = token_ids.shape[1]
+        if length > self.context_length:
+            raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
+        self._check_features(features)
+        if padding_mask is None:
+            padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
+        mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
+        if self.is_causal:
+            places = torch.arange(length, device=token_ids.device)
+            mask = masks.both(mask, masks.causal(places, places))  # (batch, 1, length, length)
+        hidden = self._embed(self.token_dropout(token_ids))  # (batch, length, dim)
+        if features is not None:
+            features = features.to(self.feature_projection.weight.dtype)
+            hidden = hidden + self.feature_projection(features)
+        if self.both_orders:
+            places = places_of_other_order(token_ids, padding_mask)
+            others = hidden.gather(1, places[..., None].expand_as(hidden))
+            hidden, padding_mask, mask = torch.cat((hidden, others)), padding_mask.repeat(2, 1), mask.repeat(2, 1, 1, 1)
+        if self.convolution is not None:
+            hidden = self.convolution(hidden, padding_mask)
+        hidden = self.dropout(normalise(self.embedding_norm, self.positions(hidden), padding_mask))
+        for block in self.blocks:
+            hidden = block(hidden, mask)
+        hidden = self.output_multiplier(normalise(self.final_norm, hidden, padding_mask))
+        logits = self.head(hidden, padding_mask)  # (batch, outputs)
+        if self.both_orders:
+            logits = logits.unflatten(0, (2, -1)).sum(
+                dim=0
+            )  # the head is linear: its output for the sum of the representations
+        return logits if features is None else logits + self.feature_head(features, padding_mask)
+
+    def _check_features(self, features: Tensor | None) -> None:
+        given = 0 if features is None else features.shape[-1]
+        if given != self.num_features:
+            raise ValueError(
+                f"the network requires {self.num_features} features of each token, but received {given}; "
+                "pass the batch's features, as in network(*batch.inputs)"
+            )
+
+    def _embed(self, token_ids: Tensor) -> Tensor:
+        """Return the embeddings, (batch, length, dim). A word without a vector has the vector of the unknown word."""
+        known = token_ids.masked_fill(token_ids >= self.embedding.num_embeddings, self.unknown_id)
+        return self.projection(self.embedding(known))
+
+
+def places_of_other_order(token_ids: Tensor, padding_mask: Tensor) -> Tensor:
+    """Return the place of each token of the pairs with their texts exchanged: (batch, length) int.
+
+    token_ids: (batch, length), each row a mark, the first text, the delimiter, the second text, and a mark.
+    padding_mask: (batch, length). The marks and the padding keep their places, except for the delimiter.
+    """
+    columns = torch.arange(token_ids.shape[1], device=token_ids.device)  # (length,)
+    delimiters = (token_ids == DELIMITER_ID).int().argmax(dim=1, keepdim=True)  # (batch, 1)
+    lengths = padding_mask.sum(dim=1, keepdim=True)  # (batch, 1)
+    new_delimiters = lengths - delimiters - 1  # the second text has as many tokens, with the mark before it
+    places = torch.where(columns < new_delimiters, columns + delimiters, columns - new_delimiters)
+    places = torch.where(columns == new_delimiters, delimiters, places)
+    is_fixed = (columns == 0) | (columns >= lengths - 1)
+    return torch.where(is_fixed, columns, places)

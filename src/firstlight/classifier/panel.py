@@ -1,0 +1,138 @@
+"""Panel of a classifier in the playground: the prediction for a review, and its explanation."""
+
+from html import escape
+from itertools import cycle, islice
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from firstlight.classifier.insight import Attributions, attributions, read_review, words_of
+from firstlight.classifier.module import Prediction, predictions
+from firstlight.classifier.run import LoadedClassifier
+from firstlight.data.options import Labels
+from firstlight.errors import UserError
+from firstlight.kind.attention import AttentionMap, attention_of, has_attention
+from firstlight.kind.panels import markup
+from firstlight.kind.panels.inputs import Inputs, beginning_of
+from firstlight.kind.panels.panel import Panel
+from firstlight.text.options import PAIR_SEPARATOR
+from firstlight.text.tokenizers import UNKNOWN_ID
+
+EXAMPLES = (
+    "I was ready to HATE it, and now I LOVE it. Works every time, looks great, and the price is fair!",
+    "Do not buy this, save your money. It broke after two days and the seller never answered.",
+    "The battery is NOT great, but the rest is good. Not bad for the price.",
+    "An awful toy used to stand in our kitchen; this one is wonderful.",
+)
+PAIRS = (
+    "A dog runs over the grass. ||| An animal moves.",
+    "Two men are asleep. ||| Nobody sleeps.",
+    "A woman reads. ||| She reads a long letter.",
+)
+STORIES = (
+    (
+        "Nora weighs flour and butter. Dark clouds pour down.",
+        *("Nora has a fresh cake and wet shoes.", "Nora has a new song and wet shoes."),
+        *("Nora has a fresh cake and a sunburn.", "Nora has a new song and a sunburn."),
+    ),
+    (
+        "A man sits down at the piano.",
+        *("He plays a waltz.", "He eats the piano.", "He swims to the shore.", "He sells his boat."),
+    ),
+)
+
+
+class ClassifierPanel(Panel):
+    """Panel that shows the classes, the attributions and the attention for a review.
+
+    For multiple choice, it shows only the probabilities of the answers.
+    """
+
+    run: LoadedClassifier
+
+    def examples(self) -> tuple[str, ...]:
+        if self.run.choices is not None:
+            return tuple(self._with_answers(*example) for example in STORIES)
+        return PAIRS if self.run.tokenizer.reads_pairs else EXAMPLES
+
+    def warm_up(self) -> None:
+        self.answer(Inputs({"text": self.examples()[0]}))  # a pair if the run reads pairs
+
+    def answer(self, asked: Inputs) -> str:
+        """Return the classes, the attributions and the attention, as HTML.
+
+        asked: text; label: the class to explain, by default the predicted one; map and head of the attention; quick=1:
+        only the classes, since the explanation of a large network takes some tenths of a second.
+        """
+        text, notes = beginning_of(asked.text("text"))
+        if self.run.choices is not None:
+            return self._chosen(text, self.run.choices.num_choices) + markup.notes(notes)
+        if self.run.tokenizer.reads_pairs and PAIR_SEPARATOR not in text:
+            return markup.notice(f"Type two texts with {PAIR_SEPARATOR} between them.")
+        found = words_of(self.run, text)
+        if not found:
+            empty = "Type a review. The prediction changes as you type."
+            return markup.notice("The text has no word that the network can read." if text.strip() else empty)
+        (prediction,) = predictions(torch.from_numpy(self.run.probabilities([text])), self.run.class_names)
+        label = asked.text("label") if asked.text("label") in self.run.class_names else prediction.label
+        classes = self._verdict(prediction) + markup.bars(prediction.probabilities, label)
+        if asked.integer("quick", 0, 1):
+            return classes
+        why = attributions(self.run, text, label)
+        ids, word_of_token, _ = read_review(self.run, found)
+        unknown = word_of_token[(ids[0] == UNKNOWN_ID).numpy()].tolist()
+        kept = np.unique(word_of_token).tolist()
+        shaded = markup.shaded_words(found, kept, why.scores, unknown, why.label)
+        parts = [f'<div class="classes">{classes}</div>', legend(why)]
+        if has_attention(self.run.network):
+            attention = attention_of(self.run, text)
+            view = markup.View([of_words(each, word_of_token) for each in attention.maps], asked)
+            parts += [f'<div class="text attention" {view.data()}>{shaded}</div>', view.choices()]
+        else:
+            parts.append(f'<div class="text">{shaded}</div>')
+        return "".join([*parts, markup.notes(notes + why.notes)])
+
+    def _chosen(self, text: str, num_choices: int) -> str:
+        """Return the probability of each answer, as HTML."""
+        answers = [answer.strip() for answer in text.split(PAIR_SEPARATOR)][-num_choices:]
+        try:
+            (shares,) = self.run.probabilities([text]).tolist()
+        except UserError:
+            return markup.notice(f"Type a context and {num_choices} answers with {PAIR_SEPARATOR} between them.")
+        names = [f"{number}. {answer}" for number, answer in enumerate(answers, start=1)]
+        named = dict(zip(names, shares, strict=True))
+        best = max(named, key=named.__getitem__)
+        return self._verdict(Prediction(best, named)) + markup.bars(named, best)
+
+    def _with_answers(self, context: str, *answers: str) -> str:
+        """Return a context with as many answers as the run chooses among. Some of them may be repeated."""
+        assert self.run.choices is not None
+        chosen = islice(cycle(answers), self.run.choices.num_choices)
+        return f" {PAIR_SEPARATOR} ".join([context, *chosen])
+
+    def _verdict(self, prediction: Prediction) -> str:
+        share = markup.percent(prediction.probabilities[prediction.label])
+        verdict = f"<b>{escape(prediction.label)}</b> {escape(share)}"
+        if self.run.config["data"].get("labels") == Labels.stars.name:
+            mean = sum(i * share for i, share in enumerate(prediction.probabilities.values(), start=1))
+            verdict = f"{markup.stars(mean, len(prediction.probabilities))} {verdict}, {mean:.1f} stars on average"
+        return f'<p class="verdict">{verdict}</p>'
+
+
+def legend(why: Attributions) -> str:
+    """Return the legend of the colours. page.js also writes the attention of a word into it."""
+    return (
+        f'<p class="legend"><span class="says">Contribution of each word: '
+        f'<span class="key for">for</span> or <span class="key against">against</span> '
+        f'<b>{escape(why.label)}</b>, by {escape(why.method)}</span><span class="looks"></span></p>'
+    )
+
+
+def of_words(found: AttentionMap, word_of_token: NDArray[np.int64]) -> AttentionMap:
+    """Return the attention between words: the mean over the tokens of a query, and the sum over those of a key."""
+    numbers, place, counts = np.unique(word_of_token, return_inverse=True, return_counts=True)
+    belongs = np.zeros((len(word_of_token), len(numbers)))  # (tokens, words)
+    belongs[np.arange(len(word_of_token)), place] = 1
+    weights = (belongs / counts).T @ found.weights @ belongs  # (heads, words, words)
+    return AttentionMap(found.name, weights.astype(np.float32), [], [])

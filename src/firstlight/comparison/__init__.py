@@ -1,1 +1,0 @@
-"""Statistics of a comparison: intervals of means and accuracies, paired tests, and the seeds that would decide."""

@@ -1,0 +1,1 @@
+"""Networks that write text token by token, with their data, training, evaluation and figures."""

@@ -1,0 +1,98 @@
+"""Baseline of the generators: interpolated n-gram counts, with the order chosen on the validation split."""
+
+import logging
+import math
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.data.cache import save_array
+from firstlight.generator.data import StreamData
+from firstlight.kind.baseline import Fitted, best_of, say_choice
+from firstlight.text import ngrams
+
+log = logging.getLogger(__name__)
+
+HIGHEST_ORDER = 6
+MOST_TOKENS = 20_000_000  # training tokens that are counted; the count sorts them several times
+
+
+class Split(NamedTuple):
+    """Losses of the tokens of a split after the first, each (tokens - 1,), in nats.
+
+    whole: each token is predicted from all tokens before it. windowed: only those within its window are read, as in
+    the validation of a network.
+    """
+
+    ids: NDArray[np.int64]
+    whole: NDArray[np.float64]
+    windowed: NDArray[np.float64]
+
+
+def fit(data: StreamData, metric: str, folder: Path) -> Fitted:
+    """Count the n-grams of all orders in the training split, and choose an order by a validation metric.
+
+    The losses of each token of the chosen order are saved in `folder`.
+    """
+    stream = data.stream("train")
+    if len(stream) > MOST_TOKENS:
+        log.warning("Only the first %s of %s training tokens are counted", f"{MOST_TOKENS:,}", f"{len(stream):,}")
+    training = data.ids(stream, MOST_TOKENS)
+    tried: dict[int, dict[str, float]] = {}
+    for order, split in enumerate(_splits(data, training, "validation", HIGHEST_ORDER), start=1):
+        tried[order] = _metrics(data, "val", split)
+        say_choice("order", order, tried[order])
+        if best_of(tried, metric) == order:
+            _save(split, folder, "validation")
+    chosen = best_of(tried, metric)
+
+    def test() -> dict[str, float]:
+        (split,) = deque(_splits(data, training, "test", chosen), maxlen=1)  # the last order
+        _save(split, folder, "test")
+        return _metrics(data, "test", split)
+
+    return Fitted(
+        parameters=ngrams.count(training, chosen),
+        chosen={"order": chosen},
+        tried={"order": {str(order): metrics for order, metrics in tried.items()}},
+        validation=tried[chosen],
+        test=test,
+    )
+
+
+def _splits(data: StreamData, training: NDArray[np.int64], split: str, highest_order: int) -> Iterator[Split]:
+    """Yield the losses of a split for each order. Both kinds are computed at once, since the counts take the time."""
+    ids = data.ids(data.stream(split))
+    places = np.arange(len(ids))
+    reach = np.concatenate((places, in_window(places, data.options.context_length)))
+    twice = np.concatenate((ids, ids))
+    for losses in ngrams.token_losses(training, twice, data.tokenizer.vocab_size, highest_order, reach):
+        yield Split(ids[1:], losses[1 : len(ids)], losses[len(ids) + 1 :])
+
+
+def in_window(places: NDArray[np.int64], context_length: int) -> NDArray[np.int64]:
+    """Return the number of earlier tokens in the window of each token, if windows do not overlap. places: (n,)."""
+    return np.where(places == 0, 0, (places - 1) % context_length + 1)
+
+
+def _save(split: Split, folder: Path, name: str) -> None:
+    (folder / "losses").mkdir(exist_ok=True)
+    save_array(folder / "losses" / f"{name}.npy", split.whole.astype(np.float32))
+    save_array(folder / "losses" / f"{name}_windowed.npy", split.windowed.astype(np.float32))
+
+
+def _metrics(data: StreamData, stage: str, split: Split) -> dict[str, float]:
+    """Return the loss and metrics of `val` or `test`, named as in training. The first token is not predicted."""
+    counts = data.tokenizer.characters_per_token()
+    metrics: dict[str, float] = {}
+    for prefix, losses in (("", split.whole), ("windowed_", split.windowed)):
+        loss = float(losses.mean())
+        metrics |= {f"{stage}/{prefix}loss": loss, f"{stage}/{prefix}perplexity": math.exp(loss)}
+        if counts is not None:
+            bits = float(losses.sum() / counts[split.ids].sum() / math.log(2))
+            metrics[f"{stage}/{prefix}bits_per_character"] = bits
+    return metrics

@@ -1,0 +1,128 @@
+"""Training of a generator with the cross entropy of the next token at every position."""
+
+from types import NoneType
+from typing import Any, ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstlight.data.tables import PromptBatch, TokenBatch, token_batch
+from firstlight.generator.data import StreamData
+from firstlight.generator.options import GeneratorConfig
+from firstlight.generator.writing import Writer
+from firstlight.lit.cards import Checks, of_type
+from firstlight.lit.losses import token_losses
+from firstlight.lit.optimizers import OptimizerFactory
+from firstlight.lit.schedules import ScheduleFactory
+from firstlight.lit.training import Measured, Training
+from firstlight.text.text_tokenizers import writer_of
+
+
+class Generation(Training):
+    """A LightningModule that trains a generator.
+
+    The loss is the cross entropy of the next token at every position, in nats per token. A batch is a
+    `firstlight.data.TokenBatch`, or a pair of tensors: token ids and the token that follows each, both (batch, length).
+    `Generation.for_data(data)` builds the module for a data module.
+
+    Args:
+        network: Maps token ids (batch, length) to logits (batch, length, vocab_size).
+        optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        writing: The options with which `Trainer.predict` writes: those of `firstlight.load(run).generate`, such as
+            `{"tokens": 200, "temperature": 0.8, "seed": 1}`.
+
+    Source: the posts on a Shakespeare generator in Julia (March 2024) and on names in PyTorch (November 2023).
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.data import CharacterData
+        >>> from firstlight.lit import Generation
+        >>> data = CharacterData(path="novel.txt", context_length=16)
+        >>> module = Generation.for_data(data, dim=8, num_heads=2, num_layers=1)
+        >>> L.Trainer(max_steps=2).fit(module, datamodule=data)
+        >>> module(torch.tensor([[5, 2, 7]])).shape == (1, 3, data.tokenizer.vocab_size)
+        True
+    """
+
+    kind = "generator"
+    config_type = GeneratorConfig
+    data_type = StreamData
+    card_checks: ClassVar[Checks] = {"separator_id": of_type(int, NoneType)}
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: OptimizerFactory | None = None,
+        schedule: ScheduleFactory | None = None,
+        *,
+        writing: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(network, optimizer, schedule)
+        self.writing = {} if writing is None else dict(writing)
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """Return the logits, (batch, length, vocab_size). token_ids: (batch, length), int."""
+        return self.network(token_ids)
+
+    def training_step(self, batch: TokenBatch) -> dict[str, Tensor]:
+        """Return the `loss`, the `token_loss` without a teacher, and the `logits` of one batch.
+
+        The losses are in nats per token. The logits are (batch, length, vocab_size).
+        """
+        batch = token_batch(batch)
+        logits = self.network(batch.token_ids)
+        token_loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        loss = self.distilled(token_loss, logits.flatten(0, 1), batch)
+        return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
+
+    def validation_step(self, batch: TokenBatch) -> dict[str, Tensor]:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
+        return self.evaluate(batch, "val")
+
+    def test_step(self, batch: TokenBatch) -> dict[str, Tensor]:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (batch, length)."""
+        return self.evaluate(batch, "test")
+
+    def predict_step(self, batch: PromptBatch) -> list[str]:
+        """Return each prompt with its continuation, as `firstlight.load(run).generate` does.
+
+        Raises:
+            ValueError: If the module has no tokenizer because it was not created by `for_data`.
+
+        Example:
+            >>> import lightning as L
+            >>> from firstlight.data import CharacterData
+            >>> data = CharacterData(path="novel.txt", context_length=16)
+            >>> module = Generation.for_data(data, dim=8, num_heads=2, writing={"tokens": 5, "seed": 1})
+            >>> ((text,),) = L.Trainer().predict(module, dataloaders=data.text_dataloader(["It "]))
+            >>> text.startswith("It "), len(text)
+            (True, 8)
+        """
+        writer = self.writer()
+        return [writer.generate_many(text, 1, **self.writing)[0] for text in batch.texts]
+
+    @staticmethod
+    def target_logits(network: nn.Module, batch: TokenBatch) -> Tensor:
+        return network(batch.token_ids).flatten(0, 1)
+
+    def writer(self) -> Writer:
+        """Return a `Writer` with the network and its tokenizer.
+
+        Raises ValueError if the module has no tokenizer because it was not created by `for_data`.
+        """
+        tokenizer = writer_of(self.tokenizer)
+        assert self.card is not None, "it holds the tokenizer"
+        is_of_plays = self.card["config"]["data"].get("preparation") == "plays"
+        network: Any = self.network
+        return Writer(network, tokenizer, self.card["separator_id"], is_of_plays)
+
+    def measure(self, batch: TokenBatch) -> Measured:
+        batch = token_batch(batch)
+        logits = self.network(batch.token_ids)
+        losses = token_losses(logits, batch.targets)
+        return Measured(
+            {"loss": losses.mean(), "token_losses": losses, "predicted": logits.argmax(dim=2)}, batch.num_tokens
+        )

@@ -1,0 +1,173 @@
+"""Text generation with a trained generator: prompts, sampling and decoding."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from firstlight.decoding.generate import Window, generate
+from firstlight.decoding.sampling import Sampling
+from firstlight.errors import UserError
+from firstlight.generator.network import Generator
+from firstlight.text.plays import clean
+from firstlight.text.text_tokenizers import TextTokenizer, first_id
+
+log = logging.getLogger(__name__)
+
+MOST_TOKENS = 100_000_000  # takes a day with a fast network, and fits into memory
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Options of text generation.
+
+    tokens: the largest number of tokens, since a document may end earlier; temperature, top_k, top_p, greedy: as in
+    decoding/sampling.py; seed: the seed of the sampling, None for a random one; window: as in decoding/generate.py;
+    context_length: the number of tokens that the network reads, None for all that it supports.
+    """
+
+    tokens: int = 500
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    greedy: bool = False
+    seed: int | None = None
+    window: Literal["half", "slide"] = "half"
+    context_length: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UserError if a value is out of range."""
+        if self.tokens < 1:
+            raise UserError(f"tokens={self.tokens} must be at least 1")
+        if self.tokens > MOST_TOKENS:
+            raise UserError(f"tokens={self.tokens} must be at most {MOST_TOKENS:,}; continue the text with a prompt")
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            raise UserError(f"seed={self.seed} must be at least 0 and below 2^63")
+        if self.window not in Window.__members__:
+            raise UserError(f"window={self.window} must be one of {', '.join(Window.__members__)}")
+        self.sampling()
+
+    def sampling(self, never: Sequence[int] = ()) -> Sampling:
+        """Return the sampling of each token. never: the ids that are not drawn. Raises UserError."""
+        try:
+            return Sampling(self.temperature, self.top_k, self.top_p, self.greedy, never)
+        except ValueError as error:
+            raise UserError(str(error)) from error
+
+
+class Prompt(NamedTuple):
+    """A prompt for a network: the ids, (1, length), the text, and notes about its preparation."""
+
+    token_ids: Tensor
+    text: str
+    notes: list[str]
+
+
+def cut_note(num_tokens: int, length: int) -> str:
+    """Return the note on a prompt of which the network sees only the last `length` tokens."""
+    return f"the prompt has {num_tokens} tokens, but the network sees only the last {length}"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A generator with its tokenizer.
+
+    separator_id: the token between documents, None for one long text; is_of_plays: whether prompts are prepared as
+    plays.
+    """
+
+    network: Generator
+    tokenizer: TextTokenizer
+    separator_id: int | None
+    is_of_plays: bool = False
+
+    def generate_many(self, prompt: str = "", num_samples: int = 1, **writing: Any) -> list[str]:
+        """Return several continuations of one prompt, which are generated together."""
+        read = self.read(prompt, Writing(**writing))
+        for note in read.notes:
+            log.warning("%s", note)
+        texts = [read.text] * num_samples
+        for pieces in self.stream(read, num_samples, Writing(**writing)):
+            texts = [text + piece for text, piece in zip(texts, pieces, strict=True)]
+        return texts
+
+    def read(self, prompt: str, writing: Writing) -> Prompt:
+        """Return a prompt, prepared like the training text, with notes for the user. Raises UserError."""
+        length = self.seen(writing.context_length)
+        if any("\ud800" <= character <= "\udfff" for character in prompt):
+            raise UserError("the prompt is not valid UTF-8; encode it in UTF-8")
+        text = clean(prompt) if self.is_of_plays else prompt
+        notes = [f"the prompt was prepared like the plays: {text!r}"] if text != prompt else []
+        ids = self.tokenizer.encode_batch([text])[0].tolist()
+        if self.tokenizer.unknown_id is not None:
+            unknown = [i for i, token_id in enumerate(ids) if token_id == self.tokenizer.unknown_id]
+            if unknown:
+                notes.append(
+                    f"tokens unknown to the run, read as {self.tokenizer.words[ids[unknown[0]]]}: {len(unknown)}"
+                )
+        if not ids:
+            beginning = "a document" if self.separator_id is not None else "a new line"
+            notes.append(f"the prompt is empty; the text begins as {beginning} does")
+        if self.separator_id is not None or not ids:
+            ids = [first_id(self.tokenizer, self.separator_id), *ids]
+        if len(ids) > length:
+            notes.append(cut_note(len(ids), length))
+        return Prompt(torch.tensor([ids]), text, notes)
+
+    def stream(
+        self,
+        prompt: Prompt,
+        num_samples: int,
+        writing: Writing,
+        watch: Callable[[Tensor, Tensor], object] | None = None,
+    ) -> Iterator[list[str]]:
+        """Yield the new piece of text of each sample, token by token, until all samples have ended.
+
+        watch: called for each token with the logits, (samples, vocabulary), and the drawn ids, (samples,).
+        Raises UserError if a value is out of range.
+        """
+        sampling = writing.sampling(self.tokenizer.unwritten)
+        device = next(self.network.parameters()).device
+        random = torch.Generator(device)
+        if writing.seed is None:
+            random.seed()
+        else:
+            random.manual_seed(writing.seed)
+
+        def choose(logits: Tensor) -> Tensor:
+            chosen = sampling.choose(logits, random)
+            if watch is not None:
+                watch(logits, chosen)
+            return chosen
+
+        decoders = [self.tokenizer.stream() for _ in range(num_samples)]
+        is_over = [False] * num_samples
+        steps = generate(
+            self.network,
+            prompt.token_ids.to(device).expand(num_samples, -1),
+            writing.tokens,
+            choose,
+            window=Window[writing.window],
+            context_length=self.seen(writing.context_length),
+        )
+        for token_ids in steps:
+            pieces = []
+            for i, token_id in enumerate(token_ids.tolist()):
+                is_over[i] = is_over[i] or token_id == self.separator_id
+                pieces.append("" if is_over[i] else decoders[i].write(token_id))
+            yield pieces
+            if all(is_over):
+                break
+        yield [decoder.end() for decoder in decoders]
+
+    def seen(self, asked: int | None) -> int:
+        """Return the number of tokens to read: `asked`, or all that the network supports. Raises UserError."""
+        own = self.network.context_length
+        if asked is not None and not 1 <= asked <= own:
+            raise UserError(
+                f"context_length={asked} must lie between 1 and {own}, the positions that the run was trained with"
+            )
+        return asked or own

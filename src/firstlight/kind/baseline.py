@@ -1,0 +1,57 @@
+"""Results of baselines, and the choice among their candidates on the validation split."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from firstlight.errors import UserError
+from firstlight.kind.data_changes import DataChanges
+from firstlight.runs.folder import lower_is_better
+from firstlight.terminal_text import say
+
+SPLITS = {"val": "validation", "test": "test"}
+
+Choice = TypeVar("Choice")
+
+
+@dataclass(frozen=True)
+class OtherData:
+    """Data on which a fitted model is measured too. data: the options of the task's data; log_dir: has the cache."""
+
+    data: dict[str, Any]
+    changes: DataChanges
+    log_dir: Path
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Baseline with a chosen candidate.
+
+    parameters: number of weights or counts. chosen: name and value of the choice. tried: validation metrics of all
+    candidates. validation: validation metrics of the chosen one. test: function that measures the test split, which is
+    not read before. references: function that returns the metrics of simpler models by their name, such as
+    `largest_class`. other: function that measures other data; None if the kind of the data has no such function.
+    """
+
+    parameters: int
+    chosen: dict[str, Any]
+    tried: dict[str, dict[str, dict[str, float]]]
+    validation: dict[str, float]
+    test: Callable[[], dict[str, float]]
+    references: Callable[[], dict[str, dict[str, float]]] = dict
+    other: Callable[[OtherData], dict[str, float]] | None = None
+
+
+def best_of(tried: Mapping[Choice, dict[str, float]], metric: str) -> Choice:
+    """Return the first choice with the best validation metric. Raises UserError for an unknown metric."""
+    measured = next(iter(tried.values()))
+    if metric not in measured:
+        raise UserError(f"optimized_metric={metric}: the baseline does not measure it; use {', '.join(measured)}")
+    choose = min if lower_is_better(metric) else max
+    return choose(tried, key=lambda choice: tried[choice][metric])
+
+
+def say_choice(name: str, choice: float, metrics: dict[str, float]) -> None:
+    """Print the metrics of a candidate on one line."""
+    say(f"{name}={choice:g}: {', '.join(f'{metric} {value:.4f}' for metric, value in metrics.items())}", flush=True)

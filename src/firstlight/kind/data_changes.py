@@ -1,0 +1,177 @@
+"""Options that replace the data of a run or task. Imports no torch."""
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from omegaconf import OmegaConf
+
+from firstlight import config_files
+from firstlight.data.sources import DATA_VARIABLE, is_text_pair, local_folder
+from firstlight.errors import UserError
+
+
+@dataclass
+class DataChanges:
+    """Options that replace the data that the run was trained on."""
+
+    path: str | None = None
+    """A file, a folder of split files, or a Hub id."""
+    source: Literal["auto", "hub", "local", "sample"] | None = None
+    """Where to look for the data, as in training."""
+    text_column: str | None = None
+    """The column of the texts. For a run of pairs, or of contexts in several columns: columns with commas between
+    them."""
+    choice_columns: str | None = None
+    """For a run of multiple choice: the columns of the answers with commas between them."""
+    label_column: str | None = None
+    """The column of the labels."""
+    source_column: str | None = None
+    """For a translator: the column of the source sentences, or the suffix of their file."""
+    target_column: str | None = None
+    """For a translator: the column of the translations, or the suffix of their file."""
+    labels: Literal["binary", "stars", "classes"] | None = None
+    """How the labels are read. A run that predicts negative or positive detects whether the labels are stars or two
+    classes; set stars or classes to choose yourself. A run of two classes named negative and positive reads stars if
+    you set binary."""
+    lowest_label: int | None = None
+    """The label that means one star, or negative if the labels are two numbers."""
+    preparation: Literal["text", "plays", "lines"] | None = None
+    """For a generator: text reads the text unchanged, plays reads only the plays in it, and lines reads each line as a
+    document."""
+    separator: str | None = None
+    """For a generator: the separator between the lines of --data.preparation lines."""
+
+    @property
+    def only_split(self) -> str:
+        """The split as which a single file is read: train for the run's own data, test for other data."""
+        return "train" if self.path is None else "test"
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def options(self) -> dict[str, Any]:
+        """Return the changed data options. A given source removes the path, and a given path allows any source."""
+        if self.source is not None:
+            return {"path": None} | self.given()
+        return self.given() | ({"source": "auto"} if self.path is not None else {})
+
+
+def _answers(columns: str, options: Any) -> list[str]:
+    """Return the columns of the answers. Raises UserError unless the run chooses among as many answers."""
+    if options.choices is None:
+        raise UserError(f"data.choice_columns={columns} requires a run of multiple choice; leave it out")
+    names = columns.split(",")
+    if len(names) != options.choices.num_choices:
+        raise UserError(
+            f"data.choice_columns={columns}: the run chooses among {options.choices.num_choices} answers; name as many "
+            "columns"
+        )
+    return names
+
+
+def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log_dir: Path) -> Any:
+    """Return the data options of a run, an instance of a class of data/options.py, with the changes applied.
+
+    log_dir: folder of the runs, which contains the cache.
+    """
+    from firstlight.data.labels import SENTIMENTS
+    from firstlight.data.options import Labels, Preparation, SourceKind
+
+    options = options_of_card(saved, kind, log_dir / "cache", path=changes.path, source=changes.source)
+    changed = changes.options()
+    for name in changes.given().keys() - vars(options).keys():
+        raise UserError(f"data.{name} does not apply to this kind of run; leave it out")
+    if changes.text_column is not None and (options.reads_pairs or options.choices is not None):
+        changed["text_column"] = changes.text_column.split(",")
+    if changes.choice_columns is not None:
+        changed["choice_columns"] = _answers(changes.choice_columns, options)
+    if changes.labels is not None:
+        changed["labels"] = Labels[changes.labels]
+        is_of_sentiments = saved.get("class_names") == list(SENTIMENTS) and changes.labels == "binary"
+        if options.labels not in (Labels.binary, changed["labels"]) and not is_of_sentiments:
+            raise UserError(f"data.labels={changes.labels}: the run predicts {options.labels.value}; leave it out")
+        if is_of_sentiments:
+            changed["class_names"] = None  # those of stars and of sentiments are known
+    if changes.preparation is not None:
+        changed["preparation"] = Preparation[changes.preparation]
+    if "source" in changed:
+        changed["source"] = SourceKind[changed["source"]]
+    try:
+        return replace(options, **changed)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+ADDRESSES = ("hub", "url")
+NOT_FROM_A_CARD = ("_target_", "cache_dir", *ADDRESSES)
+
+
+def options_of_card(
+    saved: dict[str, Any], kind: type, cache_dir: Path, *, path: str | None = None, source: str | None = None
+) -> Any:
+    """Return the data options in the card of a checkpoint, as an instance of a class of data/options.py.
+
+    The address of the data, the cache and interpolations are not read from the card. The address is that of the data
+    set of the same name in the configuration files. A path in the card is used, but its content must be equal to the
+    training data (`refuse_other_data`).
+
+    cache_dir, path, source: values of the command line; they replace those of the card. Raises UserError.
+    """
+    known = {field.name: field for field in fields(kind)}
+    kept = {key: value for key, value in saved.items() if key not in NOT_FROM_A_CARD}
+    for key in kept.keys() - known.keys():
+        problem = f"the checkpoint's data.{key} is not an option of this version"
+        raise UserError(f"{problem}; use the version that wrote the checkpoint")
+    if isinstance(kept.get("tokenizer"), dict):
+        kept["tokenizer"] = kept["tokenizer"] | {"word_list": None}  # the checkpoint has the vocabulary
+    if path is not None or source is not None:
+        kept |= {"path": path, "source": source or "auto"}
+    elif kept.get("path") is not None:
+        _check_file(Path(str(kept["path"])), (str(kept.get("source_column")), str(kept.get("target_column"))))
+        kept["source"] = "local"  # a path of a card is never a Hub id
+    address = {key: value for key, value in address_of(kept.get("name"), kind).items() if key in known}
+    kept |= {"hub": ""} if "hub" in known else {"url": None}
+    kept |= address | {"cache_dir": str(cache_dir)}
+    try:
+        options = kind(**kept)
+    except (TypeError, ValueError) as error:
+        is_typed = path is not None or source is not None
+        raise UserError(str(error) if is_typed else f"the checkpoint's data options cannot be used: {error}") from error
+    if options.path is None and not address and options.source.value in ("auto", "hub"):
+        _check_local(options)
+    return options
+
+
+def address_of(name: Any, kind: type) -> dict[str, str]:
+    """Return the `hub` and `url` of a data set of this name in the configuration files, or {} if there are none."""
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(kind)}
+    found: dict[str, str] = {}
+    if name == defaults["name"] and defaults.get("hub"):
+        found["hub"] = defaults["hub"]
+    for task in config_files.choices("task"):
+        file: Any = OmegaConf.to_container(OmegaConf.load(config_files.file_of("task", task)))
+        data = file.get("data") if isinstance(file, dict) else None
+        if isinstance(data, dict) and name is not None and data.get("name") == name:
+            found |= {key: data[key] for key in ADDRESSES if isinstance(data.get(key), str)}
+    return found
+
+
+def _check_file(path: Path, endings: tuple[str, str]) -> None:
+    """Raise UserError unless the path of a card is a file or folder, or two files such as train.en and train.de."""
+    if not (path.is_file() or path.is_dir() or is_text_pair(path, endings)):
+        raise UserError(
+            f"data.path={path}: the file or folder of the training does not exist, and addresses of checkpoints are "
+            f"not used; set data.path to the data"
+        )
+
+
+def _check_local(options: Any) -> None:
+    """Raise UserError for a data set that is not on this machine and has no address in the configuration files."""
+    if options.source.value == "hub" or local_folder(options.name) is None:
+        raise UserError(
+            f"the run was trained on the data set {options.name}, which is not below ${DATA_VARIABLE} or data/; "
+            f"the configuration files have no address of it, and addresses of checkpoints are not used; "
+            f"set data.path to the data"
+        )

@@ -1,0 +1,178 @@
+"""Parts that the evaluations of all kinds share: options, choice of the split, and output of the results."""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from firstlight.errors import UserError
+from firstlight.kind.data_changes import DataChanges
+from firstlight.runs.folder import SAMPLE_NOTE, refuse_links, write_atomically
+
+if TYPE_CHECKING:
+    from firstlight.data.sources import Source
+    from firstlight.data.text_sources import TextSource
+    from firstlight.kind.loaded import LoadedRun
+
+    AnySource = Source | TextSource
+
+
+@dataclass
+class EvaluateOptions:
+    """Evaluate a trained run. The results are written below evaluate/ in the run's folder."""
+
+    run: Annotated[str, tyro.conf.Positional]
+    """The run: its folder, `latest`, `latest:<task>`, `best:<metric>` or `best:<metric>:<task>`, such as
+    latest:names or best:val/loss:names."""
+    split: Literal["train", "validation", "test"] | None = None
+    """The split to evaluate: test by default, or validation without a test split. A single file that is given by
+    --data.path is the test split; a generator reads all of it."""
+    data: DataChanges = field(default_factory=DataChanges)
+    context_length: int | None = None
+    """For a generator: evaluate with shorter windows than in training."""
+    stride: int | None = None
+    """For a generator: evaluate overlapping windows, each this many tokens after the one before. Only the last tokens
+    of a window count, so more than context length - stride tokens precede each of them. By default windows do not
+    overlap, and the first tokens of each window are predicted from few tokens."""
+    beam_size: int | None = None
+    """For a translator: the beam size of the additional scores by beam search, 4 by default."""
+    length_penalty: float | None = None
+    """For a translator: the length penalty of the beam search, by default that of the training. 0 prefers short
+    translations."""
+    checkpoint: Literal["best", "last"] = "best"
+    """The checkpoint of the run to evaluate."""
+    log_dir: Path = Path("logs")
+    """The folder below which `latest` and `best` search runs."""
+
+
+TRAINED_ON_SAMPLE_NOTE = "The run was trained on a GENERATED SAMPLE. This evaluation uses real data."
+LONGEST_NAME = 60  # characters of the name of a data file in the name of a folder
+OF_SOME_KINDS = ("context_length", "stride", "beam_size", "length_penalty")  # options that apply to some kinds only
+RECORDED = ("split", "checkpoint", *OF_SOME_KINDS)  # options in metrics.json
+
+
+def refuse_other_data(loaded: "LoadedRun", source: "AnySource", changes: DataChanges) -> None:
+    """Raise UserError if the run's own data is required and other data was found, such as the sample.
+
+    A file that only the checkpoint names is not used for anything before this comparison.
+    """
+    is_of_the_card = source.kind.value == "local" and changes.path is None and changes.source is None
+    if (is_of_the_card or not changes.given()) and source.fingerprint != loaded.data_fingerprint:
+        raise UserError(
+            f"the run was trained on other data than {source.where}, which was found on this machine; "
+            f"set FIRSTLIGHT_DATA as in training, or choose the data by data.path or data.source"
+        )
+
+
+def chosen_split(source: "AnySource", options: EvaluateOptions, *, has_test: bool) -> str:
+    """Return the split to evaluate: that of --split, by default test, or validation without a test split.
+
+    Raises UserError for another split if the data has only a test split.
+    """
+    split: str = options.split or ("test" if has_test else "validation")
+    splits = getattr(source, "splits", [])
+    if options.data.path is not None and split != "test" and splits == ["test"]:
+        problem = f"{source.where} has no splits and is read as the test split"
+        raise UserError(f"--split {split}: {problem}; leave --split out")
+    return split
+
+
+def results_folder(loaded: "LoadedRun", source: "AnySource", split: str, options: EvaluateOptions) -> Path:
+    """Create and return the folder of one evaluation below the run. Other options give another folder.
+
+    Its name starts with the split, such as `test`, followed by the other options that were given. For other data, the
+    name has a prefix: the name of the data, and a hash of its content and options.
+    """
+    name = split if options.checkpoint == "best" else f"{split}-{options.checkpoint}"
+    if options.context_length is not None:
+        name = f"{name}-context{options.context_length}"
+    if options.stride is not None:
+        name = f"{name}-stride{options.stride}"
+    if options.beam_size is not None:
+        name = f"{name}-beam{options.beam_size}"
+    if options.length_penalty is not None:
+        name = f"{name}-penalty{str(options.length_penalty).removesuffix('.0')}"
+    if changes := options.data.given():
+        other = options.data.path or options.data.source or "changed"
+        readable = re.sub(r"[^A-Za-z0-9.-]+", "_", Path(other).stem)[:LONGEST_NAME]
+        name = f"{readable}-{_digest(source, changes)}-{name}"
+    refuse_links(loaded.folder.path, "evaluate")
+    folder = loaded.folder.path / "evaluate" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _digest(source: "AnySource", changes: dict[str, Any]) -> str:
+    """Return a short hash of the content and the options of some data."""
+    path = changes.get("path")
+    if path is not None and Path(path).exists():
+        changes = changes | {"path": str(Path(path).resolve())}
+    content = json.dumps({"fingerprint": source.fingerprint, **changes}, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+
+def write_metrics(
+    folder: Path,
+    loaded: "LoadedRun",
+    source: "AnySource",
+    split: str,
+    size: dict[str, Any],
+    metrics: dict[str, float],
+    options: EvaluateOptions,
+) -> None:
+    """Write metrics.json, which contains the run, the data, the options and the metrics."""
+    record = {
+        "run": str(loaded.folder.path),
+        "checkpoint": options.checkpoint,
+        "split": split,
+        "options": {name: getattr(options, name) for name in RECORDED} | {"data": options.data.given()},
+        "trained_on": {"source": loaded.data_source, "fingerprint": loaded.data_fingerprint},
+        "data": {"source": source.kind.value, "path": source.where, "fingerprint": source.fingerprint},
+        **size,
+        "metrics": {f"{split}/{name}": value for name, value in metrics.items()},
+    }
+    write_atomically(folder / "metrics.json", json.dumps(record, indent=2) + "\n")
+
+
+def print_results(
+    folder: Path,
+    loaded: "LoadedRun",
+    source: "AnySource",
+    split: str,
+    metrics: dict[str, float],
+    contents: str,
+    notes: Sequence[str] = (),
+) -> None:
+    """Print the metrics and the folder of the results. contents: name of its files; notes: notes on the data."""
+    from rich.table import Table
+
+    from firstlight.console import Console
+
+    table = Table()
+    table.add_column("metric")
+    table.add_column("value", justify="right")
+    for name, value in metrics.items():
+        table.add_row(name, f"{value:.4f}")
+    console = Console()
+    console.print(f"{loaded.folder.path} on {source.where}, {split}:", soft_wrap=True)
+    for note in notes:
+        console.print(note, soft_wrap=True, markup=False, highlight=False)
+    console.print(table)
+    if warning := sample_note(loaded, source):
+        console.print(warning, style="bold")
+    console.print(f"{contents} are in {folder}", soft_wrap=True)
+
+
+def sample_note(loaded: "LoadedRun", source: "AnySource") -> str | None:
+    """Return a note if the run was trained or evaluated on generated data, else None."""
+    from firstlight.data.options import SourceKind
+
+    is_trained_on_sample = loaded.data_source == SourceKind.sample.value
+    if source.kind is SourceKind.sample:
+        return SAMPLE_NOTE if is_trained_on_sample else f"{SAMPLE_NOTE} The run was trained on real data."
+    return TRAINED_ON_SAMPLE_NOTE if is_trained_on_sample else None

@@ -1,0 +1,94 @@
+"""Teachers of a training: what a kind of network returns for them, and checks of runs that teach."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import file_digest
+from typing import Any
+
+from firstlight.data.store import key_of
+from firstlight.data.table_data import TableData
+from firstlight.errors import UserError
+from firstlight.kind.kind import get
+from firstlight.kind.loaded import LoadedRun
+from firstlight.kind.registry import KINDS
+from firstlight.lit.checkpoint import CARD, read_checkpoint
+from firstlight.lit.distillation import NetworkTeacher, Teacher
+from firstlight.lit.distillation_options import DistillationOptions
+
+Named = Mapping[str, Sequence[LoadedRun]]  # the name of each teacher, and its runs; () for one that is not a run
+DIVISION = ("split", "validation_fraction", "test_fraction", "split_seed")  # the options of `data` that draw splits
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A teacher for one data module.
+
+    teacher: the function that predicts a batch. fingerprint: a hash of everything that its predictions depend on.
+    facts: what the record says about it in addition, such as its accuracy on the training rows.
+    """
+
+    teacher: Teacher
+    fingerprint: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def digest_of(run: LoadedRun) -> str:
+    """Return the hash of a run's checkpoint file."""
+    with run.checkpoint.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def has_same_data(run: LoadedRun, data: TableData) -> bool:
+    """Return whether a run was trained on the source of this data.
+
+    Raises UserError if it then divided the source in another way, so that it has seen rows of this validation split.
+    """
+    if run.data_fingerprint != data.source.fingerprint:
+        return False
+    if {"validation", "test"} <= set(getattr(data.source, "splits", ())):  # no split is drawn
+        return True
+    for name in DIVISION:
+        own, theirs = getattr(data.options, name, None), run.config["data"].get(name)
+        own = getattr(own, "name", own)  # of an enum
+        if own != theirs:
+            raise UserError(
+                f"teacher={run.path}: the run was trained with data.{name}={theirs}, but this training has "
+                f"data.{name}={own}, so the teacher has seen texts of its validation split; set the same value"
+            )
+    return True
+
+
+log = logging.getLogger(__name__)
+
+
+def lesson(named: Named, data: TableData, options: DistillationOptions) -> Lesson:  # noqa: ARG001  (no folds)
+    """Return the teacher of a generator, translator or masked language model: the mean of all runs that are named.
+
+    The tokens and the context of a batch differ from step to step, so the networks predict each batch. Raises
+    UserError.
+    """
+    runs = [run for runs in named.values() for run in runs]
+    for run in runs:
+        _refuse_other_tokens(run, data)
+        if has_same_data(run, data):
+            log.warning("teacher=%s predicts texts that it was trained on, so its predictions repeat them", run.path)
+    target_logits = get(KINDS[runs[0].kind].training).target_logits
+    fingerprint = key_of({"teachers": sorted(map(digest_of, runs))})
+    return Lesson(NetworkTeacher([run.network for run in runs], target_logits), fingerprint)
+
+
+def _refuse_other_tokens(run: LoadedRun, data: TableData) -> None:
+    """Raise UserError if a run has another vocabulary or a shorter context than the data."""
+    card: dict[str, Any] = read_checkpoint(run.checkpoint)[CARD]
+    for name, value in data.reading().items():
+        if card.get(name) != value:
+            raise UserError(
+                f"teacher={run.path}: the run has another {name.replace('_', ' ')} than this data, so their tokens "
+                "differ; train it with the same tokenizer options on the same data"
+            )
+    if run.config["context_length"] < data.options.context_length:
+        raise UserError(
+            f"teacher={run.path}: the run reads {run.config['context_length']} tokens, but this training has "
+            f"context_length={data.options.context_length}; lower it, or name a run with a longer context"
+        )

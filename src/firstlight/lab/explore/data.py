@@ -1,0 +1,206 @@
+"""Figures of training data."""
+
+import re
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.data.choice_rows import longest
+from firstlight.data.corpus import prepared_text
+from firstlight.data.options import CharacterOptions, Preparation
+from firstlight.data.store import SPLITS
+from firstlight.figures import (
+    frequencies,
+    plot_character_frequencies,
+    plot_coverage,
+    plot_embeddings,
+    plot_label_counts,
+    plot_lengths,
+    plot_table,
+)
+from firstlight.kind.data_nodes import form_of
+from firstlight.kind.drawn import Drawn, NothingToDrawError
+from firstlight.kind.registry import kind_of_saved
+from firstlight.kind.subject import Subject
+from firstlight.kind.tokens import drawn_words
+from firstlight.text.normalize import words
+from firstlight.text.options import EigenMethod
+from firstlight.text.readable import readable
+from firstlight.text.statistics import text_statistics
+from firstlight.text.text_tokenizers import CharacterTokenizer, decode
+from firstlight.text.tokenizers import PAIR_MARKS, UNKNOWN_ID, special_tokens
+from firstlight.text.vectors import cooccurrence, explained_variance, principal_components
+
+MOST_CLASSES = 40
+MOST_WORDS = 120  # words in the figure of word vectors; opinions are first
+PASSAGES = re.compile(r"\n\s*\n")
+SENTENCE_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def lengths(subject: Subject) -> Drawn:
+    """Return the figure of the lengths of texts in tokens and in characters, and of the share that fits the context."""
+    reviews = subject.reviews
+    rows = reviews.encoded.rows_of("train")
+    num_tokens = longest(reviews.encoded.lengths[rows])
+    characters = np.array([len(text) for text in reviews.texts(rows)])
+    unit = "words" if reviews.encoded.tokenizer.kind == "word" else "subwords"
+    is_cut = kind_of_saved(subject.config["model"]).has_any_length  # other kinds read windows of all texts
+    figure = plot_lengths(
+        {f"{unit} in a text": num_tokens, "characters in a text": characters},
+        num_tokens <= subject.context_length if is_cut else None,
+        title=f"Lengths of {len(rows):,} training texts",
+        limit=f"the context of {subject.context_length} {unit}",
+    )
+    return Drawn(figure)
+
+
+def pair_lengths(subject: Subject) -> Drawn:
+    """Return the figure of the lengths of source and target sentences."""
+    data = subject.pairs
+    rows = data.encoded.rows_of("train")
+    source, target = data.encoded.source.lengths[rows], data.encoded.target.lengths[rows] + 1
+    names = data.options.source_column, data.options.target_column
+    figure = plot_lengths(
+        {f"tokens of a source ({names[0]})": source, f"tokens of a target ({names[1]}) with end mark": target},
+        np.maximum(source, target) <= subject.context_length,
+        title=f"Lengths of the sentences of {len(rows):,} training pairs",
+        limit=f"the context of {subject.context_length} tokens on both sides",
+        count="pairs",
+    )
+    return Drawn(figure)
+
+
+def labels(subject: Subject) -> Drawn:
+    """Return the figure of the number of rows with each label."""
+    encoded = subject.reviews.encoded
+    num_labels = len(encoded.label_names)
+    counts = [np.bincount(encoded.labels[encoded.rows_of(split)], minlength=num_labels) for split in SPLITS]
+    there = [i for i, values in enumerate(counts) if values.sum()]
+    table = np.array([counts[i] for i in there])
+    names, notes = encoded.label_names, []
+    if num_labels > MOST_CLASSES:
+        most = np.sort(np.argsort(-table.sum(axis=0), kind="stable")[:MOST_CLASSES])
+        table, names = table[:, most], [names[i] for i in most]
+        notes.append(f"the figure shows the {MOST_CLASSES} most frequent of {num_labels} classes")
+    return Drawn(plot_label_counts(table, [SPLITS[i] for i in there], names), notes)
+
+
+def statistics(subject: Subject) -> Drawn:
+    """Return the table of the statistics of the complete text, which is read from the source again."""
+    data = subject.stream
+    found = text_statistics(prepared_text(data.source, data.options))
+    return Drawn(plot_table(found.rows(), title=f"Statistics of {data.source.where}"))
+
+
+def characters(subject: Subject) -> Drawn:
+    """Return the figure of the frequencies of the characters of the training text."""
+    data = subject.stream
+    if isinstance(data.tokenizer, CharacterTokenizer):
+        ids = data.ids(data.stream("train"))
+        counts = np.bincount(ids, minlength=data.tokenizer.vocab_size)
+        names = [readable(data.tokenizer, i) for i in range(data.tokenizer.vocab_size)]
+    else:
+        counted = Counter(training_text(subject))
+        names, counts = [name.translate({32: "␣", 10: "⏎"}) for name in counted], np.array([*counted.values()])
+    title = f"Frequency of each character in {counts.sum():,} training characters"
+    notes = []
+    if (counts > 0).sum() > frequencies.MOST_BARS:
+        shown = f"{frequencies.MOST_BARS} most frequent of {(counts > 0).sum()} characters"
+        notes.append(f"the figure shows the {shown}")
+    return Drawn(plot_character_frequencies(names, counts, title=title), notes)
+
+
+def passages(subject: Subject) -> Drawn:
+    """Return the figure of the lengths of documents, or of passages between blank lines."""
+    data = subject.stream
+    assert isinstance(data.options, CharacterOptions)
+    if data.options.preparation is Preparation.lines:
+        assert data.separator_id is not None
+        ends = np.flatnonzero(data.ids(data.stream("train")) == data.separator_id)
+        found, name, count = np.diff(ends) - 1, "tokens in a document", "documents"
+        if isinstance(data.tokenizer, CharacterTokenizer):
+            name = "characters in a document"
+    else:
+        pieces = [piece for piece in PASSAGES.split(training_text(subject).strip("\n")) if piece]
+        found, name, count = np.array([len(piece) for piece in pieces]), "characters in a passage", "passages"
+    fits = found <= subject.context_length if isinstance(data.tokenizer, CharacterTokenizer) else None
+    figure = plot_lengths(
+        {name: found},
+        fits,
+        title=f"Lengths of {len(found):,} training {count}",
+        limit=f"a context of {subject.context_length} characters",
+        count=count,
+        beyond="is longer",
+    )
+    return Drawn(figure)
+
+
+def vocabulary(subject: Subject) -> Drawn:
+    """Return the figure of the coverage of the text against the size of the vocabulary."""
+    form = form_of(subject.config["data"])
+    if form == "pairs":
+        data = subject.pairs
+        sources, targets = data.texts(data.encoded.rows_of("train"))
+        names = data.options.source_column, data.options.target_column
+        counts = {
+            name: _counts(word for text in texts for word in SENTENCE_WORD.findall(text))
+            for name, texts in zip(names, (sources, targets), strict=True)
+        }
+        return Drawn(plot_coverage(counts))
+    if form == "reviews":
+        reviews = subject.reviews
+        rows = reviews.encoded.rows_of("train")
+        texts = reviews.texts(rows)
+        tokenizer = reviews.encoded.tokenizer
+        read = texts if reviews.options.choices is None else reviews.options.choices.pairs(texts)
+        found = _counts(word for text in read for word in tokenizer.words_of(text) if word not in PAIR_MARKS)
+        known = float((reviews.encoded.select(rows).ids != UNKNOWN_ID).mean())
+        chosen = (
+            {"texts of training": (tokenizer.vocab_size - len(special_tokens(pairs=tokenizer.reads_pairs)), known)}
+            if tokenizer.kind == "word"
+            else {}
+        )
+        return Drawn(plot_coverage({"texts of training": found}, chosen))
+    return Drawn(plot_coverage({"words of the training text": _counts(words(training_text(subject)))}))
+
+
+def word_vectors(subject: Subject) -> Drawn:
+    """Return the figure of co-occurrence vectors of the training texts, in their first two principal components."""
+    encoded = subject.reviews.encoded
+    tokenizer = encoded.tokenizer
+    if tokenizer.kind != "word":
+        raise NothingToDrawError("the figure requires words; train with tokenizer=word")
+    options = subject.config.get("vectors") or {}
+    window = int(options.get("window", 1))
+    ids = encoded.select(encoded.rows_of("train"))
+    no_words = tuple(range(len(special_tokens(pairs=tokenizer.reads_pairs))))
+    counts = cooccurrence(ids, tokenizer.vocab_size, window, no_words)
+    points = principal_components(counts, 2, method=EigenMethod[options.get("method", EigenMethod.lanczos.name)])
+    shares = [explained_variance(counts, points[:, [axis]]) for axis in range(2)]
+    chosen, names, groups, group_names, details = drawn_words(tokenizer.words, lambda i: tokenizer.words[i])
+    kept = [place for place, i in enumerate(chosen) if points[i].any()][:MOST_WORDS]
+    if not kept:
+        raise NothingToDrawError("no two words of the training texts are next to each other")
+    panel = "co-occurrence vectors, PCA"
+    figure = plot_embeddings(
+        {panel: points[[chosen[place] for place in kept]]},
+        [names[place] for place in kept],
+        [groups[place] for place in kept],
+        group_names,
+        axis_labels={panel: (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")},
+        columns=1,
+        title=f"Words by the words next to them, in {len(ids):,} training texts",
+    )
+    return Drawn(figure, details=details)
+
+
+def training_text(subject: Subject) -> str:
+    """Return the training split of a text."""
+    data = subject.stream
+    return decode(data.tokenizer, data.ids(data.stream("train")).tolist())
+
+
+def _counts(found: object) -> NDArray[np.int64]:
+    counted = Counter(found)  # type: ignore[call-overload]
+    return np.array([*counted.values()], dtype=np.int64)

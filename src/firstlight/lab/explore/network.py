@@ -1,0 +1,215 @@
+"""Figures of the parts of a network: attention, positions, embeddings and norms."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from firstlight.errors import UserError
+from firstlight.figures import (
+    plot_attention_grid,
+    plot_attention_heads,
+    plot_embeddings,
+    plot_norms,
+    plot_position_similarity,
+    plot_position_waves,
+    plot_recent_attention,
+    recent_share,
+)
+from firstlight.figures.embeddings import principal_components
+from firstlight.kind.attention import AttentionMap
+from firstlight.kind.drawn import Drawn, NothingToDrawError
+from firstlight.kind.loaded import LoadedRun
+from firstlight.kind.subject import Subject
+from firstlight.networks.config import WAVE_LENGTH_BASE
+from firstlight.networks.positions import LearnedPositions, RelativePositions, RotaryPositions, sinusoid
+
+LAST = 4  # recent tokens; most heads of post 2 attend to these
+NEIGHBOURS = 30  # t-SNE's perplexity
+
+
+def attention(subject: Subject) -> Drawn:
+    """Return the figure of the attention weights of all heads of all blocks."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    figure = plot_attention_grid(
+        {part.name: part.weights for part in found.maps}, title=subject.exploration.attention_title
+    )
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def attention_head(subject: Subject) -> Drawn:
+    """Return the figure of the attention weights of one head, with its tokens."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    part = _chosen_block(subject, found.maps)
+    num_heads = len(part.weights)
+    if subject.head is not None and not 1 <= subject.head <= num_heads:
+        raise UserError(f"--head {subject.head} must be from 1 to {num_heads} for {part.name}")
+    head = _most_decided(part.weights) if subject.head is None else subject.head - 1
+    weights = part.weights[head : head + 1]
+    figure = plot_attention_heads(
+        weights,
+        part.queries,
+        part.keys,
+        f"{part.name.capitalize()}, head {head + 1}",
+        highest=float(weights.max()),
+    )
+    if max(map(len, part.keys)) == 1:
+        figure.axes[0].tick_params(axis="x", rotation=0)
+    figure.axes[0].set_title("")  # the heading has the number of the head
+    figure.axes[0].set_xlabel("key token")
+    figure.axes[0].set_ylabel("written token" if "cross" in part.name else "query token")
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def attention_recent(subject: Subject) -> Drawn:
+    """Return the figure of the share of the attention on the last four tokens."""
+    _, notes = subject.chosen_text()
+    found = subject.attention
+    looks_back = [part for part in found.maps if "cross" not in part.name and "encoder" not in part.name]
+    length = looks_back[0].weights.shape[1]
+    if length <= LAST:
+        raise NothingToDrawError(
+            f"the text has {length} tokens, and the figure requires at least {LAST + 1}; use a longer --text"
+        )
+    shares = {part.name: recent_share(part.weights, LAST) for part in looks_back}
+    even = float(np.mean([LAST / (row + 1) for row in range(LAST, length)]))
+    figure = plot_recent_attention(
+        shares, even, last=LAST, title=f"Attention to the last four of up to {length} tokens"
+    )
+    return Drawn(figure, [*notes, *found.notes])
+
+
+def position_similarity(subject: Subject) -> Drawn:
+    """Return the figure of the similarity of learned, sinusoidal, rotary and relative positions."""
+    model, network = subject.config["model"], subject.run.network
+    own, length, dim = model["positions"], subject.context_length, int(model["dim"])
+    head_dim = model["head_dim"] or dim // model["num_heads"]
+    panels = {f"learned{_mine(own, 'learned')}{side}": table for side, table in _learned(subject.run).items()}
+    details = []
+    if not panels and subject.other is not None:
+        panels = {f"learned (compared run){side}": table for side, table in _learned(subject.other).items()}
+    if not panels:
+        details.append("learned positions require a run with model.positions=learned; --compare can name one")
+    places = model["first_position"] + model["position_scale"] * torch.arange(length)
+    panels[f"sinusoidal{_mine(own, 'sinusoidal')}"] = sinusoid(places, dim).numpy()
+    if head_dim % 2 == 0:
+        rotary = RotaryPositions(length, 1, head_dim, model["position_scale"], float(model["rotary_base"]))
+        turned = rotary(torch.ones(1, length, head_dim))
+        panels[f"rotary{_mine(own, 'rotary')}"] = turned[0].numpy()
+        details.append("rotary: similarity of a vector of ones, rotated by both positions")
+    relative = next((part for part in network.modules() if isinstance(part, RelativePositions)), None)
+    if relative is not None:
+        panels["relative (this run), by distance"] = relative.table.weight.detach().numpy()
+        details.append("relative: the axes are distances instead of positions, with the distance 0 in the middle")
+    return Drawn(plot_position_similarity(panels), details=details)
+
+
+def position_waves(subject: Subject) -> Drawn:
+    """Return the figure of the run's position encoding: its table, or the sinusoid of its rotations."""
+    model = subject.config["model"]
+    learned = _learned(subject.run)
+    if learned:
+        side, table = next(iter(learned.items()))
+        return Drawn(plot_position_waves(table, title=f"Learned positions{side}"))
+    is_rotary = model["positions"] == "rotary"
+    width = (model["head_dim"] or model["dim"] // model["num_heads"]) if is_rotary else model["dim"]
+    first = 0 if is_rotary else model["first_position"]
+    places = first + model["position_scale"] * torch.arange(subject.context_length)
+    title = "Sines and cosines of the rotary positions" if is_rotary else "Sinusoidal position encoding"
+    base = float(model["rotary_base"]) if is_rotary else WAVE_LENGTH_BASE
+    return Drawn(plot_position_waves(sinusoid(places, int(width), base).numpy(), title=title))
+
+
+def embeddings(subject: Subject) -> Drawn:
+    """Return the figure of the embedding by PCA and t-SNE, and of the output head if it has its own weights."""
+    chosen, names, groups, group_names, details = subject.exploration.tokens()
+    if len(chosen) < 4:
+        raise NothingToDrawError(f"the vocabulary has {len(chosen)} tokens, and the figure requires at least 4")
+    tables, notes = subject.exploration.vectors()
+    panels: dict[str, NDArray[np.float64]] = {}
+    axis_labels: dict[str, tuple[str, str]] = {}
+    for name, weight in tables.items():
+        vectors = weight.detach().numpy()[chosen]
+        points, shares = principal_components(vectors)
+        title = f"{name}, PCA"
+        panels[title] = points
+        axis_labels[title] = (f"1st component ({shares[0]:.0%} of variance)", f"2nd component ({shares[1]:.0%})")
+        title = f"{name}, t-SNE"
+        panels[title] = _neighbours(vectors)
+        axis_labels[title] = ("t-SNE, first axis (no unit)", "t-SNE, second axis (no unit)")
+    figure = plot_embeddings(
+        panels,
+        names,
+        groups,
+        group_names,
+        axis_labels=axis_labels,
+        title=f"Vectors of {len(chosen)} of {subject.exploration.vocab_size:,} tokens, {vectors.shape[1]} dimensions",
+    )
+    return Drawn(figure, notes, details)
+
+
+def norms(subject: Subject) -> Drawn:
+    """Return the figure of the Frobenius norms of all parameters, and of their gradients if the data is found."""
+    network = subject.run.network
+    parameters = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
+    notes = []
+    gradients = None
+    try:
+        with torch.enable_grad():
+            loss = subject.exploration.loss(subject.data)
+        found = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+        gradients = np.array([0.0 if part is None else float(part.norm()) for part in found])
+    except NothingToDrawError as error:
+        notes.append(f"no gradients: {error}")
+    names = [_short(name) for name in parameters]
+    sizes = np.array([float(weight.detach().norm()) for weight in parameters.values()])
+    return Drawn(plot_norms(names, sizes, gradients), notes)
+
+
+def _chosen_block(subject: Subject, maps: list[AttentionMap]) -> AttentionMap:
+    """Return the map with the number --block, or the last one."""
+    if subject.block is None:
+        return maps[-1]
+    if not 1 <= subject.block <= len(maps):
+        there = ", ".join(f"{i} {part.name}" for i, part in enumerate(maps, start=1))
+        raise UserError(f"--block {subject.block}: the block does not exist; choose from {there}")
+    return maps[subject.block - 1]
+
+
+def _most_decided(weights: NDArray[np.floating]) -> int:
+    """Return the index of the head with the lowest mean entropy. weights: (heads, queries, keys)."""
+    entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(axis=2).mean(axis=1)
+    return int(entropy.argmin())
+
+
+def _mine(own: str, kind: str) -> str:
+    return " (this run)" if own == kind else ""
+
+
+def _learned(run: LoadedRun) -> dict[str, NDArray[np.float32]]:
+    """Return the learned tables of a run, (positions, dim) each, by side if there are two."""
+    network: Any = run.network
+    sides = {"source_positions": ", source", "positions": ", target"}
+    found = {
+        sides[name]: getattr(network, name).table.weight.detach().numpy()
+        for name in sides
+        if isinstance(getattr(network, name, None), LearnedPositions)
+    }
+    return found if len(found) > 1 else dict(zip([""], found.values(), strict=False))
+
+
+def _neighbours(vectors: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a reproducible t-SNE projection: (n, dim) -> (n, 2)."""
+    from sklearn.manifold import TSNE
+
+    perplexity = min(NEIGHBOURS, (len(vectors) - 1) / 3)
+    method = TSNE(2, perplexity=perplexity, init="pca", learning_rate="auto", random_state=0)
+    return np.asarray(method.fit_transform(np.asarray(vectors, dtype=np.float32)), dtype=np.float64)
+
+
+def _short(name: str) -> str:
+    """Return the name of a parameter without the parts that do not distinguish it."""
+    return name.replace("self_attention", "attention")

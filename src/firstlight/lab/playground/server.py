@@ -1,0 +1,173 @@
+"""The web application of the playground: the page, the answers of the runs, and streams of written text."""
+
+import json
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from firstlight.errors import UserError
+from firstlight.kind.kind import get
+from firstlight.kind.loaded import LoadedRun
+from firstlight.kind.panels import markup
+from firstlight.kind.panels.inputs import BadInputError, Inputs
+from firstlight.kind.panels.panel import Event, Panel
+from firstlight.kind.registry import KINDS
+from firstlight.lab.playground.page import page, read, stylesheet
+
+log = logging.getLogger(__name__)
+
+HOSTS = ["127.0.0.1", "localhost"]  # protects against DNS rebinding: other host names get no answer
+MOST_BYTES = 2_000_000  # bytes of a request
+BROKEN = "An error occurred for this text; see the terminal of the playground for details."
+HEADERS = {  # the browser loads nothing from other addresses
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def panel_of(run: LoadedRun) -> Panel:
+    """Return the panel of a run."""
+    panel: type[Panel] = get(KINDS[run.kind].panel)
+    return panel(run)
+
+
+class Playground:
+    """Web application of the playground. The event `stopping` ends all streams.
+
+    Each run has a lock, so it computes one answer or one event of a stream at a time.
+    """
+
+    def __init__(self, panels: Sequence[Panel]) -> None:
+        self.panels = panels
+        self.stopping = threading.Event()
+        self._locks = [threading.Lock() for _ in panels]
+        self.app: ASGIApp = Starlette(
+            routes=[
+                Route("/", self._fixed(page(panels), "text/html")),
+                Route("/page.css", self._fixed(stylesheet(), "text/css")),
+                Route("/page.js", self._fixed(read("page.js"), "text/javascript")),
+                Route("/runs/{number:int}/answer", self.answer, methods=["POST"]),
+                Route("/runs/{number:int}/write", self.write, methods=["POST"]),
+            ],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS), Middleware(_WithHeaders)],
+            exception_handlers={
+                BadInputError: _bad_input,
+                UserError: _refused,
+                ClientDisconnect: _gone,
+                Exception: _broken,
+            },
+        )
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer of a run to a text, as HTML."""
+        number, panel = self._panel(request)
+        if panel.streams:
+            raise HTTPException(404)
+        asked = await _inputs(request)
+
+        def locked() -> str:
+            with self._locks[number]:
+                return panel.answer(asked)
+
+        return HTMLResponse(await run_in_threadpool(locked))
+
+    async def write(self, request: Request) -> Response:
+        """Return the text of a run as a stream, with one JSON object on each line."""
+        number, panel = self._panel(request)
+        if not panel.streams:
+            raise HTTPException(404)
+        asked = await _inputs(request)
+        events = panel.write(asked)
+        lines = (json.dumps(event) + "\n" for event in self._in_turn(events, number))
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    def _in_turn(self, events: Iterator[Event], number: int) -> Iterator[Event]:
+        """Yield events, each computed under the lock of its run. After an error, yield it and stop."""
+        while not self.stopping.is_set():
+            try:
+                with self._locks[number]:
+                    event = next(events, None)
+            except UserError as error:
+                event, events = {"error": str(error)}, iter(())
+            except Exception:
+                log.exception("the text could not be completed")
+                event, events = {"error": BROKEN}, iter(())
+            if event is None:
+                return
+            yield event
+
+    def _panel(self, request: Request) -> tuple[int, Panel]:
+        number = request.path_params["number"]
+        if number >= len(self.panels):
+            raise HTTPException(404)
+        return number, self.panels[number]
+
+    def _fixed(self, text: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(_: Request) -> Response:
+            return Response(text, media_type=media_type)
+
+        return respond
+
+
+async def _inputs(request: Request) -> Inputs:
+    """Return the fields of a request. Requiring JSON blocks other sites, since their preflight requests fail."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise BadInputError("the request must have the content type application/json")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise BadInputError(f"the request must have at most {MOST_BYTES:,} bytes")
+    try:
+        values: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadInputError("the request is not valid JSON") from None
+    return Inputs(values)
+
+
+async def _bad_input(_: Request, error: Exception) -> Response:
+    return HTMLResponse(markup.notice(str(error)), status_code=400)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    """Return the error of a text that a run cannot read, as an answer."""
+    return HTMLResponse(markup.notice(str(error)))
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    """Return the response to a client that disconnected before the end of its request. No one receives it."""
+    return Response(status_code=400)
+
+
+async def _broken(_: Request, __: Exception) -> Response:
+    return HTMLResponse(markup.notice(BROKEN), status_code=500)
+
+
+class _WithHeaders:
+    """Middleware that adds HEADERS to every response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                more = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)

@@ -1,0 +1,64 @@
+"""The table of the report as a pandas DataFrame, for notebooks."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas  # type: ignore[import-untyped]
+
+from firstlight.lab.reports.findings import judged
+from firstlight.lab.reports.run_rows import columns, run_rows
+from firstlight.lab.reports.saved_outcomes import SavedOutcomes
+from firstlight.lab.reports.table import boards
+from firstlight.runs.gather import direction_of, found_runs
+
+log = logging.getLogger(__name__)
+
+FRACTIONS = (
+    *(
+        "dropout",
+        "value",
+        "group_mean",
+        "group_sd",
+        "group_half_width",
+        "split_half_width",
+        "verdict_p",
+        "fit_seconds",
+        "tokens_per_second",
+        "compute_flops",
+    ),
+)  # floats, also where all values are integers
+COUNTS = (
+    *("rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"),
+)  # integers, also where all values are missing
+
+
+def list_runs(folder: Path) -> pandas.DataFrame:
+    """Return the runs below a folder as the rows and columns of `report.csv`. Raises UserError."""
+    runs = found_runs(folder)
+    load = SavedOutcomes(folder)
+    found = [judged(board, load) for board in boards(runs, direction_of(runs))]
+    for run, problem in load.damaged.items():
+        log.warning("not compared by texts: %s: %s", folder / run, problem)
+    rows = list(run_rows(found, runs))
+    for row in rows:
+        row["folder"] = str(folder / row["folder"])
+    floats = {*FRACTIONS, *(name for run in runs for name in run.metrics)}
+    return pandas.DataFrame({name: _column(name, [row.get(name) for row in rows], floats) for name in columns(runs)})
+
+
+def _column(name: str, values: Sequence[Any], floats: set[str]) -> pandas.Series:
+    """Return a column whose type can hold all values."""
+    known = [value for value in values if value is not None]
+    kinds = {type(value) for value in known}
+    dtype: str | None = "object"
+    if kinds <= {int, float} and (name in floats or float in kinds):
+        dtype = "float64"
+    elif kinds <= {int} and (known or name in COUNTS) and all(abs(value) < 2**63 for value in known):
+        dtype = "Int64"
+    elif kinds == {bool}:
+        dtype = "bool" if len(known) == len(values) else "boolean"
+    elif kinds == {str}:
+        dtype = None  # pandas 3 has a type for text, and pandas 2 takes objects
+    return pandas.Series(values, dtype=dtype)

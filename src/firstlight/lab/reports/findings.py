@@ -1,0 +1,235 @@
+"""What a table of groups says, in one sentence: which values of each swept key are better, worse or undecided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from firstlight.lab.reports.fronts import front_sentence
+from firstlight.lab.reports.table import Board, Group, short_name
+from firstlight.lab.reports.text import amount, spread_text
+from firstlight.lab.reports.verdicts import (
+    DRAWS,
+    Comparison,
+    Load,
+    Verdict,
+    by_seed,
+    compare,
+    difference_text,
+    verdicts,
+)
+from firstlight.runs.summary import SEED, Run, Value, shown
+
+MOST_VALUES = 12  # of a key that are compared with the best one
+MOST_CLAUSES = 5
+MOST_NAMED = 2  # values of a key with their own differences
+DRAWS_PER_TEST = 40  # of a bootstrap, so that the smallest p-value times the number of tests is 0.025
+MOST_GROUPS = 30  # that are compared with the best one, because each comparison takes a tenth of a second
+
+
+def judged(board: Board, load: Load, reference: int | None = None, most: int | None = MOST_GROUPS) -> Board:
+    """Return the board with its finding and with the verdicts on its groups.
+
+    load: returns the saved predictions of a run, or None. reference: the place of the group with which the others are
+    compared; None: the best that has several seeds, since one seed may be lucky. most: the number of groups, from the
+    best, that are compared; None: all.
+    """
+    counted = [place for place, group in enumerate(board.groups) if group.counted]
+    if not counted or board.metric is None:
+        return board
+    place = _reference(board.groups) if reference is None else reference
+    others = [each for each in counted[:most] if each != place]
+    base = board.groups[place]
+    draws = max(DRAWS, DRAWS_PER_TEST * len(others))
+    compared = [_against(board.groups[each], base, board.metric, load, draws) for each in others]
+    found = verdicts(compared, falls=board.falls)
+    by_place = dict(zip(others, found, strict=True))
+    return replace(
+        board,
+        finding=finding(board, load),
+        reference=place,
+        verdicts=tuple(by_place.get(each) for each in range(len(board.groups))),
+    )
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A comparison of the best value of a key with another one, over all runs that differ only in it."""
+
+    key: str
+    best: Value
+    other: Value
+    first: tuple[Run, ...]
+    second: tuple[Run, ...]
+    comparison: Comparison
+
+
+def finding(board: Board, load: Load) -> str:
+    """Return the result of a board as a sentence; "" if no run is counted.
+
+    The best value of each key is that of the best trained group that has several seeds. It is compared with each other
+    value over the runs that are equal in all other keys and the seed. All comparisons are corrected together.
+    """
+    counted = [group for group in board.groups if group.counted]
+    if not counted or board.metric is None:
+        return ""
+    if board.front is not None:
+        ends = (board.front.best[0], board.front.best[-1])
+        first, last = (" and ".join(map(amount, board.front.values(run))) for run in ends)
+        return f"{board.name}: {front_sentence(board.front)}" + (f", from {first} to {last}." if first != last else ".")
+    trained = [group for group in counted if not _is_baseline(group)]
+    baselines = [group for group in counted if _is_baseline(group)] if trained else []
+    best = trained[_reference(trained)] if trained else counted[0]
+    keys = [key for key in board.swept if key in board.keys]
+    effects = [effect for key in keys for effect in _effects(board, best, trained, key, load)]
+    against = [_against(best, group, board.metric, load) for group in baselines]
+    found = verdicts([effect.comparison for effect in effects] + against, falls=board.falls)
+    clauses = []
+    for key in dict.fromkeys(effect.key for effect in effects):
+        of_key = [(effect, verdict) for effect, verdict in zip(effects, found, strict=False) if effect.key == key]
+        is_of_numbers = isinstance(best.keys.get(key), int | float) and len(of_key) > 1
+        mean = spread_text(best.spreads.get(board.metric)) if len(keys) == 1 and is_of_numbers else ""
+        clauses.append(_clause(key, of_key, board.metric, mean))
+    for group, verdict in zip(baselines, found[len(effects) :], strict=True):
+        clauses.append(_against_baseline(group, verdict, board.metric))
+    if not clauses:
+        return _alone(best, board, is_only=len(counted) == 1)
+    more = f"; {len(clauses) - MOST_CLAUSES} more in the table" if len(clauses) > MOST_CLAUSES else ""
+    return f"{board.name}: {'; '.join(clauses[:MOST_CLAUSES])}{more}."
+
+
+def _reference(groups: Sequence[Group]) -> int:
+    """Return the place of the first counted group with several seeds; that of the first counted one without any."""
+    counted = [place for place, group in enumerate(groups) if group.counted]
+    return next((place for place in counted if groups[place].seeds > 1 or _is_baseline(groups[place])), counted[0])
+
+
+def _is_baseline(group: Group) -> bool:
+    return all(run.is_baseline for run in group.counted)
+
+
+def _against(best: Group, other: Group, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
+    return compare(by_seed(best.counted), by_seed(other.counted), metric, load, draws)
+
+
+def _effects(board: Board, best_group: Group, trained: Sequence[Group], key: str, load: Load) -> list[Effect]:
+    """Return the comparisons of the best group's value of a key with the other values."""
+    runs = [run for group in trained for run in group.counted]
+    best = best_group.keys.get(key)
+    others = dict.fromkeys(shown(group.keys.get(key)) for group in trained)
+    others.pop(shown(best), None)
+    found = []
+    for other in list(others)[:MOST_VALUES]:
+        first, second = _matched(runs, key, shown(best), other, board)
+        if first:
+            comparison = compare(by_seed(first), by_seed(second), board.metric or "", load)
+            found.append(Effect(key, best, second[0].keys.get(key), tuple(first), tuple(second), comparison))
+    return found
+
+
+def _matched(runs: Sequence[Run], key: str, one: str, two: str, board: Board) -> tuple[list[Run], list[Run]]:
+    """Return the runs with each of two values of a key that have a partner with equal other keys and an equal seed.
+
+    Without equal seeds, the partners have equal other keys.
+    """
+
+    def rest(run: Run, *more: str) -> tuple[str, ...]:
+        return tuple(shown(run.keys.get(each)) for each in (*board.swept, *more) if each != key)
+
+    sides = [[run for run in runs if shown(run.keys.get(key)) == value] for value in (one, two)]
+    for more in ((SEED,), ()):
+        known = [{rest(run, *more) for run in side} for side in sides]
+        both = known[0] & known[1]
+        if both:
+            first, second = ([run for run in side if rest(run, *more) in both] for side in sides)
+            return first, second
+    return [], []
+
+
+def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str, mean: str) -> str:
+    """Return what the comparisons of a key say, such as `small beats tiny by 1.9 ± 0.6 points`.
+
+    mean: of the best value with its interval, where it is a number among several and no other key varies; "" elsewhere.
+    """
+    won = [(effect, verdict) for effect, verdict in of_key if verdict.word == "better"]
+    lost = [(effect, verdict) for effect, verdict in of_key if verdict.word == "worse"]
+    open_ = [(effect, verdict) for effect, verdict in of_key if verdict.word == "undecided"]
+    best = _named(key, of_key[0][0].best) + (f" ({metric} {mean})" if mean else "")
+    parts = [f"{best} beats {_beaten(key, won, metric)}"] if won else []
+    parts += [
+        f"{_named(key, effect.other)} beats {_named(key, effect.best)} by {_size(verdict, metric)}"
+        for effect, verdict in lost
+    ]
+    if open_:
+        more = f"; {len(open_) - MOST_NAMED} more" if len(open_) > MOST_NAMED else ""
+        named = "; ".join(
+            _undecided(effect, verdict, metric, is_short=bool(won)) for effect, verdict in open_[:MOST_NAMED]
+        )
+        values = _listed([shown(effect.other) for effect, _ in open_])
+        alone = f"{best} is the best, but {_last(key)} is undecided" if mean else f"{_last(key)} is undecided"
+        parts.append(f"{f'it is undecided against {values}' if won else alone} ({named}{more})")
+    return "; ".join(parts)
+
+
+def _beaten(key: str, won: Sequence[tuple[Effect, Verdict]], metric: str) -> str:
+    """Return the values that the best one beats, with each difference, or with the smallest of many."""
+    if len(won) <= MOST_NAMED:
+        return ", and ".join(
+            f"{_named(key, effect.other, is_first=False)} by {_size(verdict, metric)}{_cost(effect)}"
+            for effect, verdict in won
+        )
+    names = [shown(effect.other) for effect, _ in won]
+    smallest = min((verdict for _, verdict in won), key=lambda verdict: abs(verdict.value))
+    return f"{_listed(names)} by {_size(smallest, metric)} or more"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _undecided(effect: Effect, verdict: Verdict, metric: str, *, is_short: bool) -> str:
+    """Return a difference that is undecided, and why. is_short: the best value is named before it."""
+    why = f", {verdict.why}" if verdict.why else ""
+    values = shown(effect.other) if is_short else f"{shown(effect.best)} against {shown(effect.other)}"
+    return f"{values}: {_size(verdict, metric)}{why}"
+
+
+def _size(verdict: Verdict, metric: str) -> str:
+    size = difference_text(verdict.value, verdict.half_width, metric)
+    return size if size.endswith("points") else f"{size} in {metric}"
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _named(key: str, value: Value, *, is_first: bool = True) -> str:
+    """Return a value with its key, such as `dropout 0.1`; a size or an experiment without it, as `small`."""
+    return shown(value) if key in ("model", "experiment") or not is_first else f"{_last(key)} {shown(value)}"
+
+
+def _cost(effect: Effect) -> str:
+    """Return how many times the parameters the better value has, if the numbers differ."""
+    sizes = [{run.parameters for run in runs} for runs in (effect.first, effect.second)]
+    if any(len(each) != 1 or None in each for each in sizes):
+        return ""
+    one, two = (each.pop() or 0 for each in sizes)
+    if not two or one == two:
+        return ""
+    return f" at {one / two:.2g} times the parameters"
+
+
+def _against_baseline(group: Group, verdict: Verdict, metric: str) -> str:
+    name = short_name(group.keys)
+    size = _size(verdict, metric)
+    if verdict.word == "undecided":
+        why = f", {verdict.why}" if verdict.why else ""
+        return f"the best trained group against the baseline {name} is undecided ({size}{why})"
+    return f"the best trained group is {verdict.word} than the baseline {name} by {size}"
+
+
+def _alone(group: Group, board: Board, *, is_only: bool) -> str:
+    """Return what is known of the best group if nothing can be compared."""
+    seeds = f"{group.seeds} seed{'' if group.seeds == 1 else 's'}"
+    value = spread_text(group.spreads.get(board.metric or ""))
+    name = "" if is_only else f"{short_name(group.keys)} is the best group, but no two groups differ in one key only; "
+    unsure = "; one seed has no interval" if group.seeds == 1 else " (95% interval)"
+    return f"{board.name}: {name}{board.metric} is {value} over {seeds}{unsure}."

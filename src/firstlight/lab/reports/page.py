@@ -1,0 +1,189 @@
+"""The report as one HTML page that works offline. It contains the data as JSON, two libraries and page.js."""
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from firstlight.lab.reports.fronts import Front
+from firstlight.lab.reports.packed import libraries
+from firstlight.lab.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
+from firstlight.lab.reports.text import data_of, direction, front_rows, headers, row_of
+from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
+
+MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
+FEWEST_POINTS = 20  # points of a curve, for any number of curves
+DETAILED = 60  # best runs of a board, whose confusion matrices and texts are included
+
+
+def page(
+    title: str,
+    notes: Sequence[str],
+    found: Sequence[Board],
+    runs: Sequence[Run],
+    falls: Direction,
+    first: str = "",
+) -> str:
+    """Return the whole page. All texts of runs are escaped. first: HTML of the sections before the others."""
+    packed = libraries()
+    return Template(packaged("page.html")).substitute(
+        title=html.escape(title),
+        notes="\n".join(f"<p>{html.escape(note)}</p>" for note in notes),
+        style=packaged("page.css"),
+        findings="\n".join(f"<li>{html.escape(board.finding)}</li>" for board in found if board.finding),
+        first=first,
+        libraries=packed.text,
+        sizes=",".join(map(str, packed.sizes)),
+        data=as_script(content(found, runs, falls)),
+        unpack=packaged("unpack.js"),
+        script=packaged("page.js"),
+    )
+
+
+def as_script(data: Any) -> str:
+    """Return data as JSON for a script element. Characters that could end the element are escaped."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def content(found: Sequence[Board], runs: Sequence[Run], falls: Direction) -> dict[str, Any]:
+    """Return the data for page.js. Numbers that are not finite, such as NaN, are null."""
+    most = _points_per_curve(runs)
+    metrics = {name for run in runs for name in [*run.metrics, *run.curves]}
+    return {
+        "boards": [_board(board, most) for board in found],
+        "falls": {name: falls(name) for name in sorted(metrics)},
+        "detailed": DETAILED,
+        "sampleMark": SAMPLE_MARK,
+        "left": [
+            {"folder": run.folder, "task": run.task, "data": data_of([run]), "status": run.status, "why": why}
+            for run, why in not_counted(found, runs)
+        ],
+    }
+
+
+def _board(board: Board, most: int) -> dict[str, Any]:
+    group_of = {id(run): index for index, group in enumerate(board.groups) for run in (*group.counted, *group.others)}
+    in_order = ranked(board)
+    return {
+        "name": board.name,
+        "task": board.task,
+        "note": board.note,
+        "isSample": board.is_sample,
+        "metric": board.metric,
+        "direction": direction(board),
+        "swept": board.swept,
+        "metrics": board.metrics,
+        "headers": headers(board),
+        "front": None if board.front is None else _front(board, board.front),
+        "groups": [_group(group, board) for group in board.groups],
+        "runs": [_run(run, board, place, group_of[id(run)], most) for place, run in enumerate(in_order, start=1)],
+    }
+
+
+def _front(board: Board, front: Front) -> dict[str, Any]:
+    """Return the trials of a search with several objectives. on: those on the Pareto front."""
+    header, rows = front_rows(board, front)
+    on, others = (
+        [{"label": label_of(run, board), "values": [*map(finite, front.values(run))]} for run in runs]
+        for runs in (front.best, front.others)
+    )
+    return {
+        "objectives": [{"name": name, "direction": direction} for name, direction in front.objectives.items()],
+        "size": front.size,
+        "header": header,
+        "rows": rows,
+        "on": on,
+        "others": others,
+    }
+
+
+def ranked(board: Board) -> list[Run]:
+    """Return the runs of a board, the best first. Runs that are not counted are last."""
+    metric = board.metric
+    counted = [run for run in board.runs if not reason(run, metric)]
+    if metric is not None:
+        counted.sort(key=lambda run: run.metrics[metric], reverse=not board.falls)
+    return counted + [run for run in board.runs if reason(run, metric)]
+
+
+def _group(group: Group, board: Board) -> dict[str, Any]:
+    row = row_of(group, board)
+    spread = group.spreads.get(board.metric or "")
+    return {
+        "name": short_name(group.keys),
+        "cells": [cell.text for cell in row],
+        "sort": [finite(cell.sort) if isinstance(cell.sort, float) else cell.sort for cell in row],
+        "mean": finite(spread.mean if spread else None),
+        "halfWidth": finite(spread.half_width if spread else None),
+        "differ": group.differ,
+    }
+
+
+def _run(run: Run, board: Board, place: int, group: int, most: int) -> dict[str, Any]:
+    why = reason(run, board.metric)
+    compute, compute_from = run.compute or (None, None)
+    is_detailed = place <= DETAILED
+    return {
+        "rank": None if why else place,
+        "label": label_of(run, board),
+        "folder": run.folder,
+        "group": group,
+        "keys": {key: brief(run.keys.get(key)) for key in (*board.swept, "seed")},
+        "isSample": run.is_sample,
+        "isBaseline": run.is_baseline,
+        "data": data_of([run]),
+        "status": run.status,
+        "why": why,
+        "metrics": {name: finite(value) for name, value in run.metrics.items()},
+        "parameters": run.parameters,
+        "steps": run.steps,
+        "seconds": finite(run.fit_seconds),
+        "compute": finite(compute),
+        "computeFrom": compute_from,
+        "curves": _packed(run.curves, most),
+        "confusion": {"classes": run.confusion.classes, "counts": run.confusion.counts}
+        if run.confusion and is_detailed
+        else None,
+        "texts": run.texts if is_detailed else None,
+    }
+
+
+def _packed(curves: dict[str, Curve], most: int) -> list[dict[str, Any]]:
+    """Return the curves of a run. Curves with the same steps and times are stored together."""
+    moments: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for name, curve in curves.items():
+        chosen = _chosen(len(curve.values), most)
+        steps = [curve.steps[index] for index in chosen]
+        seconds = [round(curve.seconds[index], 1) for index in chosen]
+        together = moments.setdefault((*steps, *seconds), {"steps": steps, "seconds": seconds, "values": {}})
+        together["values"][name] = [finite(curve.values[index]) for index in chosen]
+    return list(moments.values())
+
+
+def _points_per_curve(runs: Sequence[Run]) -> int:
+    """Return the largest number of points of each curve."""
+    curves = sum(len(run.curves) for run in runs)
+    return max(FEWEST_POINTS, MOST_NUMBERS // (3 * max(curves, 1)))
+
+
+def _chosen(length: int, most: int) -> list[int]:
+    """Return the indices of `most` evenly spaced points of `length`, including the first and the last one."""
+    if length <= most:
+        return list(range(length))
+    return [round(index * (length - 1) / (most - 1)) for index in range(most)]
+
+
+def finite(value: float | None) -> float | int | None:
+    """Return a number with five significant digits, or None if it is missing or not finite."""
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) and abs(value) < 2**53 else float(f"{value:.5g}")
+
+
+def packaged(name: str) -> str:
+    """Return the text of a file of this package."""
+    return (files("firstlight.lab.reports") / name).read_text(encoding="utf-8")

@@ -1,0 +1,180 @@
+"""Tests of two models on the same seeds or the same texts, and the correction for several tests."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtr, stdtr, stdtrit
+
+from firstlight.lab.reports.intervals import CONFIDENCE, Estimate, mean_interval
+
+DRAWS = 10_000  # of a bootstrap
+DRAWN_AT_ONCE = 2_000_000  # numbers in memory
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference first − second with its confidence interval, and the two-sided p-value of no difference.
+
+    p: 1 if the values cannot tell, such as those of one seed.
+    """
+
+    estimate: Estimate
+    p: float
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Answers that only one of two models got right, and McNemar's p-value."""
+
+    only_first: int
+    only_second: int
+    total: int
+    p: float
+
+    @property
+    def difference(self) -> float:
+        """The accuracy of the first model minus that of the second."""
+        return (self.only_first - self.only_second) / self.total
+
+
+def mcnemar(first: ArrayLike, second: ArrayLike) -> Disagreement:
+    """Return McNemar's exact test of two models on the same texts (McNemar 1947; exact form as in Edwards 1948).
+
+    first, second: (texts,) bool, whether each answer is right. Among the answers that exactly one model got right, each
+    model has an even chance if both are equally good, so p = min(1, 2 · P(X ≤ min(b, c))) with X ~ Binomial(b + c, ½).
+    Raises ValueError if the shapes differ or are empty.
+    """
+    right, other = _same_texts(np.asarray(first, dtype=bool), np.asarray(second, dtype=bool))
+    only_first, only_second = int((right & ~other).sum()), int((other & ~right).sum())
+    p = min(1.0, 2 * float(bdtr(min(only_first, only_second), only_first + only_second, 0.5)))
+    return Disagreement(only_first, only_second, len(right), p)
+
+
+def paired_bootstrap(
+    first: ArrayLike,
+    second: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    block: int = 1,
+    draws: int = DRAWS,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+) -> Difference:
+    """Return the difference of two mean losses on the same texts, with its bootstrap interval (Koehn 2004).
+
+    first, second: (units,) the mean loss of each sentence, review or window. weights: (units,) the number of predicted
+    tokens of each unit; None: all equal. block: the number of consecutive units that are drawn together, because
+    neighboring windows of one text are correlated (Künsch 1989).
+
+    The difference is Σ w (first − second) / Σ w. The interval has the percentiles of its values over `draws` samples of
+    blocks with replacement. p is the share of samples that are at least as far from the difference as 0 is. Raises
+    ValueError if the shapes differ or are empty.
+    """
+    one, two = _same_texts(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
+    weight = np.ones_like(one) if weights is None else np.asarray(weights, dtype=float)
+    _same_texts(one, weight)
+    starts = np.arange(0, len(one), block)
+    sums, sizes = np.add.reduceat(weight * (one - two), starts), np.add.reduceat(weight, starts)
+    value = float(sums.sum() / sizes.sum())
+    sampled = _resampled(sums, sizes, draws, np.random.default_rng(seed))
+    low, high = np.quantile(sampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    if len(starts) == 1:
+        return Difference(Estimate(value, -math.inf, math.inf, 1), 1.0)
+    as_far = int((np.abs(sampled - value) >= abs(value)).sum())
+    return Difference(Estimate(value, float(low), float(high), len(starts)), (as_far + 1) / (draws + 1))
+
+
+def _resampled(sums: np.ndarray, sizes: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Return `draws` weighted means over blocks that are drawn with replacement."""
+    count, found = len(sums), []
+    at_once = max(1, DRAWN_AT_ONCE // count)
+    for done in range(0, draws, at_once):
+        drawn = generator.integers(0, count, size=(min(at_once, draws - done), count), dtype=np.int32)
+        found.append(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
+    return np.concatenate(found)
+
+
+def paired_seeds(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+    """Return the difference of two means over the same seeds with Student's paired t test.
+
+    first, second: (seeds,) the results of the two settings; equal places have equal seeds. One seed decides nothing:
+    its interval is infinite and p is 1. Raises ValueError if the lengths differ or are 0.
+    """
+    one, two = _same_texts(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
+    differences = _without_rounding_errors(one, two)
+    estimate = mean_interval(differences.tolist(), confidence)
+    if estimate.count == 1:
+        return Difference(estimate, 1.0)
+    return Difference(estimate, _p_of(estimate.value, differences.std(ddof=1) / math.sqrt(len(one)), len(one) - 1))
+
+
+def _without_rounding_errors(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Return the differences, with those that only floating point makes unequal set equal."""
+    differences = one - two
+    smallest = 1e-12 * float(np.abs([one, two]).max())
+    differences[np.abs(differences) < smallest] = 0.0
+    return np.full_like(differences, differences.mean()) if np.ptp(differences) < smallest else differences
+
+
+def unpaired_seeds(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+    """Return the difference of two means over different seeds with Welch's t test (Welch 1947).
+
+    The degrees of freedom are those of Welch and Satterthwaite. Fewer than two seeds of one setting decide nothing: the
+    interval is infinite and p is 1. Raises ValueError without values.
+    """
+    one, two = mean_interval(first), mean_interval(second)
+    value, count = one.value - two.value, min(one.count, two.count)
+    if count == 1:
+        return Difference(Estimate(value, -math.inf, math.inf, 1), 1.0)
+    parts = [float(np.var(values, ddof=1)) / len(values) for values in (first, second)]
+    variance = sum(parts)
+    if variance == 0:
+        return Difference(Estimate(value, value, value, count), float(value == 0))
+    freedom = variance**2 / (parts[0] ** 2 / (one.count - 1) + parts[1] ** 2 / (two.count - 1))
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(variance)
+    return Difference(Estimate(value, value - half, value + half, count), _p_of(value, math.sqrt(variance), freedom))
+
+
+def _p_of(value: float, error: float, freedom: float) -> float:
+    """Return the two-sided p-value of Student's t. Without any spread it is 0, or 1 for no difference."""
+    if error == 0:
+        return float(value == 0)
+    return 2 * float(stdtr(freedom, -abs(value / error)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values of several tests, corrected by Holm's method (Holm 1979), in the same order.
+
+    The smallest is multiplied by the number of tests, the next by one less, and so on; none becomes smaller than one
+    before it, or larger than 1. With them, the chance of any false "better" among all tests is at most the level.
+    """
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        corrected[index] = largest
+    return corrected
+
+
+def _same_texts(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if first.ndim != 1 or first.shape != second.shape or not len(first):
+        raise ValueError(f"shapes {first.shape} and {second.shape}: paired values require two equal, non-empty lists")
+    return first, second
+
+
+def combined(p_values: Sequence[float]) -> float:
+    """Return a p-value for several tests that may depend on one another, such as tests on the same texts.
+
+    The k-th smallest of m p-values times m / k is valid whatever the dependence (Rüger 1978). k is the upper median, so
+    that more than half of the tests must agree: with three tests the result is 1.5 times the median. Raises ValueError
+    without p-values.
+
+    >>> combined([0.01, 0.02, 0.8])
+    0.03
+    """
+    if not p_values:
+        raise ValueError("p_values is empty; at least one test is required")
+    number, place = len(p_values), len(p_values) // 2 + 1
+    return min(1.0, sorted(p_values)[place - 1] * number / place)

@@ -1,0 +1,342 @@
+"""Groups of runs, ranked within each task by a validation metric. Reads no files and imports no heavy library."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from statistics import fmean, stdev
+
+from firstlight.lab.reports.fronts import Front, front_of
+from firstlight.lab.reports.verdicts import Verdict
+from firstlight.runs.summary import KEYS, SEED, Run, Value, brief, shown
+
+Direction = Callable[[str], bool]  # returns whether lower values of a metric are better
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean, sample standard deviation and half of the 95% t interval over seeds. Both are None for a single value."""
+
+    mean: float
+    deviation: float | None
+    half_width: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs with equal values of the group's keys, the best first. rank: None if no run is counted.
+
+    differ: the keys besides the seed in which counted runs differ, because the user pools them by --group-by.
+    """
+
+    keys: dict[str, Value]
+    counted: tuple[Run, ...]
+    others: tuple[Run, ...]
+    spreads: dict[str, Spread]
+    seeds: int
+    rank: int | None = None
+    differ: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Run | None:
+        return self.counted[0] if self.counted else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The mean fit time in seconds."""
+        known = [run.fit_seconds for run in self.counted if run.fit_seconds is not None]
+        return fmean(known) if known else None
+
+    @property
+    def parameters(self) -> list[int]:
+        """The distinct numbers of parameters, in ascending order."""
+        return sorted({run.parameters for run in self.counted if run.parameters is not None})
+
+
+@dataclass(frozen=True)
+class Board:
+    """Ranking of the runs of one task that can be compared.
+
+    Runs on generated data have a separate board. So have runs that see their target, and runs with another split, other
+    data or a part of the data. note: what sets the runs of such a board apart; "" for the others.
+
+    metric: the metric for the ranking; None if no run has an optimized metric. keys: the keys that define the groups.
+    swept: all keys with different values among the counted runs. metrics: the metrics of the counted runs, in this
+    order: the ranking metric, other validation metrics, test metrics.
+
+    finding: the result in a sentence. reference: the place of the group with which the others are compared. verdicts:
+    one for each group; None for the reference and for groups that are not compared. front: the Pareto front of a search
+    with several objectives.
+    """
+
+    task: str
+    is_sample: bool
+    note: str
+    metric: str | None
+    falls: bool
+    keys: tuple[str, ...]
+    swept: tuple[str, ...]
+    groups: tuple[Group, ...]
+    metrics: tuple[str, ...]
+    finding: str = ""
+    reference: int | None = None
+    verdicts: tuple[Verdict | None, ...] = ()
+    front: Front | None = None
+
+    @property
+    def name(self) -> str:
+        notes = [note for note in ("GENERATED SAMPLE" if self.is_sample else "", self.note) if note]
+        return f"{self.task} ({', '.join(notes)})" if notes else self.task
+
+    def verdict(self, group: Group) -> Verdict | None:
+        """Return the verdict on a group; None if it was not compared."""
+        return self.verdicts[group.rank - 1] if self.verdicts and group.rank is not None else None
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs of the board in the order of the groups. Runs that are not counted are last."""
+        counted = [run for group in self.groups for run in group.counted]
+        return counted + [run for group in self.groups for run in group.others]
+
+
+def boards(
+    runs: Sequence[Run], falls: Direction, metric: str | None = None, group_by: Sequence[str] | None = None
+) -> list[Board]:
+    """Return the boards of all tasks. Unreadable runs, which have no task, are not on a board.
+
+    metric: the metric for the ranking; None: the optimized metric of the runs of each task. group_by: the keys that
+    define the groups; None: all keys except the seed.
+    """
+    together: dict[tuple[str, bool, str], list[Run]] = {}
+    for (task, is_sample), members in _of_tasks(runs).items():
+        for run, note in zip(members, notes_of(members, group_by or ()), strict=True):
+            together.setdefault((task, is_sample, note), []).append(run)
+    return [
+        _board(task, is_sample, note, members, falls, metric or common_metric(members), group_by)
+        for (task, is_sample, note), members in sorted(together.items())
+    ]
+
+
+def most_runs_first(found: Iterable[Board]) -> list[Board]:
+    """Return the boards, those with the most counted runs first."""
+    return sorted(found, key=lambda board: -sum(len(group.counted) for group in board.groups))
+
+
+def _of_tasks(runs: Sequence[Run]) -> dict[tuple[str, bool], list[Run]]:
+    """Return the runs of each task, those on generated data apart."""
+    together: dict[tuple[str, bool], list[Run]] = {}
+    for run in runs:
+        if run.task is not None:
+            together.setdefault((run.task, _is_on_sample(run, runs)), []).append(run)
+    return together
+
+
+def notes_of(runs: Sequence[Run], pooled: Sequence[str] = ()) -> list[str]:
+    """Return for each run of a task what sets it apart from the others, or "" for the runs that can be compared.
+
+    The others have the data and the split of most counted runs. A property that is not known is no difference. pooled:
+    keys that the user names in --group-by, which set no run apart.
+    """
+    usual_data = _usual(runs, lambda run: run.fingerprint)
+    same = [run for run in runs if run.fingerprint in (usual_data, None)]
+    usual_size = _usual(same, lambda run: run.sizes.get("validation"))
+    split_keys = sorted({key for run in same for key in run.split})
+    usual_split = {key: _usual(same, partial(_of_split, key)) for key in split_keys}
+    largest = max((run.sizes.get("train", 0) for run in same), default=0)
+    notes = []
+    for run in runs:
+        found = {key: note for key, note in run.apart.items() if key not in pooled}
+        size, training = run.sizes.get("validation"), run.sizes.get("train")
+        others = [key for key, value in usual_split.items() if key in run.split and run.split[key] != value]
+        if run.fingerprint not in (usual_data, None):
+            found["data"] = f"data {run.fingerprint}"
+        elif others:
+            found["split"] = ", ".join(f"{key}={shown(run.split[key])}" for key in others)
+        elif size not in (usual_size, None):
+            found["split"] = f"{size:,} in validation"
+        elif training is not None and training < largest and not found and "data.max_train_rows" not in pooled:
+            found["train"] = f"{training:,} in training"
+        notes.append(", ".join(found.values()))
+    return notes
+
+
+def _of_split(key: str, run: Run) -> Value:
+    return run.split.get(key)
+
+
+def _usual(runs: Sequence[Run], value: Callable[[Run], Value]) -> Value:
+    """Return the most frequent known value of the counted runs, or of all runs if none is counted."""
+    known = [value(run) for run in runs if run.is_counted] or [value(run) for run in runs]
+    counts = Counter(each for each in known if each is not None)
+    return min(counts, key=lambda each: (-counts[each], shown(each)), default=None)
+
+
+def common_metric(runs: Iterable[Run]) -> str | None:
+    """Return the most frequent optimized metric of the counted runs, or of all runs if none is counted."""
+    runs = list(runs)
+    names = [run.optimized_metric for run in runs if run.is_counted] or [run.optimized_metric for run in runs]
+    known = Counter(name for name in names if name is not None)
+    return min(known, key=lambda name: (-known[name], name), default=None)
+
+
+def swept_keys(runs: Sequence[Run]) -> list[str]:
+    """Return the keys except the seed with different values, in the order of a record, then by name.
+
+    A key without a value in a baseline, such as dropout, is not a difference.
+    """
+    found = dict.fromkeys(KEYS) | dict.fromkeys(sorted({key for run in runs for key in run.keys}))
+
+    def values(key: str) -> set[str]:
+        return {shown(run.keys.get(key)) for run in runs if not (run.is_baseline and run.keys.get(key) is None)}
+
+    return [key for key in found if key != SEED and len(values(key)) > 1]
+
+
+def reason(run: Run, metric: str | None) -> str:
+    """Return the reason why a run is not counted in the ranking by a metric, or "" if it is counted."""
+    if not run.is_counted:
+        return run.why or run.status
+    if metric is None or metric not in run.metrics:
+        return f"it has no {metric or 'metric for the ranking'}"
+    return "" if math.isfinite(run.metrics[metric]) else f"{metric} is {run.metrics[metric]}"
+
+
+def _is_on_sample(run: Run, runs: Sequence[Run]) -> bool:
+    """Return whether a run belongs to the runs on generated data. A run without known data joins the others."""
+    if run.source is not None:
+        return run.is_sample
+    known = {other.is_sample for other in runs if other.task == run.task and other.source is not None}
+    return known == {True}
+
+
+def _board(
+    task: str,
+    is_sample: bool,
+    note: str,
+    runs: list[Run],
+    falls: Direction,
+    metric: str | None,
+    group_by: Sequence[str] | None,
+) -> Board:
+    different = swept_keys(runs)
+    swept = swept_keys([run for run in runs if not reason(run, metric)] or runs)
+    keys = [key for key in group_by if key != "task"] if group_by is not None else swept
+    dividing = keys if group_by is not None else different
+    members: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        members.setdefault(tuple(shown(run.keys.get(key)) for key in dividing), []).append(run)
+    is_falling = metric is not None and falls(metric)
+    groups = [_group(keys, dividing, group, metric, is_falling) for group in members.values()]
+    groups.sort(key=lambda group: _order(group, metric, is_falling))
+    ranked = tuple(replace(group, rank=place if group.counted else None) for place, group in enumerate(groups, start=1))
+    known = {name for group in ranked for run in group.counted for name in run.metrics}
+    metrics = sorted(known, key=lambda name: (name != metric, not name.startswith("val/"), name))
+    front = front_of(runs)
+    return Board(
+        task, is_sample, note, metric, is_falling, tuple(keys), tuple(swept), ranked, tuple(metrics), front=front
+    )
+
+
+def _group(
+    keys: Sequence[str], dividing: Sequence[str], runs: list[Run], metric: str | None, is_falling: bool
+) -> Group:
+    """Return the group of some runs. dividing: the keys that name a group without a counted run."""
+    counted = [run for run in runs if not reason(run, metric)]
+    if metric is not None:
+        counted.sort(key=lambda run: run.metrics[metric], reverse=not is_falling)
+    names = sorted({name for run in counted for name in run.metrics})
+    spreads = {name: spread for name in names if (spread := spread_of(counted, name))}
+    seeds = len({shown(run.keys.get(SEED)) for run in counted})
+    others = tuple(run for run in runs if reason(run, metric))
+    named = keys if counted else dict.fromkeys([*keys, *dividing])
+    values = {key: runs[0].keys.get(key) for key in named}
+    return Group(values, tuple(counted), others, spreads, seeds, differ=tuple(_differences(counted)))
+
+
+def _differences(runs: Sequence[Run]) -> list[str]:
+    """Return the keys besides the seed, and the parts of the data, in which runs differ."""
+    found = swept_keys(runs)
+    if len({run.fingerprint for run in runs} - {None}) > 1:
+        found.append("data")
+    elif len({run.sizes["train"] for run in runs if "train" in run.sizes}) > 1 and "data.max_train_rows" not in found:
+        found.append("data rows")
+    return found
+
+
+def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
+    """Return mean, deviation and interval of a metric over seeds.
+
+    Runs with all keys equal, including the seed, count as one run.
+    """
+    values = values_by_seed(runs, metric)
+    if not values:
+        return None
+    if len(values) == 1:
+        return Spread(values[0], None)
+    from firstlight.lab.reports.intervals import mean_interval  # imports NumPy, which single runs do not require
+
+    return Spread(fmean(values), stdev(values), mean_interval(values).half_width)
+
+
+def values_by_seed(runs: Sequence[Run], metric: str) -> list[float]:
+    """Return the finite values of a metric, one for each setting and seed: the mean of the runs that repeat it."""
+    repeated: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    for run in runs:
+        value = run.metrics.get(metric)
+        if value is not None and math.isfinite(value):
+            repeated.setdefault(tuple(sorted((key, shown(each)) for key, each in run.keys.items())), []).append(value)
+    return [fmean(each) for each in repeated.values()]
+
+
+def _order(group: Group, metric: str | None, is_falling: bool) -> tuple[bool, float, list[str]]:
+    label = [shown(value) for value in group.keys.values()]
+    if metric is None or metric not in group.spreads:
+        return True, 0.0, label
+    mean = group.spreads[metric].mean
+    return False, mean if is_falling else -mean, label
+
+
+def split_size(group: Group, metric: str | None) -> int | None:
+    """Return the number of validation texts with one class each, if the metric is their accuracy; None otherwise."""
+    if metric != "val/accuracy":
+        return None
+    sizes = {run.sizes.get("validation") for run in group.counted if run.is_of_classes}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def accuracy_half_width(group: Group, metric: str | None) -> float | None:
+    """Return half of the 95% Wilson interval that the size of the validation split gives to the mean accuracy.
+
+    None for other metrics, and for splits of unknown size.
+    """
+    size = split_size(group, metric)
+    if not size or metric not in group.spreads:
+        return None
+    from firstlight.lab.reports.intervals import accuracy_interval  # imports NumPy
+
+    return accuracy_interval(round(group.spreads[metric].mean * size), size).half_width
+
+
+def label_of(run: Run, board: Board) -> str:
+    """Return a short name of a run on its board, from the keys with different values and the seed."""
+    name = short_name({key: run.keys.get(key) for key in (*board.swept, SEED)})
+    return f"[generated sample] {name}" if run.is_sample else name
+
+
+def short_name(keys: dict[str, Value]) -> str:
+    """Return a name such as `tiny · dropout 0.1 · lr 0.001`: names as they are, numbers with the end of their key."""
+    parts = []
+    for key, value in keys.items():
+        if value is not None:
+            is_word = key in ("model", "experiment")
+            parts.append(shown(value) if is_word else f"{key.rpartition('.')[2]} {brief(value)}")
+    return " · ".join(parts) or "all runs"
+
+
+def not_counted(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:
+    """Yield each run that is not counted, with the reason."""
+    for board in found:
+        for group in board.groups:
+            yield from ((run, reason(run, board.metric)) for run in group.others)
+    yield from ((run, run.why) for run in runs if run.task is None)

@@ -1,0 +1,209 @@
+"""Reports as Markdown and as CSV."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from firstlight.lab.reports.changed_predictions import Table
+from firstlight.lab.reports.fronts import Front
+from firstlight.lab.reports.run_rows import columns, run_rows
+from firstlight.lab.reports.table import Board, Group, Spread, accuracy_half_width, not_counted, short_name, split_size
+from firstlight.lab.reports.verdicts import short_verdict, verdict_text
+from firstlight.runs.summary import PRUNED, SAMPLE_MARK, Run, brief, number
+
+FORMULA = re.compile(r"(^|[;\t\n])(?=[=+\-@＝＋－＠\t\n])")  # where OWASP's advice on CSV injection expects a formula
+
+
+def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
+    """Return the report as Markdown: the ranked groups of each task, and the runs that are not counted."""
+    lines = [f"# {_escaped(title)}", "", *(f"{_escaped(note)}  " for note in notes)]
+    for board in found:
+        lines += ["", f"## {_escaped(board.name)}: {_escaped(direction(board))}", ""]
+        lines += [_escaped(board.finding), ""] if board.finding else []
+        header = headers(board)
+        lines += [_line(header), _line(["---"] * len(header))]
+        lines += [_line(cells(group, board)) for group in board.groups]
+        if board.front is not None:
+            header, rows = front_rows(board, board.front)
+            lines += ["", f"### {_escaped(f'Pareto front of {board.front.names}')}", ""]
+            lines += [_line(header), _line(["---"] * len(header)), *map(_line, rows)]
+    if left := list(not_counted(found, runs)):
+        lines += ["", "## Not counted", "", _line(["run", "task", "data", "status", "why"]), _line(["---"] * 5)]
+        lines += [_line([run.folder, run.task or "unknown", data_of([run]), run.status, why]) for run, why in left]
+    return "\n".join(lines) + "\n"
+
+
+def front_rows(board: Board, front: Front) -> tuple[list[str], list[list[str]]]:
+    """Return the headers and the rows of the table of a Pareto front: a row for each trial on it."""
+    rows = [
+        [short_name({key: run.keys.get(key) for key in board.swept}), *map(amount, front.values(run)), run.folder]
+        for run in front.best
+    ]
+    return ["trial", *front.objectives, "run"], rows
+
+
+def section(title: str, sentences: Sequence[str], images: Sequence[str], tables: Sequence[Table]) -> str:
+    """Return a section in Markdown. images: names of files in the folder of the report."""
+    lines = [f"## {_escaped(title)}", "", *(f"{_escaped(each)}  " for each in sentences)]
+    for name in images:
+        lines += ["", f"![{_escaped(name)}]({name})"]
+    for table in tables:
+        lines += ["", f"### {_escaped(table.title)}", "", _line(table.headers), _line(["---"] * len(table.headers))]
+        lines += [_line(row) for row in table.rows]
+    return "\n".join(lines) + "\n"
+
+
+def direction(board: Board) -> str:
+    """Return the metric and its direction, such as `val/loss (lower is better)`."""
+    if board.metric is None:
+        return "no metric for the ranking"
+    return f"{board.metric} ({'lower' if board.falls else 'higher'} is better)"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the table of groups, with the value by which it is sorted."""
+
+    header: str
+    text: str
+    sort: Any
+
+
+def headers(board: Board) -> list[str]:
+    """Return the headers of the table of groups."""
+    return [cell.header for cell in row_of(board.groups[0], board)]
+
+
+def cells(group: Group, board: Board) -> list[str]:
+    """Return the texts of a group in the table of groups."""
+    return [cell.text for cell in row_of(group, board)]
+
+
+def row_of(group: Group, board: Board) -> list[Cell]:
+    """Return the cells of a group in the table of groups. All groups of a board have the same headers."""
+    best, metric = group.best, board.metric or "metric"
+    value = best.metrics[board.metric] if best and board.metric else None
+    spread, split = group.spreads.get(metric), accuracy_half_width(group, board.metric)
+    has_split = any(split_size(each, board.metric) for each in board.groups)
+    sizes = dict.fromkeys([*group.parameters[:1], *group.parameters[-1:]])
+    left = f" + {len(group.others)} not counted" if group.others else ""
+    data = data_of([*group.counted, *group.others])
+    return [
+        Cell("rank", "–" if group.rank is None else str(group.rank), group.rank),
+        Cell(metric, "pruned" if is_pruned(group) else spread_text(spread), spread and spread.mean),
+        *([Cell("± of the split", "–" if split is None else f"{split:.2g}", split)] if has_split else []),
+        *([Cell(against(board), verdict_of(group, board), _order_of_verdict(group, board))] if board.verdicts else []),
+        Cell("best", "–" if value is None else number(value), value),
+        *(Cell(key, brief(group.keys[key]), group.keys[key]) for key in board.keys),
+        *([Cell("differ in", ", ".join(group.differ) or "–", len(group.differ))] if has_badges(board) else []),
+        Cell("data", data, data),
+        Cell("seeds", str(group.seeds), group.seeds),
+        Cell("runs", f"{len(group.counted)}{left}", len(group.counted)),
+        *(Cell(name, spread_text(group.spreads.get(name)), mean_of(group, name)) for name in other_metrics(board)),
+        Cell("parameters", " to ".join(f"{count:,}" for count in sizes) or "–", next(iter(sizes), None)),
+        Cell("fit time", duration(group.seconds), group.seconds),
+        Cell("best run", best.folder if best else "–", best.folder if best else ""),
+    ]
+
+
+def is_pruned(group: Group) -> bool:
+    """Return whether a group has no runs but trials that the pruner of a search has stopped."""
+    return not group.counted and all(run.status == PRUNED for run in group.others)
+
+
+def mean_of(group: Group, metric: str) -> float | None:
+    """Return the mean of a metric over the seeds of a group."""
+    spread = group.spreads.get(metric)
+    return spread.mean if spread else None
+
+
+def has_badges(board: Board) -> bool:
+    """Return whether a group of a board pools runs that differ in more than the seed."""
+    return any(group.differ for group in board.groups)
+
+
+def against(board: Board) -> str:
+    """Return the header of the verdicts, such as `against small · dropout 0.1`."""
+    assert board.reference is not None
+    return f"against {short_name(board.groups[board.reference].keys)}"
+
+
+def verdict_of(group: Group, board: Board, *, is_short: bool = False) -> str:
+    """Return the verdict on a group as text. is_short: whether to leave out the reason."""
+    if group.rank is not None and group.rank - 1 == board.reference:
+        return "the reference"
+    verdict = board.verdict(group)
+    if verdict is None:
+        return "–"
+    return (short_verdict if is_short else verdict_text)(verdict, board.metric or "")
+
+
+def _order_of_verdict(group: Group, board: Board) -> int:
+    verdict = board.verdict(group)
+    return {"better": 0, "undecided": 2, "worse": 3}[verdict.word] if verdict else 1
+
+
+def other_metrics(board: Board) -> list[str]:
+    """Return the test metrics, which are shown but not used for the ranking."""
+    return [name for name in board.metrics if name.startswith("test/")]
+
+
+def data_of(runs: Sequence[Run]) -> str:
+    """Return the data sources of some runs as text."""
+    sources = sorted({run.source for run in runs if run.source is not None})
+    return ", ".join(SAMPLE_MARK if source == "sample" else source for source in sources) or "–"
+
+
+def spread_text(spread: Spread | None) -> str:
+    """Return the mean with half of its 95% interval, such as `0.475 ± 0.003`, or only the mean of one seed."""
+    if spread is None:
+        return "–"
+    if spread.half_width is None:
+        return number(spread.mean)
+    return f"{number(spread.mean)} ± {spread.half_width:.2g}"
+
+
+def amount(value: float) -> str:
+    """Return an integer with all digits, and another number as `number` does."""
+    return f"{value:,}" if isinstance(value, int) else number(value)
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration as text, in seconds, minutes or hours."""
+    if seconds is None:
+        return "–"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def table(found: Sequence[Board], runs: Sequence[Run]) -> str:
+    """Return the report as CSV, with a line for each run and the values of its group, the best first."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(_word, names := columns(runs)))
+    writer.writerows([_word(row.get(name)) for name in names] for row in run_rows(found, runs))
+    return file.getvalue()
+
+
+def _word(value: Any) -> Any:
+    """Return the content of a cell. A text that a spreadsheet would read as a formula begins with an apostrophe.
+
+    The run of another person could otherwise start a program on your machine or send data. Numbers are unchanged.
+    """
+    if isinstance(value, str):
+        return FORMULA.sub(r"\1'", value.replace("\r", "\n"))
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_escaped, texts)) + " |"
+
+
+def _escaped(text: str) -> str:
+    """Return a text on one line, with the special characters of Markdown and HTML escaped."""
+    line = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
+    return re.sub(r"([\\`*|\[])", r"\\\1", line)

@@ -1,0 +1,252 @@
+"""Whether one setting is better than another: paired over seeds and paired over the texts of the validation split.
+
+A setting is better only if both tests say so: that over seeds, because another seed gives other results, and that over
+texts, because another split would. Two baselines, which have no seed, are compared over the texts only. All tests of a
+table are corrected together by Holm's method.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+from firstlight.runs.summary import SEED, Run, shown
+
+if TYPE_CHECKING:
+    from firstlight.lab.reports.intervals import Estimate
+    from firstlight.lab.reports.paired import Difference
+    from firstlight.runs.outcomes import Outcomes
+
+LEVEL = 0.05
+MOST_BLOCKS = 500  # of a bootstrap; neighboring units are drawn together
+DRAWS = 4000  # of a bootstrap; the smallest p-value is then 0.00025
+SHARES = ("accuracy", "macro_f1")  # metrics in points of a hundred
+
+Load = Callable[[Run], "Outcomes | None"]
+BySeed = Mapping[str, Sequence[Run]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of two settings by one metric, before the correction for several comparisons.
+
+    value: the mean of the first minus that of the second. over_seeds, over_texts: the tests; None if there are fewer
+    than two seeds, or no saved predictions of the same texts. deviation: of the differences of pairs, None if unknown.
+    has_seeds: whether a seed changes one of the results, which is not the case for two baselines.
+    """
+
+    value: float
+    over_seeds: "Difference | None"
+    over_texts: "Difference | None"
+    deviation: float | None
+    seeds: int
+    has_seeds: bool = True
+
+    @property
+    def tests(self) -> "list[Difference]":
+        """The tests that must all show the difference; [] if a test that is required cannot be made."""
+        if self.has_seeds and self.over_seeds is None:
+            return []
+        return [each for each in (self.over_seeds if self.has_seeds else None, self.over_texts) if each is not None]
+
+    @property
+    def p(self) -> float:
+        """The larger p-value of both tests, so that both must agree. 1 without a test that is required."""
+        return max((each.p for each in self.tests), default=1.0)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the wider interval of both tests; None without a test that is required."""
+        return max((each.estimate.half_width for each in self.tests), default=None)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of a comparison: better, worse or undecided, and why it is undecided.
+
+    value: the first setting minus the second. p: corrected for all comparisons of the table. more_seeds: about how many
+    more seeds would decide; None if that is not known.
+    """
+
+    word: str
+    value: float
+    half_width: float | None
+    p: float
+    more_seeds: int | None = None
+    why: str = ""
+
+
+def by_seed(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Return the runs of each seed."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(shown(run.keys.get(SEED)), []).append(run)
+    return found
+
+
+def compare(first: BySeed, second: BySeed, metric: str, load: Load, draws: int = DRAWS) -> Comparison:
+    """Return the comparison of two settings. first, second: their counted runs by seed. draws: of a bootstrap.
+
+    Equal seeds are paired. Two settings without two common seeds are compared as independent samples. A baseline that
+    counts has one result for every seed. Two baselines are compared over the texts only.
+    """
+    if _is_without_seed(second) and not _is_without_seed(first):
+        second = {seed: next(iter(second.values())) for seed in first}
+    elif _is_without_seed(first) and not _is_without_seed(second):
+        first = {seed: next(iter(first.values())) for seed in second}
+    common = [seed for seed in first if seed in second]
+    if len(common) >= 2 or (common and min(len(first), len(second)) < 2):
+        first, second = {seed: first[seed] for seed in common}, {seed: second[seed] for seed in common}
+    one, two = ([fmean(run.metrics[metric] for run in runs) for runs in each.values()] for each in (first, second))
+    is_paired = first.keys() == second.keys()
+    over_seeds = _over_seeds(one, two, is_paired=is_paired)
+    return Comparison(
+        over_seeds.estimate.value if over_seeds else fmean(one) - fmean(two),
+        over_seeds,
+        over_texts(first, second, metric, load, draws),
+        _deviation(one, two, is_paired=is_paired),
+        min(len(one), len(two)),
+        has_seeds=not (_is_without_seed(first) and _is_without_seed(second)),
+    )
+
+
+def _is_without_seed(runs: BySeed) -> bool:
+    return all(run.is_baseline for each in runs.values() for run in each)
+
+
+def _over_seeds(one: list[float], two: list[float], *, is_paired: bool) -> "Difference | None":
+    from firstlight.lab.reports.paired import (
+        paired_seeds,  # imports NumPy
+        unpaired_seeds,  # imports NumPy
+    )
+
+    if min(len(one), len(two)) < 2:
+        return None
+    return paired_seeds(one, two) if is_paired else unpaired_seeds(one, two)
+
+
+def _deviation(one: list[float], two: list[float], *, is_paired: bool) -> float | None:
+    if min(len(one), len(two)) < 2:
+        return None
+    if is_paired:
+        return stdev(a - b for a, b in zip(one, two, strict=True))
+    return math.hypot(stdev(one), stdev(two))
+
+
+def over_texts(first: BySeed, second: BySeed, metric: str, load: Load, draws: int = DRAWS) -> "Difference | None":
+    """Return the test over texts: McNemar's for the classes of two runs, a paired bootstrap otherwise.
+
+    The estimate has the unit of the metric.
+    """
+    from firstlight.lab.reports.paired import (
+        mcnemar,  # imports NumPy
+        paired_bootstrap,  # imports NumPy
+    )
+
+    found = [[load(run) for runs in each.values() for run in runs] for each in (first, second)]
+    one, two = ([each for each in outcomes if each is not None] for outcomes in found)
+    if len(one) < len(found[0]) or len(two) < len(found[1]) or len({each.key for each in (*one, *two)}) != 1:
+        return None
+    if one[0].values(metric) is None:
+        return None
+    means = [sum(each.values(metric) for each in outcomes) / len(outcomes) for outcomes in (one, two)]  # type: ignore[misc]
+    block = -(-len(one[0].rows) // MOST_BLOCKS)
+    difference = paired_bootstrap(means[0], means[1], one[0].tokens, block=block, draws=draws)
+    if metric.endswith("/perplexity"):
+        levels = [float((mean * one[0].tokens).sum() / one[0].tokens.sum()) for mean in means]
+        difference = replace(difference, estimate=of_perplexity(difference.estimate, fmean(levels)))
+    elif metric.endswith("/bits_per_character"):
+        metrics = next(run.metrics for runs in first.values() for run in runs)
+        per_nat = metrics[metric] / metrics[f"{metric.rpartition('/')[0]}/loss"]
+        difference = replace(difference, estimate=difference.estimate.mapped(lambda nats: per_nat * nats))
+    if len(one) == len(two) == 1 and one[0].is_of_classes and metric.endswith("/accuracy"):
+        return replace(difference, p=mcnemar(one[0].correct, two[0].correct).p)
+    return difference
+
+
+def of_perplexity(difference: "Estimate", level: float) -> "Estimate":
+    """Return a difference of losses in nats as the difference of perplexities. level: the mean of both losses."""
+    return difference.mapped(lambda nats: 2 * math.exp(level) * math.sinh(nats / 2))
+
+
+def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]:
+    """Return the verdicts on several comparisons of one table, whose p-values are corrected together.
+
+    falls: whether lower values of the metric are better. A comparison that cannot be tested is not counted as a test.
+    """
+    tested = [each for each in comparisons if each.tests]
+    if not tested:
+        return [_verdict(each, 1.0, 1, falls=falls) for each in comparisons]
+    from firstlight.lab.reports.paired import holm  # imports NumPy
+
+    corrected = holm([each.p for each in tested])
+    undecided = sum(p >= LEVEL for p in corrected)
+    each_p = iter(corrected)
+    return [_verdict(each, next(each_p) if each.tests else 1.0, undecided or 1, falls=falls) for each in comparisons]
+
+
+def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdict:
+    """Return the verdict on a comparison.
+
+    p: corrected; factor: the number of tests that are not decided, by which Holm's method multiplies the p-value that
+    would be decided next.
+    """
+    if p < LEVEL and found.value != 0:
+        word = "better" if (found.value < 0) == falls else "worse"
+        return Verdict(word, found.value, found.half_width, p, why="" if found.over_texts else "by seeds only")
+    more, why = None, ""
+    if found.value == 0:
+        why = "the means are equal"
+    elif not found.has_seeds and found.over_texts is None:
+        why = "both have no saved predictions of the same texts"
+    elif found.has_seeds and found.over_seeds is None:
+        why = "two seeds of each are required"
+        if found.over_texts is not None and found.over_texts.p < LEVEL:
+            why = "these two runs differ, but " + why
+    elif found.over_texts is not None and found.over_texts.p * factor >= LEVEL:
+        why = "the validation split has too few texts for this difference"
+    else:
+        more, why = _more_seeds(found, factor)
+    return Verdict("undecided", found.value, found.half_width, p, more, why)
+
+
+def _more_seeds(found: Comparison, factor: int) -> tuple[int | None, str]:
+    """Return about how many more seeds would decide, and the words for it. factor: that of the correction."""
+    from firstlight.lab.reports.seeds import seeds_to_decide
+
+    assert found.deviation is not None, "there is a test over seeds"
+    needed = seeds_to_decide(found.value, found.deviation, LEVEL / factor)
+    if needed is None:
+        return None, "no number of seeds would show a difference"
+    more = max(1, needed - found.seeds)
+    return more, f"about {more:,} more seed{'' if more == 1 else 's'} would decide"
+
+
+def difference_text(value: float, half_width: float | None, metric: str) -> str:
+    """Return a difference without its sign, such as `1.9 ± 0.6 points` or `0.045 ± 0.012`."""
+    is_share = metric.rpartition("/")[2] in SHARES
+    scale, unit = (100, " points") if is_share else (1, "")
+    size = abs(value) * scale
+    if half_width is None or not math.isfinite(half_width):
+        return f"{size:.2g}{unit}"
+    half = half_width * scale
+    digits = 3 if half == 0 else min(max(1 - math.floor(math.log10(half)), 0), 8)
+    if is_share and (half >= 0.05 or half == 0):
+        digits = 1
+    return f"{size:.{digits}f} ± {half:.{digits}f}{unit}"
+
+
+def short_verdict(verdict: Verdict, metric: str) -> str:
+    """Return a verdict for a narrow column, such as `worse by 1.9 ± 0.6 points` or `undecided, +5 seeds`."""
+    if verdict.word != "undecided":
+        return f"{verdict.word} by {difference_text(verdict.value, verdict.half_width, metric)}"
+    return "undecided" + (f", +{verdict.more_seeds:,} seeds" if verdict.more_seeds else "")
+
+
+def verdict_text(verdict: Verdict, metric: str) -> str:
+    """Return a verdict, such as `worse by 1.9 ± 0.6 points` or `undecided (0.3 ± 1.1 points; about 5 more seeds …)`."""
+    size = difference_text(verdict.value, verdict.half_width, metric)
+    if verdict.word == "undecided":
+        return f"undecided ({'; '.join(filter(None, (size, verdict.why)))})"
+    return f"{verdict.word} by {size}" + (f" ({verdict.why})" if verdict.why else "")

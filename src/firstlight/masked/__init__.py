@@ -1,0 +1,1 @@
+"""Networks that predict masked words, with their data, training, evaluation and figures."""

@@ -1,0 +1,322 @@
+"""Batches of reviews with masked words."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from firstlight.data.batches import (
+    EvaluationBatches,
+    PassLoader,
+    ResumableLoader,
+    RowBatch,
+    TableLoader,
+    TrainingBatches,
+    several,
+)
+from firstlight.data.encoding import EncodedTexts, encode, training_rows
+from firstlight.data.options import Truncation, takes
+from firstlight.data.sources import Source, find_source
+from firstlight.data.store import SPLITS
+from firstlight.data.table_data import RowData, TrainingWords
+from firstlight.data.tables import Cuts, TokenTable
+from firstlight.errors import UserError
+from firstlight.masked.data_options import MaskedReviewOptions
+from firstlight.masked.mask_token import MASK, encode_masked, mask_id_of
+from firstlight.masked.masking import KEPT, Masking
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.saved_tokenizers import tokenizer_of_json
+from firstlight.text.tokenizers import Tokenizer
+
+log = logging.getLogger(__name__)
+
+EVALUATION_SEED = 0  # does not depend on the seed of a run, so that the metrics of runs are comparable
+
+
+class MaskedRows(NamedTuple):
+    """The row numbers of a batch and its masked tokens, from which a table makes the batch of tokens."""
+
+    rows: Tensor  # (batch,) int64
+    longest: int  # the length of the longest row in tokens, at least 1
+    num_tokens: int  # the number of tokens of all rows together
+    places: Tensor  # (targets,) int64, as in MaskedBatch
+    written: Tensor  # (targets,) int64, the id to write at each place, or KEPT
+
+
+class MaskedBatch(NamedTuple):
+    """A batch of texts with masked words for a masked language model.
+
+    Attributes:
+        token_ids: Token ids, (batch, length), int. Shorter texts are padded with 0. The id of [MASK] is the size of the
+            vocabulary.
+        padding_mask: (batch, length), bool. True where a token is real.
+        places: The places of the tokens to predict, (targets,), int, counted through all rows: row · length + column.
+            At some of these places, token_ids has a random token or the true token instead of [MASK].
+        targets: The true tokens at these places, (targets,), int.
+        rows: The row number of each text in its data, (batch,), int.
+        num_tokens: The number of real tokens in the batch.
+        inputs: The inputs of a network: token_ids, padding_mask, places.
+        num_targets: The number of targets.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.masked.data import MaskedBatch
+        >>> token_ids = torch.tensor([[5, 9, 7], [9, 0, 0]])  # a vocabulary of 9 words
+        >>> places, targets = torch.tensor([1, 3]), torch.tensor([2, 4])
+        >>> batch = MaskedBatch(token_ids, token_ids != 0, places, targets, torch.arange(2), num_tokens=4)
+        >>> batch.token_ids.flatten()[batch.places], batch.num_targets
+        (tensor([9, 9]), 2)
+    """
+
+    token_ids: Tensor
+    padding_mask: Tensor
+    places: Tensor
+    targets: Tensor
+    rows: Tensor
+    num_tokens: int
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.token_ids, self.padding_mask, self.places
+
+    @property
+    def num_targets(self) -> int:
+        return len(self.targets)
+
+
+class RowsOfPass(NamedTuple):
+    """The row numbers of a training batch, (batch,), and the number of the pass over the data."""
+
+    rows: NDArray[np.int64]
+    epoch: int
+
+
+class MaskedTrainingBatches(TrainingBatches):
+    """Sampler of the batches of `TrainingBatches`, each with the number of its pass, which seeds its masks."""
+
+    def __iter__(self) -> Iterator[Any]:
+        first = self.start
+        for number, rows in enumerate(super().__iter__(), first):
+            yield RowsOfPass(rows, number // len(self))
+
+
+class MaskedLookup(Dataset[MaskedRows]):
+    """Data set that masks rows: differently in each pass of a training, and always the same in an evaluation."""
+
+    def __init__(self, lengths: NDArray[np.int64], masking: Masking, seed: int) -> None:
+        """lengths: (rows,) the number of tokens of each row of the table; seed: the seed of the training."""
+        self.lengths, self.masking, self.seed = lengths, masking, seed
+
+    def __getitem__(self, index: RowsOfPass | NDArray[np.int64]) -> MaskedRows:
+        if isinstance(index, RowsOfPass):
+            return self.masked(index.rows, self.seed, index.epoch)
+        return self.masked(index, EVALUATION_SEED, 0)
+
+    def masked(self, rows: NDArray[np.int64], seed: int, epoch: int) -> MaskedRows:
+        """Return some rows with the masks of a pass."""
+        lengths = self.lengths[rows]
+        places, written = map(torch.from_numpy, self.masking.draw(rows, lengths, seed=seed, epoch=epoch))
+        return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), places, written)
+
+
+class MaskedTable(nn.Module):
+    """All texts on one device. A batch of them is cut to the context, padded and masked."""
+
+    def __init__(self, ids: RaggedIds, context_length: int, truncation: Truncation) -> None:
+        super().__init__()
+        self.texts = TokenTable(ids, np.zeros(len(ids), np.int64), context_length, truncation)
+
+    @property
+    def flat(self) -> Tensor:
+        """The tokens of all texts, (tokens,)."""
+        return self.texts.flat
+
+    def forward(self, batch: MaskedRows) -> MaskedBatch:
+        """Return the batch of tokens of some rows, masked and padded to the longest row."""
+        texts = self.texts(RowBatch(batch.rows, batch.longest, batch.num_tokens))
+        flat = texts.token_ids.long().flatten()
+        targets = flat[batch.places]
+        flat[batch.places] = torch.where(batch.written == KEPT, targets, batch.written)
+        token_ids = flat.view_as(texts.token_ids)
+        return MaskedBatch(token_ids, texts.padding_mask, batch.places, targets, batch.rows, batch.num_tokens)
+
+
+class TextsToFillIn(Dataset[MaskedRows]):
+    """Data set of your own texts with [MASK], cut to the context as the training texts.
+
+    Raises UserError for a text without [MASK]. Logs a warning if a text is cut.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, texts: Sequence[str], context_length: int, truncation: Truncation) -> None:
+        self.ids, self.context_length, self.mask_id = (
+            encode_masked(tokenizer, texts),
+            context_length,
+            mask_id_of(tokenizer),
+        )
+        cuts = Cuts(context_length)
+        cuts.count(self.ids.lengths)
+        cuts.warn()
+        self.table = MaskedTable(self.ids, context_length, truncation)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> MaskedRows:
+        lengths = self.ids.lengths[rows].clip(max=self.context_length)
+        nothing = torch.zeros(0, dtype=torch.int64)
+        return MaskedRows(torch.from_numpy(rows), int(lengths.max(initial=1)), int(lengths.sum()), nothing, nothing)
+
+    def look_up(self, batch: MaskedRows) -> MaskedBatch:
+        """Return the batch of tokens of some texts. Its places are those of [MASK]; its targets are all 0.
+
+        Raises UserError if a [MASK] of a text is cut off.
+        """
+        found = self.table(batch)
+        is_mask = found.token_ids == self.mask_id
+        for row, kept in zip(batch.rows.tolist(), is_mask.sum(dim=1).tolist(), strict=True):
+            ids = self.ids[row]
+            if kept < (ids == self.mask_id).sum():
+                raise UserError(
+                    f"text {row + 1} has {len(ids)} tokens, but only context_length={self.context_length} of them are "
+                    f"read, and a {MASK} is cut off; shorten the text"
+                )
+        places = is_mask.flatten().nonzero().squeeze(1)
+        return found._replace(places=places, targets=torch.zeros_like(places))
+
+
+@takes(MaskedReviewOptions)
+class MaskedReviewData(RowData):
+    """A data module of texts with masked words for a masked language model, from which a classifier can start.
+
+    The texts, such as reviews, are read and encoded as in `ReviewData`, so both have the same vocabulary. Labels are
+    not read. The network predicts 15% of the tokens of each text: 80% of these are replaced by [MASK], 10% by a random
+    token, and 10% are unchanged (BERT, Devlin et al. 2018). Each pass over the training texts draws other tokens;
+    validation and test always use the same ones. The loaders yield batches of the type `MaskedBatch`.
+
+    The id of [MASK] is the size of the vocabulary of the tokenizer.
+
+    Args:
+        {options}
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if a row cannot be read. The message names the file and the line.
+
+    Example:
+        >>> from firstlight.masked.data import MaskedReviewData
+        >>> data = MaskedReviewData(path="reviews.csv", context_length=16, batch_size=4)
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch.token_ids.shape, batch.targets.shape == batch.places.shape
+        (torch.Size([4, 16]), True)
+    """
+
+    index_batch = MaskedRows
+    options: MaskedReviewOptions
+    encoded: EncodedTexts
+    tokenizer: Tokenizer
+    table: MaskedTable
+    reader: Tokenizer | None = None  # the tokenizer of a trained network that reads this data
+
+    @cached_property
+    def source(self) -> Source:
+        """The source of the reviews, which is searched for once."""
+        return find_source(self.options, sample=self.options.sample.value)
+
+    def prepare_data(self) -> None:
+        """Encode the texts unless the cache has them."""
+        encode(self.source, self.options, self.reader)
+
+    def setup(self, stage: str = "fit") -> None:
+        """Open the encoded texts of all splits. For `fit` the training and validation splits must have texts."""
+        if hasattr(self, "table"):
+            return
+        options = self.options
+        self.encoded = encode(self.source, options, self.reader)
+        self.tokenizer = self.encoded.tokenizer
+        if self.encoded.overlaps:
+            log.warning("%s: %s", self.source.where, self.encoded.overlaps)
+        self._rows = {split: self._used_rows(split) for split in SPLITS}
+        for split in ("train", "validation") if stage == "fit" else ():
+            if not self.has_split(split):
+                raise UserError(f"{self.source.where} has no {split} rows; use more texts, or add {split}.jsonl")
+        self.table = MaskedTable(self.encoded.ids, options.context_length, options.truncation)
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """Return the numbers of the rows of a split, (n,)."""
+        return self._rows[split]
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of tokens of each row, (n,), at most `context_length`."""
+        return self.encoded.ids.lengths[rows].clip(max=self.options.context_length)
+
+    def lookup(self) -> MaskedLookup:
+        options, masking = self.options, Masking(self.options, self.tokenizer.vocab_size)
+        return MaskedLookup(self.encoded.ids.lengths.clip(max=options.context_length), masking, options.seed)
+
+    def card(self) -> dict[str, Any]:
+        """Return an empty dict: a checkpoint records only the tokenizer of the data."""
+        return {}
+
+    def training_words(self) -> dict[str, TrainingWords]:
+        return {"embedding": TrainingWords(self.tokenizer.words, self.encoded.ids.select(self.rows("train")))}
+
+    def train_dataloader(self) -> ResumableLoader | PassLoader:
+        """Return the shuffled training batches, each a `MaskedBatch`, with different masks in each pass.
+
+        During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an
+        uninterrupted one. Without a trainer, every pass over the loader has all training rows in a new order.
+
+        Example:
+            >>> data = MaskedReviewData(path="reviews.csv", batch_size=10)
+            >>> len(next(iter(data.train_dataloader())).token_ids)
+            10
+        """
+        self.ensure_setup()
+        rows, options = self.rows("train"), self.options
+        batches = MaskedTrainingBatches(
+            rows,
+            options.batch_size,
+            options.seed,
+            lengths=self.lengths(rows) if options.bucket_by_length else None,
+            weights=None,
+            **self.share,
+        )
+        return self.training_loader(self.lookup(), batches)
+
+    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
+        """Return a loader of your own texts with [MASK], in their order, for `Trainer.predict(module, dataloaders=…)`.
+
+        Each batch is a `MaskedBatch` whose places are those of [MASK] and whose targets are all 0. Texts longer than
+        `context_length` tokens are cut, with a warning.
+
+        Args:
+            texts: Any number of texts. They are normalized and encoded like the training texts.
+
+        Raises:
+            UserError: If a text has no [MASK], or a [MASK] is cut off.
+
+        Example:
+            >>> data = MaskedReviewData(path="reviews.csv")
+            >>> batch = next(iter(data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it a lot."])))
+            >>> batch.rows, len(batch.places)
+            (tensor([0, 1]), 3)
+        """
+        self.ensure_setup()
+        options = self.options
+        given = TextsToFillIn(self.tokenizer, several(texts), options.context_length, options.truncation)
+        batches = EvaluationBatches(np.arange(len(given)), options.evaluation_batch_size)
+        return self.signed(TableLoader(given, batches, look_up=given.look_up))
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        tokenizer: Any = tokenizer_of_json(card["tokenizer"])
+        self.reader = tokenizer
+
+    def _used_rows(self, split: str) -> NDArray[np.int64]:
+        rows = self.encoded.rows_of(split)
+        return training_rows(rows, self.options) if split == "train" else rows

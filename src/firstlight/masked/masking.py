@@ -1,0 +1,93 @@
+"""Masking of the tokens of a text, as a function of a seed, the pass and the row."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstlight.masked.data_options import MaskedReviewOptions
+from firstlight.text.tokenizers import SPECIAL
+
+KEPT = -1  # instead of an id: the token is unchanged
+FIRST_WORD_ID = len(SPECIAL)  # a random token is not [PAD] or [UNK]
+PLACE, KIND, WORD = 1, 2, 3  # keys of the random numbers for each purpose
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+
+
+class Masked(NamedTuple):
+    """The masked places of a batch of texts.
+
+    places: (places,) int64, row · length + column, ascending; written: (places,) int64, the id to write at each place:
+    that of [MASK], of a random token, or KEPT.
+    """
+
+    places: NDArray[np.int64]
+    written: NDArray[np.int64]
+
+
+class Masking:
+    """Random choice of the tokens of a text to predict (BERT, Devlin et al. 2018).
+
+    A share of the tokens is chosen, at least one of each text. Most of them are replaced by [MASK], some by a random
+    token, and the others are unchanged.
+
+    Args:
+        options: the options with the shares.
+        vocab_size: number of token ids without [MASK], whose id is `vocab_size`.
+
+    Example:
+        >>> import numpy as np
+        >>> from firstlight.masked.data_options import MaskedReviewOptions
+        >>> from firstlight.masked.masking import Masking
+        >>> masking = Masking(MaskedReviewOptions(mask_fraction=0.4, mask_token_share=1.0, random_token_share=0.0), 7)
+        >>> masked = masking.draw(np.array([11, 17]), np.array([5, 1]), seed=1, epoch=0)
+        >>> masked.places // 5, masked.written
+        (array([0, 0, 1]), array([7, 7, 7]))
+    """
+
+    def __init__(self, options: MaskedReviewOptions, vocab_size: int) -> None:
+        self.options, self.vocab_size = options, vocab_size
+
+    def draw(self, rows: NDArray[np.int64], lengths: NDArray[np.int64], *, seed: int, epoch: int) -> Masked:
+        """Return the masked places of some texts. They do not depend on the other texts of the batch.
+
+        rows: (batch,) the numbers of the texts; lengths: (batch,) their numbers of tokens; epoch: the number of the
+        pass. The places count tokens in rows that are padded to the longest text.
+        """
+        options, longest = self.options, max(int(lengths.max(initial=1)), 1)
+        columns = np.arange(longest)
+        scores = uniform(seed, epoch, PLACE, rows[:, None], columns)  # (batch, longest)
+        scores[columns >= lengths[:, None]] = 2.0  # padding is chosen last
+        counts = np.rint(options.mask_fraction * lengths).astype(np.int64).clip(1, lengths)
+        highest = np.sort(scores, axis=1)[np.arange(len(rows)), counts - 1]
+        chosen_rows, chosen_columns = np.nonzero((scores <= highest[:, None]) & (scores < 1))
+        drawn = (rows[chosen_rows], chosen_columns)
+        kinds = uniform(seed, epoch, KIND, *drawn)
+        words = FIRST_WORD_ID + uniform(seed, epoch, WORD, *drawn) * (self.vocab_size - FIRST_WORD_ID)
+        written = np.full(len(kinds), KEPT, np.int64)
+        is_random = kinds < options.mask_token_share + options.random_token_share
+        written[is_random] = words[is_random].astype(np.int64)
+        written[kinds < options.mask_token_share] = self.vocab_size
+        return Masked(chosen_rows * longest + chosen_columns, written)
+
+
+def uniform(*keys: NDArray[np.int64] | int) -> NDArray[np.float64]:
+    """Return numbers from 0 to below 1 that depend only on integer keys, in the shape to which the keys broadcast.
+
+    The keys are mixed one after the other by the function of SplitMix64 (Steele, Lea & Flood 2014). NumPy would need a
+    new generator for each row, which takes longer than a training step.
+    """
+    state = np.zeros(1, np.uint64)
+    for key in keys:
+        state = _mixed(state + GOLDEN + np.asarray(key).astype(np.uint64))
+    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return mixed bits, each of which depends on every bit of the state. Products are modulo 2^64."""
+    state = (state ^ (state >> SHIFTS[0])) * MULTIPLIERS[0]
+    state = (state ^ (state >> SHIFTS[1])) * MULTIPLIERS[1]
+    return state ^ (state >> SHIFTS[2])

@@ -1,0 +1,122 @@
+"""Training of a masked language model with the cross entropy of the masked words."""
+
+from typing import ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from firstlight.data.options import Truncation
+from firstlight.lit.cards import Checks, one_of
+from firstlight.lit.losses import token_losses
+from firstlight.lit.optimizers import OptimizerFactory
+from firstlight.lit.schedules import ScheduleFactory
+from firstlight.lit.training import Measured, Training
+from firstlight.masked.data import MaskedBatch, MaskedReviewData
+from firstlight.masked.filling import Filling, fillings_of
+from firstlight.masked.options import MaskedConfig
+
+
+class MaskedLanguageModeling(Training):
+    """A LightningModule that trains a masked language model.
+
+    The loss is the cross entropy of the words to predict, most of which are masked in the text, in nats per word. A
+    batch is a `MaskedBatch`. `MaskedLanguageModeling.for_data(data)` builds the module for a data module.
+
+    Args:
+        network: Maps token ids (batch, length), a padding mask, True where a token is real, and places (places,),
+            counted through all rows, to the logits at these places, (places, vocab_size).
+        optimizer: A function from the parameters to an optimizer. None uses AdamW with a learning rate of 1e-3.
+        schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
+            step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
+        num_fillings: The number of words that `Trainer.predict` returns for each [MASK].
+
+    Raises:
+        ValueError: If `num_fillings` is below 1.
+
+    Source: BERT (Devlin et al. 2018).
+
+    Example:
+        >>> import lightning as L
+        >>> import torch
+        >>> from firstlight.masked.data import MaskedReviewData
+        >>> from firstlight.masked.module import MaskedLanguageModeling
+        >>> data = MaskedReviewData(path="reviews.csv", context_length=20)
+        >>> module = MaskedLanguageModeling.for_data(data, dim=8, num_heads=2, num_layers=1)
+        >>> L.Trainer(max_steps=2).fit(module, datamodule=data)
+        >>> module(torch.tensor([[5, 2, 7]])).shape == (1, 3, data.tokenizer.vocab_size)
+        True
+    """
+
+    kind = "masked"
+    config_type = MaskedConfig
+    data_type = MaskedReviewData
+    card_checks: ClassVar[Checks] = {"config.data.truncation": one_of(Truncation.__members__)}
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: OptimizerFactory | None = None,
+        schedule: ScheduleFactory | None = None,
+        *,
+        num_fillings: int = 5,
+    ) -> None:
+        if num_fillings < 1:
+            raise ValueError(f"num_fillings={num_fillings} must be at least 1")
+        super().__init__(network, optimizer, schedule)
+        self.num_fillings = num_fillings
+
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+        """Return the logits, (batch, length, vocab_size), or (places, vocab_size) if `places` is given.
+
+        Args:
+            token_ids: (batch, length), int.
+            padding_mask: (batch, length), bool, True where a token is real. None means that all are real.
+            places: (places,), int, counted through all rows: row · length + column. None means all places.
+        """
+        return self.network(token_ids, padding_mask, places)
+
+    def training_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
+        """Return the `loss`, the `token_loss` without a teacher, and the `logits` of one batch.
+
+        The losses are in nats per word. The logits are (targets, vocab_size).
+        """
+        logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
+        token_loss = F.cross_entropy(logits, batch.targets, reduction="sum") / max(batch.num_targets, 1)
+        loss = self.distilled(token_loss, logits, batch)
+        return {"loss": loss, "token_loss": token_loss.detach(), "logits": logits.detach()}
+
+    def validation_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
+        return self.evaluate(batch, "val")
+
+    def test_step(self, batch: MaskedBatch) -> dict[str, Tensor]:
+        """Return the mean `loss`, and the `token_losses` and `predicted` tokens, both (targets,)."""
+        return self.evaluate(batch, "test")
+
+    def predict_step(self, batch: MaskedBatch) -> list[list[list[Filling]]]:
+        """Return the most probable words of each [MASK] of each text of a batch.
+
+        Raises:
+            ValueError: If the module has no tokenizer because it was not created by `for_data`.
+
+        Example:
+            >>> import lightning as L
+            >>> from firstlight.masked.data import MaskedReviewData
+            >>> data = MaskedReviewData(path="reviews.csv")
+            >>> module = MaskedLanguageModeling.for_data(data, dim=8, num_heads=2, num_fillings=3)
+            >>> loader = data.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
+            >>> ((first, second),) = L.Trainer().predict(module, dataloaders=loader)
+            >>> len(first), len(second), len(second[0])
+            (1, 2, 3)
+        """
+        return fillings_of(self.network, batch, self.tokenizer.words, self.num_fillings)
+
+    @staticmethod
+    def target_logits(network: nn.Module, batch: MaskedBatch) -> Tensor:
+        return network(*batch.inputs)
+
+    def measure(self, batch: MaskedBatch) -> Measured:
+        logits = self.network(batch.token_ids, batch.padding_mask, batch.places)
+        losses = token_losses(logits, batch.targets)  # (targets,)
+        loss = losses.sum() / max(batch.num_targets, 1)
+        return Measured({"loss": loss, "token_losses": losses, "predicted": logits.argmax(dim=1)}, batch.num_targets)

@@ -1,0 +1,107 @@
+"""The encoder that fills in masked words (BERT, Devlin et al. 2018)."""
+
+import torch
+from torch import Tensor, nn
+
+from firstlight.masked.options import MaskedConfig
+from firstlight.networks import masks
+from firstlight.networks.block import HeadLayer, build_block
+from firstlight.networks.convolution import ShortConvolution
+from firstlight.networks.embedding import ScaledEmbedding, build_embedding
+from firstlight.networks.initialization import initialize
+from firstlight.networks.norms import build_norm
+from firstlight.networks.parametrization import build_output_multiplier
+from firstlight.networks.positions import build_positions
+
+
+class MaskedLanguageModel(nn.Module):
+    """A transformer encoder that scores all words of the vocabulary at each position (BERT, Devlin et al. 2018).
+
+    A masked word has the id `mask_id`, which follows those of the vocabulary. Its vector is a separate parameter, so
+    that the embedding, the convolution, the blocks and the last norm have the same names and shapes as in a
+    `Classifier`. [MASK] itself is never predicted. BERT's additional layer before the output layer is an option
+    (`config.head_layer`), because it increases the loss of networks of this size.
+
+    Args:
+        config: options of the network.
+        vocab_size: number of token ids, without [MASK].
+
+    Shape:
+        - token_ids: (batch, length) int
+        - padding_mask: (batch, length) bool
+        - output: (batch, length, vocab_size) logits
+
+    Attributes:
+        mask_id: the id of [MASK], which is `vocab_size`.
+
+    Example:
+        >>> import torch
+        >>> from firstlight.masked.network import MaskedLanguageModel
+        >>> from firstlight.masked.options import MaskedConfig
+        >>> network = MaskedLanguageModel(MaskedConfig(dim=32, num_heads=4), vocab_size=7000)
+        >>> network.mask_id
+        7000
+        >>> token_ids = torch.tensor([[5, 7000, 2], [7, 3, 0]])
+        >>> network(token_ids, padding_mask=token_ids != 0).shape
+        torch.Size([2, 3, 7000])
+    """
+
+    def __init__(self, config: MaskedConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.context_length, self.vocab_size, self.mask_id = config.context_length, vocab_size, vocab_size
+        self.embedding = build_embedding(config, vocab_size)
+        self.mask_vector = nn.Parameter(torch.empty(config.dim))
+        nn.init.normal_(self.mask_vector, std=config.embedding_std)
+        self.convolution = None if config.convolution is None else ShortConvolution(config.dim, config.convolution)
+        self.positions = build_positions(config)
+        self.embedding_norm = build_norm(config) if config.embedding_norm else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+        self.blocks = nn.ModuleList(build_block(config) for _ in range(config.num_layers))
+        self.final_norm = build_norm(config) if config.final_norm else nn.Identity()
+        self.head_layer = HeadLayer(config) if config.head_layer else nn.Identity()
+        self.output_multiplier = build_output_multiplier(config)
+        self.head = nn.Linear(config.dim, vocab_size, bias=config.head_bias)
+        initialize(self, config)
+        if config.tie_embeddings:
+            self.head.weight = self.embedding.weight
+
+    def forward(self, token_ids: Tensor, padding_mask: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+        """Return the logits of the word at each position.
+
+        Args:
+            token_ids: (batch, length) int, `mask_id` where a word is masked.
+            padding_mask: (batch, length) bool, True where a token is real; None: all tokens are real. Padding does not
+                change the logits of a real token.
+            places: (places,) int, the positions to score, as row · length + column; None: all. The output layer does
+                most of the arithmetic of a small network, and training needs only a few positions.
+
+        Returns:
+            (batch, length, vocab_size) float, or (places, vocab_size) if `places` is given.
+
+        Raises:
+            ValueError: if length exceeds the context length.
+        """
+        length = token_ids.shape[1]
+        if length > self.context_length:
+            raise ValueError(f"a text of {length} tokens is longer than the context length, {self.context_length}")
+        if padding_mask is None:
+            padding_mask = torch.ones_like(token_ids, dtype=torch.bool)
+        mask = masks.padding(padding_mask)  # (batch, 1, 1, length)
+        hidden = self._embed(token_ids)  # (batch, length, dim)
+        if self.convolution is not None:
+            hidden = self.convolution(hidden, padding_mask)
+        hidden = self.dropout(self.embedding_norm(self.positions(hidden)))
+        for block in self.blocks:
+            hidden = block(hidden, mask=mask)
+        if places is not None:
+            hidden = hidden.flatten(0, 1)[places]  # (places, dim)
+        return self.head(self.output_multiplier(self.head_layer(self.final_norm(hidden))))
+
+    def _embed(self, token_ids: Tensor) -> Tensor:
+        """Return the embeddings of (batch, length) ids: (batch, length, dim)."""
+        is_masked = token_ids == self.mask_id
+        vectors = self.embedding(token_ids.masked_fill(is_masked, 0))
+        mask_vector: Tensor = self.mask_vector
+        if isinstance(self.embedding, ScaledEmbedding):
+            mask_vector = mask_vector * self.embedding.scale
+        return torch.where(is_masked[..., None], mask_vector, vectors)

@@ -1,0 +1,52 @@
+"""Panel of a masked language model in the playground: the words for each [MASK] of a text."""
+
+from html import escape
+
+from firstlight.kind.attention import attention_of, has_attention
+from firstlight.kind.panels import markup
+from firstlight.kind.panels.inputs import Inputs, beginning_of
+from firstlight.kind.panels.panel import Panel
+from firstlight.masked.mask_token import MASK
+from firstlight.masked.run import LoadedMasked
+
+EXAMPLES = (
+    f"It {MASK} after a week",
+    f"great quality and {MASK} price",
+    f"The battery died after two {MASK}.",
+    f"I {MASK} it, and my wife {MASK} it too.",
+)
+NUM_WORDS = 8  # for each [MASK]
+MOST_MASKS = 10  # masks with bars
+
+
+class MaskedPanel(Panel):
+    """Panel that shows the most probable words and the attention for a text."""
+
+    run: LoadedMasked
+
+    def examples(self) -> tuple[str, ...]:
+        return EXAMPLES
+
+    def answer(self, asked: Inputs) -> str:
+        """Return the most probable words and the attention, as HTML. asked: text; map and head of the attention."""
+        text, notes = beginning_of(asked.text("text"))
+        if MASK not in text:
+            return markup.notice(f"Type a text with {MASK} in place of a word. The predictions change as you type.")
+        filled = self.run.fill_in(text, NUM_WORDS)
+        parts = [f'<p class="verdict">{escape(filled.text)}</p>']
+        for fillings in filled.fillings[:MOST_MASKS]:
+            shares = {filling.word: filling.probability for filling in fillings}
+            parts.append(markup.bars(shares, fillings[0].word))
+        if has_attention(self.run.network):
+            attention = attention_of(self.run, text)
+            view = markup.View(attention.maps, asked)
+            words = markup.tokens(attention.maps[0].keys, "row", "column")
+            parts += [
+                '<p class="legend"><span class="says">Move the pointer over a word to see its attention.</span>'
+                '<span class="looks"></span></p>',
+                f'<div class="text attention" {view.data()}>{words}</div>{view.choices()}',
+            ]
+        return "".join([*parts, markup.notes(notes)])
+
+    def warm_up(self) -> None:
+        self.answer(Inputs({"text": EXAMPLES[0]}))

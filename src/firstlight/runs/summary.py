@@ -1,0 +1,118 @@
+"""Data of one run for a report. Imports no heavy library."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SAMPLE_MARK = "GENERATED SAMPLE"
+
+
+def number(value: float) -> str:
+    """Return a number as text, with four significant digits."""
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+Value = str | int | float | bool | None
+
+KEYS = ("task", "model", "experiment", "dropout", "context_length", "seed")  # keys of every record
+SEED = "seed"
+SAMPLE = "sample"
+COUNTED, PRUNED = "finished", "pruned"
+LONGEST_NUMBER = 8  # characters
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Logged values of a metric. The three sequences have the same length. seconds: time since the start of the fit."""
+
+    steps: Sequence[int]
+    seconds: Sequence[float]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Confusion matrix. counts: one row for each true class."""
+
+    classes: Sequence[str]
+    counts: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, which may be damaged.
+
+    why: the reason why it is not counted; "" if it is counted. fingerprint: the hash of its data. sizes: the rows or
+    tokens of each split. is_of_classes: whether each row has one class. split: the settings that decide which texts are
+    validated. apart: the reasons why it cannot be ranked among runs without them, by the key that causes each.
+    objectives: those of its search if there are several, with `minimize` or `maximize`.
+    """
+
+    folder: str
+    status: str
+    why: str = ""
+    keys: dict[str, Value] = field(default_factory=dict)
+    is_baseline: bool = False
+    source: str | None = None
+    fingerprint: str | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    is_of_classes: bool = False
+    split: dict[str, Value] = field(default_factory=dict)
+    apart: dict[str, str] = field(default_factory=dict)
+    optimized_metric: str | None = None
+    optimized_mode: str | None = None
+    objectives: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    parameters: int | None = None
+    embedding_parameters: int | None = None
+    steps: int | None = None
+    tokens: int | None = None
+    flops: int | None = None
+    tokens_per_second: float | None = None
+    fit_seconds: float | None = None
+    curves: dict[str, Curve] = field(default_factory=dict)
+    confusion: Confusion | None = None
+    texts: str | None = None
+
+    @property
+    def task(self) -> str | None:
+        task = self.keys.get("task")
+        return None if task is None else shown(task)
+
+    @property
+    def is_sample(self) -> bool:
+        return self.source == SAMPLE
+
+    @property
+    def is_counted(self) -> bool:
+        return self.status == COUNTED and not self.why
+
+    @property
+    def compute(self) -> tuple[float, str] | None:
+        """The floating-point operations of the training and the source of the number, or None if they are unknown."""
+        if self.flops:
+            return float(self.flops), "counted by the run"
+        if self.parameters and self.tokens:
+            return 6.0 * self.parameters * self.tokens, "6 × parameters × tokens"
+        if self.parameters and self.fit_seconds and self.tokens_per_second:
+            tokens = self.fit_seconds * self.tokens_per_second
+            return 6.0 * self.parameters * tokens, "6 × parameters × fit seconds × tokens per second"
+        return None
+
+
+def brief(value: Value) -> str:
+    """Return a value as `shown` does, but a number of many digits, such as one that a search has drawn, with four."""
+    text = shown(value)
+    return f"{value:.4g}" if isinstance(value, float) and len(text) > LONGEST_NUMBER else text
+
+
+def shown(value: Value) -> str:
+    """Return a value as it is written on the command line, or – if there is none."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+        case _:
+            return str(value)

@@ -1,0 +1,1 @@
+"""Networks that translate a sentence, with their data, training, evaluation and figures."""

@@ -1,0 +1,338 @@
+"""Batches of sentences and their translations."""
+
+import logging
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
+from firstlight.data.encoding import drawn
+from firstlight.data.options import PairOptions, takes
+from firstlight.data.sources import Source
+from firstlight.data.store import SPLITS
+from firstlight.data.table_data import RowData, TrainingWords
+from firstlight.data.tables import IGNORED, Cuts, look_up
+from firstlight.errors import UserError
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
+from firstlight.text.tokenizers import PAD_ID
+from firstlight.translator.parallel import find_pairs
+from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
+
+log = logging.getLogger(__name__)
+
+
+class PairRows(NamedTuple):
+    """The row numbers of a batch, from which a table makes the batch of tokens."""
+
+    rows: Tensor  # (batch,) int64
+    longest_source: int  # the length of the longest source in tokens
+    longest_target: int  # the length of the longest target, counting [END]
+    num_tokens: int  # the number of tokens of all targets together, counting [END]
+
+
+class PairBatch(NamedTuple):
+    """A batch of sentences and their translations for an encoder-decoder.
+
+    Attributes:
+        source_ids: Token ids of the source sentences, (batch, source length), int. Padding is 0.
+        source_mask: (batch, source length), bool. True where a token is real.
+        token_ids: Token ids that the decoder reads, (batch, target length), int: [BEGIN] and the target sentence.
+        targets: Token ids that the decoder predicts, (batch, target length), int: the target sentence and [END].
+            Padding is -100, which the loss ignores.
+        target_mask: (batch, target length), bool. True where a target is real.
+        rows: The row number of each pair in its data, (batch,), int.
+        num_tokens: The number of real targets in the batch.
+        num_targets: The number of real targets, which equals num_tokens.
+        inputs: The inputs of a network: source_ids, token_ids, source_mask, target_mask.
+
+    Example:
+        >>> from firstlight.data import PairData
+        >>> data = PairData(path="pairs.csv", tokenizer="word", batch_tokens=100)
+        >>> batch = next(iter(data.train_dataloader()))
+        >>> batch.source_ids.shape == batch.source_mask.shape and batch.token_ids.shape == batch.targets.shape
+        True
+        >>> int(batch.target_mask.sum()) == batch.num_tokens
+        True
+    """
+
+    source_ids: Tensor
+    source_mask: Tensor
+    token_ids: Tensor
+    targets: Tensor
+    target_mask: Tensor
+    rows: Tensor
+    num_tokens: int
+
+    @property
+    def num_targets(self) -> int:
+        return self.num_tokens
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The inputs of a network: the ids of both sides, then both masks."""
+        return self.source_ids, self.token_ids, self.source_mask, self.target_mask
+
+
+class Pairs(Dataset[PairRows]):
+    """Data set that turns an array of row numbers into `PairRows`, without work for each row."""
+
+    def __init__(self, source_lengths: NDArray[np.int64], target_lengths: NDArray[np.int64]) -> None:
+        """source_lengths, target_lengths: (rows,) the numbers of tokens without marks."""
+        self.source_lengths, self.target_lengths = source_lengths, target_lengths
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> PairRows:
+        sources, targets = self.source_lengths[rows], self.target_lengths[rows] + 1
+        return PairRows(torch.from_numpy(rows), int(sources.max()), int(targets.max()), int(targets.sum()))
+
+
+class PairTable(nn.Module):
+    """All pairs on one device. A batch of them is cut to the context, marked and padded.
+
+    The last token to predict of a target that is cut is its next token, not [END].
+    """
+
+    flat: Tensor
+    starts: Tensor
+    lengths: Tensor
+    flat_targets: Tensor
+    target_starts: Tensor
+    target_lengths: Tensor
+    endings: Tensor | None
+
+    def __init__(self, source: RaggedIds, target: RaggedIds, context_length: int | None = None) -> None:
+        super().__init__()
+        lengths, target_lengths, endings = source.lengths, target.lengths, None
+        if context_length is not None:
+            is_cut = target_lengths >= context_length  # [END] counts as a token
+            lengths, target_lengths = lengths.clip(max=context_length), target_lengths.clip(max=context_length - 1)
+            if is_cut.any():
+                next_tokens = target.ids[(target.offsets[:-1] + target_lengths).clip(max=len(target.ids) - 1)]
+                endings = torch.from_numpy(np.where(is_cut, next_tokens, END_ID))
+        self.register_buffer("starts", torch.from_numpy(source.offsets[:-1].copy()), persistent=False)
+        self.register_buffer("lengths", torch.from_numpy(lengths), persistent=False)
+        self.register_buffer("target_starts", torch.from_numpy(target.offsets[:-1].copy()), persistent=False)
+        self.register_buffer("target_lengths", torch.from_numpy(target_lengths), persistent=False)
+        self.register_buffer("endings", endings, persistent=False)
+        self.register_buffer("flat", torch.from_numpy(source.ids), persistent=False)
+        self.register_buffer("flat_targets", torch.from_numpy(target.ids), persistent=False)
+
+    def forward(self, batch: PairRows) -> PairBatch:
+        """Return the batch of tokens of some rows. Each side is padded to its longest row."""
+        rows, longest = batch.rows, batch.longest_target
+        source_ids, source_mask = look_up(self.flat, self.starts, self.lengths, rows, batch.longest_source)
+        written, is_written = look_up(self.flat_targets, self.target_starts, self.target_lengths, rows, longest)
+        lengths = is_written.sum(dim=1, keepdim=True)  # (batch, 1)
+        is_end = torch.arange(longest, device=lengths.device) == lengths
+        target_mask = is_written | is_end
+        endings = END_ID if self.endings is None else self.endings[rows][:, None].to(written)
+        targets = torch.where(is_end, endings, written).masked_fill(~target_mask, IGNORED)
+        begins = torch.full_like(written[:, :1], BEGIN_ID)
+        token_ids = torch.cat((begins, written[:, :-1]), dim=1)
+        return PairBatch(source_ids, source_mask, token_ids, targets, target_mask, rows, batch.num_tokens)
+
+
+@takes(PairOptions)
+class PairData(RowData):
+    """A data module of sentences and their translations for an encoder-decoder.
+
+    The pairs come from local files, a data set of the Hugging Face Hub, or a generated sample. Case and punctuation are
+    kept. The pairs are encoded once, with a vocabulary that is learned from the training pairs, and stored in
+    `cache_dir`. The loaders yield batches of the type `PairBatch` with sentences of similar length. If the source has
+    no validation or test split, a part of the training pairs is used instead.
+
+    Args:
+        {options}
+
+    Raises:
+        ValueError: If an option has an impossible value. The message lists the choices.
+        UserError: In `prepare_data` and `setup`, if a row cannot be read or a sentence is too long. The message names
+            the file and the line.
+
+    Example:
+        >>> from firstlight.data import PairData
+        >>> data = PairData(path="pairs.csv", source_column="en", target_column="de", batch_tokens=200)
+        >>> batch = next(iter(data.val_dataloader()))
+        >>> len(batch.source_ids) == len(batch.targets) == len(data.rows("validation"))
+        True
+    """
+
+    index_batch = PairRows
+    options: PairOptions
+    encoded: EncodedPairs
+    tokenizer: SentenceTokenizer
+    source_tokenizer: SentenceTokenizer
+    table: PairTable
+    reader: PairTokenizers | None = None
+    only_split = "train"  # the split of a single file
+
+    @cached_property
+    def source(self) -> Source:
+        """The source of the pairs, which is searched for once."""
+        return find_pairs(self.options, only_split=self.only_split)
+
+    def prepare_data(self) -> None:
+        """Encode the pairs unless the cache has them."""
+        encode_pairs(self.source, self.options, self.reader)
+
+    def setup(self, stage: str = "fit") -> None:
+        """Open the encoded pairs. For `fit` the training and validation splits must have pairs.
+
+        In other stages, sentences longer than the context are cut.
+        """
+        if hasattr(self, "table"):
+            return
+        self._texts: dict[bytes, tuple[list[str], list[str]]] = {}
+        self.encoded = encode_pairs(self.source, self.options, self.reader)
+        self.source_tokenizer, self.tokenizer = self.encoded.tokenizers
+        if self.encoded.overlaps:
+            log.warning("%s: %s", self.source.where, self.encoded.overlaps)
+        self.is_cut = stage != "fit"
+        self.table = PairTable(self.encoded.source, self.encoded.target, self.options.context_length)
+        self._rows: dict[str, NDArray[np.int64]] = {}
+        for split in SPLITS if stage == "fit" else ():  # reports a missing split before the training
+            if not len(self.rows(split)) and split != "test":
+                too_long = split == "train" and len(self.encoded.rows_of(split))
+                remedy = "set a larger context_length" if too_long else f"use more pairs, or add {split}.jsonl"
+                raise UserError(f"{self.source.where} has no {split} pairs; {remedy}")
+
+    def rows(self, split: str) -> NDArray[np.int64]:
+        """Return the row numbers of a split, (n,). Raises UserError in a training if a sentence is too long."""
+        if split not in self._rows:
+            self._rows[split] = self._used_rows(split)
+            if self.is_cut:
+                self.cuts(split).warn()
+        return self._rows[split]
+
+    def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+        """Return the source and the target sentences of some rows as strings. rows: (n,)."""
+        key = rows.tobytes()
+        if key not in self._texts:
+            columns = [self.options.source_column, self.options.target_column]
+            pairs = self.source.values(columns, rows.tolist())
+            self._texts[key] = [source.strip() for source, _ in pairs], [target.strip() for _, target in pairs]
+        return self._texts[key]
+
+    def card(self) -> dict[str, Any]:
+        """Return the facts about the data that a checkpoint stores, in plain types."""
+        is_shared = self.source_tokenizer is self.tokenizer
+        return {"source_tokenizer": None if is_shared else self.source_tokenizer.to_json()}
+
+    def network_sizes(self) -> dict[str, int]:
+        return super().network_sizes() | {"source_vocab_size": self.source_tokenizer.vocab_size}
+
+    def training_words(self) -> dict[str, TrainingWords]:
+        """Return the words of each side, or of both together if they share a vocabulary."""
+        rows, (reader, writer) = self.rows("train"), self.encoded.tokenizers
+        source, target = self.encoded.source.select(rows), self.encoded.target.select(rows)
+        if reader is not writer:
+            sides = {"embedding": (writer, target), "source_embedding": (reader, source)}
+            return {
+                name: TrainingWords(tokenizer.plain_words(), ids, MARK_IDS) for name, (tokenizer, ids) in sides.items()
+            }
+        together = TrainingWords(writer.plain_words(), source.followed_by(target), MARK_IDS)
+        return {"embedding": together, "source_embedding": together}
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts about the data that metrics.json stores, in plain types."""
+        languages = [self.options.source_column, self.options.target_column]
+        return super().describe() | {"languages": languages, "source_vocab_size": self.source_tokenizer.vocab_size}
+
+    def train_dataloader(self) -> ResumableLoader | PassLoader:
+        """Return the training batches, each a `PairBatch` of sentences of similar length.
+
+        During `Trainer.fit` the batches start at the trainer's step, so a resumed training gets the same batches as an
+        uninterrupted one. Without a trainer, every pass over the loader has all training pairs in a new order.
+        """
+        self.ensure_setup()
+        rows = self.rows("train")
+        if self.is_cut:  # an evaluation before this training set up the data
+            self._refuse_too_long("train", rows)
+        batches = LengthBatches(rows, self.lengths(rows), self.options.batch_tokens, self.options.seed, **self.share)
+        return self.training_loader(self.lookup(), batches)
+
+    def text_dataloader(self, texts: Sequence[str]) -> TableLoader:
+        """Return a loader of your own sentences in their order, for `Trainer.predict(module, dataloaders=…)`.
+
+        Each batch is a `PairBatch` whose target sentences are empty. Sentences longer than `context_length` tokens are
+        cut, with a warning.
+
+        Args:
+            texts: Any number of sentences of the source language.
+
+        Example:
+            >>> data = PairData(path="pairs.csv")
+            >>> batch = next(iter(data.text_dataloader(["The dog sleeps.", "The dog sees the cat."])))
+            >>> batch.rows
+            tensor([0, 1])
+        """
+        self.ensure_setup()
+        ids = self.source_tokenizer.encode_batch(several(texts))
+        cuts = Cuts(self.options.context_length)
+        cuts.count(ids.lengths)
+        cuts.warn()
+        ids = ids.cut(self.options.context_length)
+        nothing = RaggedIds(np.array([PAD_ID], ids.ids.dtype), np.zeros(len(ids) + 1, np.int64))
+        batches = EvaluationBatches(np.arange(len(ids)), self.options.evaluation_batch_size)
+        return self.signed(TableLoader(Pairs(ids.lengths, nothing.lengths), batches, look_up=PairTable(ids, nothing)))
+
+    def read_as(self, card: dict[str, Any]) -> None:
+        target = SentenceTokenizer.from_json(card["tokenizer"])
+        source = card["source_tokenizer"]
+        self.reader = PairTokenizers(SentenceTokenizer.from_json(source) if source else target, target)
+
+    def lookup(self) -> Pairs:
+        longest = self.options.context_length
+        return Pairs(self.encoded.source.lengths.clip(max=longest), self.encoded.target.lengths.clip(max=longest - 1))
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the length of the longer side of each pair, (rows,), counting [END] in the target."""
+        return self._whole_lengths(rows).clip(max=self.options.context_length)
+
+    def cuts(self, split: str) -> Cuts:
+        """Return a counter of the pairs of a split with a sentence longer than the context."""
+        cuts = Cuts(self.options.context_length)
+        cuts.count(self._whole_lengths(self.rows(split)))
+        return cuts
+
+    def _whole_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.maximum(self.encoded.source.lengths[rows], self.encoded.target.lengths[rows] + 1)
+
+    def _used_rows(self, split: str) -> NDArray[np.int64]:
+        """Return the rows of a split. Raises UserError for a too long sentence, unless it is left out or cut."""
+        options = self.options
+        most = options.max_train_rows if split == "train" else None
+        rows = drawn(self.encoded.rows_of(split), most, options.split_seed)
+        is_too_long = self._whole_lengths(rows) > options.context_length
+        if is_too_long.any() and split == "train" and options.skip_too_long:
+            log.info(
+                "%d of %d training pairs are longer than the context and are left out", is_too_long.sum(), len(rows)
+            )
+            rows = rows[~is_too_long]
+        elif not self.is_cut:
+            self._refuse_too_long(split, rows)
+        return rows
+
+    def _refuse_too_long(self, split: str, rows: NDArray[np.int64]) -> None:
+        """Raise UserError if a sentence is longer than the context. The message names the first one and a fix."""
+        lengths = self._whole_lengths(rows)
+        is_too_long = lengths > self.options.context_length
+        if not is_too_long.any():
+            return
+        first = int(is_too_long.argmax())
+        file_split, line = self.encoded.places[rows[first]].tolist()
+        remedy = f"set context_length={lengths.max()}, which is enough for all"
+        if split == "train":
+            remedy += ", or data.skip_too_long=true"
+        if self.reader is not None:
+            remedy = "the run was trained with this length, so split the sentence"
+        raise UserError(
+            f"{self.source.place(SPLITS[file_split], line)}: the sentence has {lengths[first]} tokens with its end, "
+            f"but context_length={self.options.context_length}; {remedy}"
+        )

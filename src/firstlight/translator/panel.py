@@ -1,0 +1,50 @@
+"""Panel of a translator in the playground: the translation of a sentence, and its cross-attention."""
+
+from html import escape
+
+from firstlight.kind.attention import AttentionMap
+from firstlight.kind.panels import markup
+from firstlight.kind.panels.inputs import Inputs, beginning_of
+from firstlight.kind.panels.panel import Panel
+from firstlight.translator.run import LoadedTranslator, shortened
+
+ENGLISH = (
+    "There is a lamp in the garden.",
+    "The new house is more famous than the old one.",
+    "She slept four minutes ago.",
+    "Two young men are playing in the park.",
+)
+WIDEST_BEAM = 10
+
+
+class TranslatorPanel(Panel):
+    """Panel that shows the translation and the cross-attention for a sentence."""
+
+    run: LoadedTranslator
+
+    def examples(self) -> tuple[str, ...]:
+        return ENGLISH if str(self.run.config["data"].get("source_column")).startswith("en") else ()
+
+    def answer(self, asked: Inputs) -> str:
+        """Return the translation and the attention, as HTML. asked: text; beam_size; map and head of the attention."""
+        text, notes = beginning_of(asked.text("text"))
+        if not text.strip():
+            return markup.notice("Type a sentence. The translation changes as you type.")
+        sentence, cut = shortened(self.run, text)
+        written = self.run.write(sentence, beam_size=asked.integer("beam_size", 1, WIDEST_BEAM, 4) or 1)
+        found = self.run.cross_attention(sentence, written)
+        maps = [
+            AttentionMap(f"decoder block {number}", weights.float().numpy(), found.written, found.source)
+            for number, weights in enumerate(found.weights, start=1)
+        ]
+        view = markup.View(maps, asked)
+        translation = self.run.tokenizers.target.decode(written)
+        return (
+            f'<p class="verdict translation">{escape(translation) or "<i>The translation is empty.</i>"}</p>'
+            f'<p class="legend"><span class="says">Move the pointer over a word to see its attention.</span>'
+            f'<span class="looks"></span></p>'
+            f'<div class="attention" {view.data()}>'
+            f'<div class="text">{markup.tokens(found.source, "column")}</div>'
+            f'<div class="text written">{markup.tokens(found.written, "row")}</div></div>'
+            f"{view.choices()}{markup.notes(notes + cut)}"
+        )

@@ -1,0 +1,252 @@
+"""Trained translators, which translate sentences without their data set."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from firstlight.data.batches import EvaluationBatches
+from firstlight.data.tables import Cuts, look_up
+from firstlight.decoding.beam import Search, Translation, translate
+from firstlight.errors import UserError
+from firstlight.kind.chunks import TEXTS_AT_ONCE, chunks
+from firstlight.kind.loaded import LoadedRun, OfAllRuns
+from firstlight.kind.predictor import Predictor
+from firstlight.networks.attention import attention_weights
+from firstlight.terminal_text import say, write_out
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END, END_ID
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.sentence_pairs import PairTokenizers
+
+SENTENCES_AT_ONCE = 64
+
+
+class CrossAttention(NamedTuple):
+    """Attention of the decoder to the source sentence.
+
+    weights: (layers, heads, written, sources); each row sums to 1. source, written: the tokens as text. The last
+    written token is the end mark.
+    """
+
+    weights: Tensor
+    source: list[str]
+    written: list[str]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadedTranslator(LoadedRun):
+    """Trained translator, which translates sentences.
+
+    It has the attributes of every loaded run (`path`, `network`, `config`, `record`, `metrics`, `history`).
+    `network(source_ids, token_ids)` accepts (batch, sources) and (batch, targets) ids and returns logits (batch,
+    targets, vocabulary).
+
+    Attributes:
+        tokenizers: the tokenizers `tokenizers.source` and `tokenizers.target`.
+
+    >>> run = firstlight.load("latest")
+    >>> run.translate("A man rides a bike.")
+    """
+
+    kind: ClassVar[str] = "translator"
+
+    network: EncoderDecoder
+    tokenizers: PairTokenizers
+
+    def _facts(self) -> dict[str, str]:
+        source, target = self.config["data"]["source_column"], self.config["data"]["target_column"]
+        return {"languages": f"{source} to {target}, context length {self.network.context_length}"}
+
+    def translate(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> str:
+        """Return the translation of one sentence. The translation of an empty sentence is empty.
+
+        beam_size: the number of candidate translations of the beam search; 1 is greedy. length_penalty: the alpha of Wu
+        et al. (2016); 0 prefers short translations. A sentence that is longer than the context is cut, with a warning.
+        Raises TypeError if `text` is not a string.
+
+        >>> run.translate("A man rides a bike.", beam_size=4)
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"translate accepts one sentence, not a {type(text).__name__}; use translate_many for many")
+        (translation,) = self.translate_many([text], beam_size=beam_size, length_penalty=length_penalty)
+        return translation
+
+    def translate_many(self, texts: Iterable[str], *, beam_size: int = 4, length_penalty: float = 1.0) -> Iterator[str]:
+        """Yield the translation of each sentence, in order. A few thousand sentences are read at a time.
+
+        beam_size, length_penalty: as in `translate`. Sentences that are longer than the context are cut. A warning at
+        the end reports their number.
+
+        >>> list(run.translate_many(["A man rides a bike.", "A dog runs."]))
+        """
+        cuts = Cuts(self.network.context_length)
+        yield from self.stream(texts, self.search(beam_size, length_penalty), cuts)
+        cuts.warn()
+
+    def stream(self, texts: Iterable[str], search: Search, cuts: Cuts) -> Iterator[str]:
+        """Yield the translations as `translate_many` does. Sentences that are cut are counted in `cuts`.
+
+        >>> from firstlight.data.tables import Cuts
+        >>> list(run.stream(["A man rides a bike."], run.search(4, 1.0), Cuts(run.network.context_length)))
+        """
+        for chunk in chunks(texts, TEXTS_AT_ONCE):
+            yield from self._translate(self.read(chunk, cuts), search)
+
+    @property
+    def length_penalty(self) -> float:
+        """The length penalty of the translations during the training.
+
+        >>> run.length_penalty
+        """
+        node: Any = self.config
+        for key in ("callbacks", "translations", "length_penalty"):
+            node = node.get(key) if isinstance(node, dict) else None
+        return float(node) if isinstance(node, int | float) else 1.0
+
+    def write(self, text: str, *, beam_size: int = 4, length_penalty: float = 1.0) -> list[int]:
+        """Return the token ids of the translation of one sentence, without begin and end marks.
+
+        A sentence that is longer than the context is cut, with a warning. Raises UserError for an empty sentence.
+
+        >>> run.write("A man rides a bike.")
+        """
+        cuts = Cuts(self.network.context_length)
+        ids = self.read([text], cuts)
+        cuts.warn()
+        if not ids.lengths[0]:
+            raise UserError("the sentence is empty; pass a sentence with at least one word")
+        return self._search(ids, np.array([0]), self.search(beam_size, length_penalty))[0][0].token_ids
+
+    def search(self, beam_size: int, length_penalty: float) -> Search:
+        """Return the settings of the beam search. Raises UserError for a value that is out of range.
+
+        >>> run.search(beam_size=4, length_penalty=1.0).beam_size
+        """
+        try:
+            return Search(BEGIN_ID, END_ID, beam_size, length_penalty, tuple(self.tokenizers.target.unwritten))
+        except ValueError as error:
+            raise UserError(str(error)) from error
+
+    def read(self, texts: list[str], cuts: Cuts | None = None) -> RaggedIds:
+        """Return the token ids of some sentences, cut to the context. cuts: counter of the sentences that are cut.
+
+        >>> run.read(["A man rides a bike."])[0]
+        """
+        ids = self.tokenizers.source.encode_batch(texts)
+        if cuts is not None:
+            cuts.count(ids.lengths)
+        return ids.cut(self.network.context_length)
+
+    def cross_attention(self, text: str, written: list[int] | None = None) -> CrossAttention:
+        """Return the attention of the decoder to the source sentence, for each token of a translation.
+
+        written: the token ids of the translation, as returned by `write`; by default the greedy translation. A sentence
+        that is longer than the context is cut. Raises UserError for an empty sentence.
+
+        >>> run.cross_attention("A man rides a bike.").weights.shape
+        """
+        written = self.write(text, beam_size=1) if written is None else written
+        source = torch.from_numpy(self.read([text])[0].astype(np.int64))[None]  # (1, sources)
+        with torch.inference_mode(), attention_weights(self.network) as weights:
+            self.network(source, torch.tensor([[BEGIN_ID, *written]]))
+        layers = [weight[0] for name, weight in weights.items() if name.endswith(".cross_attention")]
+        return CrossAttention(
+            torch.stack(layers),
+            self.tokenizers.source.readable(source[0].tolist()),
+            [*self.tokenizers.target.readable(written), END],
+        )
+
+    def _translate(self, ids: RaggedIds, search: Search) -> list[str]:
+        """Return the translations of some sentences, which are batched by length. Empty sentences give empty texts."""
+        texts = [""] * len(ids)
+        rows = np.flatnonzero(ids.lengths)
+        for batch in EvaluationBatches(rows, SENTENCES_AT_ONCE, lengths=ids.lengths[rows]):
+            for row, translations in zip(batch.tolist(), self._search(ids, batch, search), strict=True):
+                texts[row] = self.tokenizers.target.decode(translations[0].token_ids)
+        return texts
+
+    def _search(self, ids: RaggedIds, rows: np.ndarray, search: Search) -> list[list[Translation]]:
+        flat, starts, lengths = (torch.from_numpy(array) for array in (ids.ids, ids.offsets[:-1], ids.lengths))
+        source_ids, mask = look_up(flat, starts, lengths, torch.from_numpy(rows), int(ids.lengths[rows].max()))
+        try:
+            return translate(self.network, source_ids, mask, search)
+        except ValueError as error:
+            raise UserError(f"{self.folder.path}: {error}; train it again") from error
+
+
+def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedTranslator:  # noqa: ARG001
+    """Return the run of a checkpoint. card: the card of the checkpoint; reader: the tokenizer of the inputs."""
+    return LoadedTranslator(*of_all, PairTokenizers(reader, tokenizer))
+
+
+class TranslationPredictor(Predictor):
+    """Predictor of the translation of each text, and of the figure of its attention."""
+
+    run: LoadedTranslator
+    column_key = "source_column"
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The options of the beam search."""
+        return {name: value for name, value in self.options.items() if name != "attention"}
+
+    def show(self, texts: list[str]) -> None:
+        for number, text in enumerate(texts, start=1):
+            if not text.strip():
+                raise UserError(f"--text: sentence {number} is empty; write a sentence or leave it out")
+        if "attention" not in self.options:
+            write_out("\n".join(self.run.translate_many(texts, **self.search)))
+            return
+        written = self.run.write(texts[0], **self.search)
+        write_out(self.run.tokenizers.target.decode(written))
+        self._draw_attention(texts[0], written, self.options["attention"])
+
+    @property
+    def columns(self) -> list[str]:
+        return ["translation"]
+
+    def rows(self, texts: Iterable[str]) -> Iterator[list[Any]]:
+        return ([text] for text in self.run.translate_many(texts, **self.search))
+
+    def _draw_attention(self, text: str, written: list[int], path: Path) -> None:
+        """Save the figure of the cross-attention of the last decoder block."""
+        from firstlight.figures import plot_attention_heads, save
+
+        found = self.run.cross_attention(text, written)
+        try:
+            save(plot_attention_heads(found.weights[-1].numpy(), found.written, found.source, "Cross-attention"), path)
+        except ValueError as error:
+            raise UserError(f"--attention: {error}") from error
+        say(f"wrote {path}", to=sys.stderr)
+
+
+def shortened(run: LoadedTranslator, text: str) -> tuple[str, list[str]]:
+    """Return the beginning of a sentence that fits the context, and notes for the user."""
+    words, limit = text.split(), run.network.context_length
+
+    def length(count: int) -> int:
+        return int(run.tokenizers.source.encode_batch([" ".join(words[:count])]).lengths[0])
+
+    if length(len(words)) <= limit:
+        return text, []
+    low, high = 0, len(words)  # low words fit, high do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if length(middle) <= limit else (low, middle)
+    sentence = " ".join(words[:low])
+    if not low:  # the first word is too long
+        sentence = words[0][:1]
+        while len(sentence) < len(words[0]):
+            longer = words[0][: len(sentence) + 1]
+            if run.tokenizers.source.encode_batch([longer]).lengths[0] > limit:
+                break
+            sentence = longer
+    return sentence, [
+        f"the text has more than {limit} tokens, the most that the run reads; it is cut after “{sentence[-30:]}”"
+    ]

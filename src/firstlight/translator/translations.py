@@ -1,0 +1,166 @@
+"""BLEU and chrF of a translator in every evaluation, and some of its translations."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
+
+from firstlight.callbacks.publish import data_of, publish_table
+from firstlight.console import quoted_below
+from firstlight.decoding.beam import Search, translate
+from firstlight.errors import UserError
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
+from firstlight.translator.data import PairBatch, PairData
+from firstlight.translator.translation_scores import TranslationScores, score
+
+log = logging.getLogger(__name__)
+
+
+class Translations(Callback):
+    """Translate every validation and test split, and log BLEU and chrF.
+
+    It logs `val/bleu` and `val/chrf`, or `test/bleu` and `test/chrf`, of greedy translations, as computed by sacrebleu.
+    `Trainer.validate` and `Trainer.test` also use beam search and log, for 4 beams, `bleu_beam4` and `chrf_beam4`. Some
+    translations are logged, written to `<step>.txt` or `test.txt`, and sent to the loggers that can show tables. It
+    requires a `PairData`.
+
+    Args:
+        folder: The folder of the files.
+        num_samples: The number of translations that are shown.
+        beam_size: The number of beams in `Trainer.validate` and `Trainer.test`. None: only greedy translations.
+        length_penalty: The exponent of the length penalty of the beam search (Wu et al. 2016). 0 prefers short
+            translations.
+
+    Raises:
+        UserError: If a number is out of range, or if the trainer has no data module.
+
+    Example:
+        >>> import lightning as L
+        >>> from firstlight.callbacks import Translations
+        >>> from firstlight.data import PairData
+        >>> from firstlight.lit import Translation
+        >>> data = PairData(path="pairs.csv")
+        >>> module = Translation.for_data(data, dim=8, num_heads=2)
+        >>> trainer = L.Trainer(max_epochs=1, callbacks=[Translations("translated", num_samples=1)])
+        >>> trainer.fit(module, datamodule=data)
+        >>> {"val/bleu", "val/chrf"} <= set(trainer.callback_metrics)
+        True
+    """
+
+    def __init__(
+        self, folder: str, num_samples: int = 5, beam_size: int | None = 4, length_penalty: float = 1.0
+    ) -> None:
+        if num_samples < 0:
+            raise UserError(f"callbacks.translations.num_samples={num_samples} must be at least 0")
+        self.folder, self.num_samples = Path(folder), num_samples
+        self.beam_size, self.length_penalty = beam_size, length_penalty
+        try:
+            self.search(1 if beam_size is None else beam_size, ())
+        except ValueError as error:
+            raise UserError(f"callbacks.translations: {error}") from error
+        self.written: dict[int, dict[int, str]] = {}  # beam size -> row -> translation
+        self._sample: tuple[str, str] | None = None  # for a log, and for a terminal
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if stage != "predict":
+            data_of(trainer, self)
+
+    def search(self, beam_size: int, never: Sequence[int]) -> Search:
+        """Return a search with `beam_size` beams. never: the ids that are never generated."""
+        return Search(BEGIN_ID, END_ID, beam_size, self.length_penalty, tuple(never))
+
+    def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.written = {}
+
+    def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.written = {}
+
+    def on_validation_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._translate(trainer, pl_module, batch)
+
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int, _: int = 0
+    ) -> None:
+        self._translate(trainer, pl_module, batch)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.sanity_checking:
+            self._finish(trainer, pl_module, "val")
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._sample is not None:  # below the line of the validation
+            text, on_terminal = self._sample
+            log.info("Source, reference and translation:\n%s", text, extra={"on_terminal": on_terminal})
+            self._sample = None
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._finish(trainer, pl_module, "test")
+
+    def _translate(self, trainer: Trainer, pl_module: Any, batch: PairBatch) -> None:
+        """Translate a batch with greedy decoding and, outside of `Trainer.fit`, also with beam search."""
+        if trainer.sanity_checking:
+            return
+        tokenizer = data_of(trainer, self).tokenizer
+        sizes = {1} if trainer.state.fn is TrainerFn.FITTING else {1, self.beam_size or 1}
+        for size in sizes:
+            search = self.search(size, tokenizer.unwritten)
+            with torch.compiler.set_stance("force_eager"):  # a cache grows, so each step would be compiled again
+                found = translate(pl_module.network, batch.source_ids, batch.source_mask, search)
+            texts = (tokenizer.decode(translations[0].token_ids) for translations in found)
+            self.written.setdefault(size, {}).update(zip(batch.rows.tolist(), texts, strict=True))
+
+    def _finish(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Score the translations of all processes, and show some of them."""
+        data: PairData = data_of(trainer, self)
+        for size, written in sorted(self.written.items()):
+            together = gathered(written, trainer.world_size)
+            rows = sorted(together)
+            sources, references = data.texts(np.array(rows))
+            translations = [together[row] for row in rows]
+            scores = score(translations, references)
+            for name, value in scores.metrics(size).items():
+                pl_module.log(f"{stage}/{name}", value, prog_bar=name.startswith("bleu"))
+            if trainer.is_global_zero and size == max(self.written):
+                self._show(trainer, stage, sources, references, translations, scores)
+
+    def _show(
+        self,
+        trainer: Trainer,
+        stage: str,
+        sources: list[str],
+        references: list[str],
+        translations: list[str],
+        scores: TranslationScores,
+    ) -> None:
+        """Show some translations and, outside of `Trainer.fit`, the signatures of the scores."""
+        is_fitting = trainer.state.fn is TrainerFn.FITTING
+        if not is_fitting:
+            log.info("%s", scores.signatures, extra={"on_terminal": ""})
+        chosen = range(0, len(sources), max(len(sources) // max(self.num_samples, 1), 1))[: self.num_samples]
+        texts = [f"{sources[i]}\n  {references[i]}\n  {translations[i]}" for i in chosen]
+        if texts and (is_fitting or stage == "test"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / (f"{trainer.global_step:08d}.txt" if is_fitting else "test.txt")
+            path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+        if texts and is_fitting:
+            i = chosen[0]
+            named = f"source:      {sources[i]}\nreference:   {references[i]}\ntranslation: {translations[i]}"
+            self._sample = (texts[0], quoted_below(named))
+        rows = [{"source": sources[i], "reference": references[i], "translation": translations[i]} for i in chosen]
+        publish_table(trainer, f"{stage}/translations", rows)
+
+
+def gathered(written: dict[int, str], world_size: int) -> dict[int, str]:
+    """Return the translations of all processes. Each process must call this function."""
+    if world_size == 1:
+        return written
+    parts: list[Any] = [None] * world_size
+    torch.distributed.all_gather_object(parts, written)
+    return {row: text for part in parts for row, text in part.items()}

@@ -1,0 +1,258 @@
+"""The two classifiers without attention, computed by hand with small weights."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from firstlight.classifier.bag_of_words import BagOfWords, LogisticRegression
+from firstlight.classifier.options import Architecture, ClassifierConfig
+from firstlight.lit.networks import build_network
+
+VOCABULARY, OUTPUTS, DIM, UNKNOWN = 29, 5, 7, 1
+Baseline = type[BagOfWords] | type[LogisticRegression]
+both = pytest.mark.parametrize("kind", [BagOfWords, LogisticRegression])
+
+
+def make(kind: Baseline, seed: int = 0, num_outputs: int = OUTPUTS, **options: object) -> nn.Module:
+    """Return a network whose weights are all random, including those of a logistic regression."""
+    torch.manual_seed(seed)
+    config = ClassifierConfig(**({"dim": DIM, "num_heads": 1, "dropout": 0.0, "context_length": 11} | options))
+    network = kind(config, VOCABULARY, num_outputs, UNKNOWN).double()
+    for parameter in network.parameters():
+        nn.init.normal_(parameter)
+    return network
+
+
+def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
+    """Return token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
+    token_ids = torch.randint(2, VOCABULARY, padding_mask.shape, generator=generator)
+    return token_ids.masked_fill(~padding_mask, 0), padding_mask
+
+
+def tensor(rows: object) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def set_to(parameter: nn.Parameter, rows: object) -> None:
+    with torch.no_grad():
+        parameter.copy_(torch.tensor(rows))
+
+
+# --- by hand ---
+
+TEXTS = torch.tensor([[2, 3, 2, 0], [4, 0, 0, 0]])
+IS_REAL = torch.tensor([[True, True, True, False], [True, False, False, False]])
+
+
+def test_a_bag_of_words_is_a_linear_layer_of_the_mean_vector() -> None:
+    network = BagOfWords(ClassifierConfig(dim=2, num_heads=1, dropout=0.0), 5, 3)
+    set_to(network.embedding.weight, [[90, 90], [80, 80], [3, 0], [0, 6], [-1, 1]])
+    set_to(network.head.weight, [[1, 0], [0, 1], [2, -1]])
+    set_to(network.head.bias, [0.5, 0, -1])
+    # means: (3 + 0 + 3, 0 + 6 + 0) / 3 = (2, 2), and (-1, 1), which is a single word
+    expected = torch.tensor([[2.5, 2, 2 * 2 - 2 - 1], [-0.5, 1, -2 - 1 - 1]])
+    assert_close(network(TEXTS, IS_REAL), expected)
+
+
+def test_a_logistic_regression_adds_the_weights_of_the_words_as_often_as_they_stand_there() -> None:
+    network = LogisticRegression(ClassifierConfig(), 5, 3)
+    set_to(network.weights.weight, [[90, 90, 90], [80, 80, 80], [1, 2, -3], [10, 20, 40], [5, 0, 7]])
+    set_to(network.bias, [0.5, 0, -1])
+    # 2 · (1, 2, -3) + (10, 20, 40), and (5, 0, 7), which is a single word
+    expected = torch.tensor([[12.5, 24, 33], [5.5, 0, 6]])
+    assert_close(network(TEXTS, IS_REAL), expected)
+
+
+def test_a_word_said_twice_counts_twice_for_logistic_regression_and_once_for_the_mean() -> None:
+    once, twice = torch.tensor([[17]]), torch.tensor([[17, 17]])
+    logistic, mean = make(LogisticRegression), make(BagOfWords)
+    assert_close(logistic(twice) - logistic.bias, 2 * (logistic(once) - logistic.bias))
+    assert not torch.isclose(logistic(twice), logistic(once)).any()
+    assert_close(mean(twice), mean(once))
+
+
+# --- what counts and what does not ---
+
+
+@both
+def test_changing_padding_leaves_logits_unchanged(kind: Baseline) -> None:
+    network = make(kind)
+    token_ids, padding_mask = random_texts([11, 7, 1, 0], width=11)
+    others, _ = random_texts([11] * 4, width=11, seed=3)
+    changed = torch.where(padding_mask, token_ids, others)
+    assert not torch.equal(changed, token_ids)
+    assert_close(network(changed, padding_mask), network(token_ids, padding_mask))
+
+
+@both
+@settings(deadline=None, max_examples=20)
+@given(lengths=st.lists(st.integers(0, 11), min_size=2, max_size=5), seed=st.integers(0, 2**32 - 1))
+def test_a_text_is_scored_the_same_alone_as_in_a_batch(kind: Baseline, lengths: list[int], seed: int) -> None:
+    network = make(kind)
+    token_ids, padding_mask = random_texts(lengths, width=11, seed=seed)
+    logits = network(token_ids, padding_mask)
+    assert logits.shape == (len(lengths), OUTPUTS)
+    for text, length in enumerate(lengths):
+        alone = slice(text, text + 1), slice(0, max(length, 1))
+        assert_close(network(token_ids[alone], padding_mask[alone])[0], logits[text])
+
+
+@both
+def test_the_order_of_the_words_changes_nothing(kind: Baseline) -> None:
+    network = make(kind)
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    order = torch.tensor([3, 0, 10, 5, 1, 8, 2, 9, 7, 4, 6])
+    assert_close(network(token_ids[:, order], padding_mask[:, order]), network(token_ids, padding_mask))
+
+
+@both
+def test_a_real_token_does_change_the_logits(kind: Baseline) -> None:
+    network = make(kind)
+    token_ids, padding_mask = random_texts([7, 7], width=7)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    assert not torch.isclose(network(changed, padding_mask), network(token_ids, padding_mask)).all(dim=1).any()
+
+
+@both
+def test_a_text_longer_than_the_context_is_scored_as_well(kind: Baseline) -> None:
+    """Neither network has positions. Only the data module cuts texts at the context length."""
+    token_ids, _ = random_texts([29, 29], width=29)
+    assert make(kind, context_length=3)(token_ids).shape == (2, OUTPUTS)
+
+
+@both
+def test_an_empty_text_is_scored_by_the_bias_alone(kind: Baseline) -> None:
+    network = make(kind)
+    token_ids, padding_mask = random_texts([7, 0], width=7)
+    bias = network.head.bias if isinstance(network, BagOfWords) else network.bias
+    assert_close(network(token_ids, padding_mask)[1], bias)
+    assert_close(network(token_ids[1:, :0], padding_mask[1:, :0])[0], bias)
+
+
+@both
+def test_without_a_padding_mask_every_token_is_real(kind: Baseline) -> None:
+    network = make(kind)
+    token_ids, _ = random_texts([7, 3], width=7)
+    assert_close(network(token_ids), network(token_ids, torch.ones(2, 7, dtype=torch.bool)))
+    assert_close(network(token_ids.int()), network(token_ids))
+
+
+# --- sizes ---
+
+
+@pytest.mark.parametrize("num_classes", [2, 5])
+def test_the_parameters_are_those_of_the_words_and_of_the_outputs(num_classes: int) -> None:
+    outputs = {2: 1, 5: 5}[num_classes]
+    counts = {}
+    for architecture in (Architecture.bag_of_words, Architecture.logistic):
+        config = ClassifierConfig(dim=12, num_layers=3, architecture=architecture)
+        network = build_network(config, 997, num_classes)
+        counts[type(network)] = sum(parameter.numel() for parameter in network.parameters())
+    assert counts == {
+        BagOfWords: 997 * 12 + 12 * outputs + outputs,
+        LogisticRegression: 997 * outputs + outputs,
+    }
+
+
+def test_a_logistic_regression_starts_without_an_opinion() -> None:
+    network = LogisticRegression(ClassifierConfig(), VOCABULARY, OUTPUTS)
+    token_ids, padding_mask = random_texts([7, 3], width=7)
+    assert (network(token_ids, padding_mask) == 0).all()
+
+
+def test_the_vectors_start_as_wide_as_the_config_says() -> None:
+    for std in (1.0, 0.02):
+        torch.manual_seed(0)
+        network = BagOfWords(ClassifierConfig(embedding_std=std), 997, OUTPUTS)
+        assert network.embedding.weight.std().item() == pytest.approx(std, rel=0.02)
+
+
+# --- training ---
+
+
+def test_the_gradient_of_a_logistic_regression_is_what_the_words_count() -> None:
+    """The derivative of logit k by the weight of word w and output k is the number of times that w occurs."""
+    network = make(LogisticRegression)
+    network(TEXTS, IS_REAL)[:, 3].sum().backward()
+    expected = torch.zeros(VOCABULARY, OUTPUTS).double()
+    expected[[2, 3, 4], 3] = tensor([2, 1, 1])
+    assert_close(network.weights.weight.grad, expected)
+    assert_close(network.bias.grad, tensor([0, 0, 0, 2, 0]))
+
+
+def test_the_gradient_of_a_bag_of_words_is_shared_out_among_its_words() -> None:
+    """The gradient of a word in a text of n words is the head's row divided by n, times the word's occurrences."""
+    network = make(BagOfWords)
+    network(TEXTS, IS_REAL)[:, 3].sum().backward()
+    row = network.head.weight[3].detach()
+    expected = torch.zeros(VOCABULARY, DIM).double()
+    expected[2], expected[3], expected[4] = row * 2 / 3, row / 3, row
+    assert_close(network.embedding.weight.grad, expected)
+
+
+@both
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_an_empty_text_breaks_no_gradient(kind: Baseline) -> None:
+    network = make(kind)
+    token_ids, padding_mask = random_texts([7, 0], width=7)
+    with torch.autograd.detect_anomaly():
+        network(token_ids, padding_mask).square().sum().backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.any(), name
+
+
+@both
+def test_token_dropout_makes_words_unknown_in_training_alone(kind: Baseline) -> None:
+    network = make(kind, token_dropout=0.5)
+    token_ids = torch.full((997, 1), 17)
+    known, unknown = (make(kind)(torch.tensor([[token]])) for token in (17, UNKNOWN))
+    logits = network(token_ids)
+    is_known, is_unknown = (torch.isclose(logits, each).all(dim=1) for each in (known, unknown))
+    assert (is_known ^ is_unknown).all()
+    assert is_unknown.double().mean().item() == pytest.approx(0.5, abs=0.065)  # 4 standard deviations
+    assert_close(network.eval()(token_ids), known.expand(997, -1))
+
+
+def test_dropout_falls_on_the_mean_vector_in_training_alone() -> None:
+    network = make(BagOfWords, dropout=0.5)
+    token_ids, padding_mask = random_texts([7] * 997, width=7)
+    seen: list[Tensor] = []
+    network.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    network(token_ids, padding_mask)
+    network.eval()(token_ids, padding_mask)
+    in_training, mean = seen
+    kept = in_training != 0
+    assert_close(mean, network.embedding(token_ids).mean(dim=1))
+    assert kept.double().mean().item() == pytest.approx(0.5, abs=0.03)
+    assert_close(in_training[kept], 2 * mean[kept])  # the kept values are scaled up
+
+
+@both
+def test_weights_saved_and_loaded_give_the_same_logits(kind: Baseline) -> None:
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    trained, fresh = (make(kind, seed) for seed in (0, 1))
+    assert not torch.isclose(fresh(token_ids, padding_mask), trained(token_ids, padding_mask)).any()
+    fresh.load_state_dict(trained.state_dict())
+    assert torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
+
+
+@both
+def test_a_few_steps_learn_which_word_is_which_class(kind: Baseline) -> None:
+    """The texts have two words, and the first determines the class."""
+    torch.manual_seed(0)
+    network = kind(ClassifierConfig(dropout=0.0), VOCABULARY, OUTPUTS)
+    targets = torch.arange(OUTPUTS)
+    token_ids = torch.stack((targets + 10, torch.full_like(targets, 3)), dim=1)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.1)
+    for _ in range(30):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(network(token_ids), targets).backward()
+        optimizer.step()
+    assert torch.equal(network(token_ids).argmax(dim=1), targets)

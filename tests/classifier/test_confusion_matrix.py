@@ -1,0 +1,164 @@
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lightning.pytorch import Callback
+from lightning.pytorch.loggers import TensorBoardLogger
+from matplotlib.figure import Figure
+from PIL import Image
+from sklearn.metrics import confusion_matrix
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from firstlight import figures
+from firstlight.classifier.confusion_matrix import ConfusionMatrix, print_counts
+from firstlight.data.options import Labels, SourceKind
+from firstlight.figures.style import SAMPLE_MARK
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def counts_of(path: Path, names: list[str]) -> np.ndarray:
+    """Return the counts of a CSV file: (classes, classes), a row for each true class."""
+    counts = np.zeros((len(names), len(names)), dtype=int)
+    for row in rows_of(path):
+        counts[names.index(row["true"]), names.index(row["predicted"])] = int(row["count"])
+    return counts
+
+
+@pytest.fixture
+def quick(monkeypatch) -> None:
+    """Replace the slow drawing in tests that do not check the figure."""
+    monkeypatch.setattr(figures, "plot_confusion_matrix", lambda *_, **__: Figure(figsize=(100, 1)))
+
+
+def evaluate(bench, stage: str, *callbacks: Callback, labels: Labels = Labels.stars):
+    """Train a little, then evaluate with `Trainer.validate` or `Trainer.test`. Return the data."""
+    data = bench.data(labels=labels)
+    trainer = bench.fit(*callbacks, data=data)
+    getattr(trainer, stage)(trainer.lightning_module, datamodule=data, verbose=False)
+    return data
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("labels", Labels)
+def test_the_counts_are_scikit_learns_on_the_same_predictions(bench, judged, tmp_path, labels: Labels) -> None:
+    data = bench.data(labels=labels)
+    trainer = bench.fit(
+        ConfusionMatrix(str(tmp_path / "matrix")), data=data
+    )  # the validations of the training are not counted
+    trainer.callbacks.append(judged)
+    for stage, split in (("val", "validation"), ("test", "test")):
+        run = trainer.validate if stage == "val" else trainer.test
+        run(trainer.lightning_module, datamodule=data, verbose=False)
+        expected = confusion_matrix(judged.targets[stage], judged.predictions[stage], labels=range(data.num_classes))
+        counts = counts_of(tmp_path / "matrix" / f"{split}.csv", data.class_names)
+        np.testing.assert_array_equal(counts, expected)
+        assert counts.sum() == len(data.rows(split))
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_rows_of_the_table_add_up(bench, tmp_path) -> None:
+    data = evaluate(bench, "test", ConfusionMatrix(str(tmp_path)))
+    rows = rows_of(tmp_path / "test.csv")
+    assert len(rows) == 25
+    for name in data.class_names:
+        of_class = [row for row in rows if row["true"] == name]
+        assert sum(float(row["share_of_true"]) for row in of_class) == pytest.approx(1)
+        assert sum(int(row["count"]) for row in of_class) == np.sum(
+            data.targets[data.rows("test")] == data.class_names.index(name)
+        )
+
+
+@pytest.mark.usefixtures("drawn_in_full")
+def test_the_picture_is_a_whole_png(bench, tmp_path) -> None:
+    evaluate(bench, "test", ConfusionMatrix(str(tmp_path)), labels=Labels.binary)
+    with Image.open(tmp_path / "test.png") as picture:
+        picture.load()
+        assert picture.format == "PNG"
+        assert picture.width > 1000
+    assert sorted(path.name for path in tmp_path.glob("test.*")) == ["test.csv", "test.png"]
+
+
+@pytest.mark.parametrize("source", ["sample", "local"])
+def test_the_picture_of_generated_data_is_marked(bench, tmp_path, monkeypatch, source: str) -> None:
+    drawn = []
+    monkeypatch.setattr(figures, "plot_confusion_matrix", lambda *_, **__: drawn.append(Figure()) or drawn[-1])
+    data = bench.data()
+    trainer = bench.fit(data=data)
+    data.source = replace(data.source, kind=SourceKind(source))
+    trainer.callbacks.append(ConfusionMatrix(str(tmp_path)))
+    trainer.test(trainer.lightning_module, datamodule=data, verbose=False)
+    assert [figure.get_suptitle().endswith(SAMPLE_MARK) for figure in drawn] == [source == "sample"]
+
+
+def test_the_fit_writes_and_prints_nothing(bench, tmp_path, capsys) -> None:
+    bench.fit(ConfusionMatrix(str(tmp_path / "matrix")), max_epochs=2)
+    assert not (tmp_path / "matrix").exists()
+    assert "Confusion matrix" not in capsys.readouterr().out
+
+
+def test_without_a_logger_that_shows_figures_the_fit_draws_none(bench, tmp_path, monkeypatch) -> None:
+    def no_drawing(*_) -> None:
+        raise AssertionError("drawn although no logger shows it")
+
+    monkeypatch.setattr(ConfusionMatrix, "_draw", no_drawing)
+    bench.fit(ConfusionMatrix(str(tmp_path)))
+
+
+def test_a_sanity_check_is_not_shown_and_not_counted(bench, tmp_path, monkeypatch) -> None:
+    shown = []
+    monkeypatch.setattr(ConfusionMatrix, "_draw", lambda _, stage, counts, *__: shown.append(int(counts.sum())))
+    board = TensorBoardLogger(tmp_path, name="board", version="")
+    bench.fit(ConfusionMatrix(str(tmp_path)), loggers=(board,), num_sanity_val_steps=2)
+    assert shown == [100]
+
+
+def test_every_validation_of_the_fit_goes_to_the_loggers_that_show_figures(bench, tmp_path) -> None:
+    board = TensorBoardLogger(tmp_path, name="board", version="")
+    bench.fit(
+        ConfusionMatrix(str(tmp_path / "matrix")), loggers=(board,), max_epochs=2, data=bench.data(labels=Labels.binary)
+    )
+    board.experiment.flush()
+    events = EventAccumulator(board.log_dir, size_guidance={"images": 0, "tensors": 0}).Reload()
+    pictures = events.Images("val/confusion_matrix")
+    assert [event.step for event in pictures] == [step for step, _ in bench.memory.curve("val/loss")] == [5, 11]
+    assert min(event.width for event in pictures) > 500
+    tables = events.Tensors("val/confusion_matrix_table/text_summary")
+    assert [event.step for event in tables] == [5, 11]
+    assert tables[0].tensor_proto.string_val[0].decode().startswith("| true | predicted | count | share_of_true |")
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_final_evaluation_is_printed(bench, tmp_path, capsys) -> None:
+    evaluate(bench, "test", ConfusionMatrix(str(tmp_path)), labels=Labels.binary)
+    out = capsys.readouterr().out
+    assert "Confusion matrix, test" in out
+    for name in ("negative", "positive"):
+        assert name in out
+
+
+@pytest.mark.usefixtures("quick")
+def test_many_classes_are_not_printed(bench, tmp_path, capsys) -> None:
+    evaluate(bench, "test", ConfusionMatrix(str(tmp_path), most_printed=4))
+    assert "Confusion matrix" not in capsys.readouterr().out
+    assert (tmp_path / "test.csv").is_file()
+
+
+def test_what_is_printed_has_counts_and_shares_of_the_row(capsys) -> None:
+    print_counts(np.array([[3, 1], [0, 0]]), ["bad", "good"], "Counts")
+    lines = capsys.readouterr().out.splitlines()
+    (bad,) = (line for line in lines if line.lstrip("│┃ ").startswith("bad"))
+    (good,) = (line for line in lines if line.lstrip("│┃ ").startswith("good"))
+    assert "3 (75%)" in bad
+    assert "1 (25%)" in bad
+    assert good.count("0 (0%)") == 2  # a class without examples
+
+
+def test_brackets_in_a_class_name_are_printed_as_they_are(capsys) -> None:
+    print_counts(np.array([[3, 1], [0, 2]]), ["[red]", "good"], "Counts")
+    assert capsys.readouterr().out.count("[red]") == 2

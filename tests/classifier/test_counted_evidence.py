@@ -1,0 +1,159 @@
+"""A classifier that reads counted evidence: trained, read again, explained, and begun from."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+import firstlight
+from firstlight.classifier.evaluation import counted_rows, encode_for, judge
+from firstlight.classifier.insight import GRADIENT_TIMES_INPUT, INTEGRATED_GRADIENTS, attributions
+from firstlight.data import ReviewData
+from firstlight.data.batches import Rows
+from firstlight.data.options import ReviewOptions
+from firstlight.data.sources import find_source
+from firstlight.kind.data_changes import DataChanges, changed_options
+from firstlight.lit.losses import classification_loss
+from firstlight.text.tokenizers import UNKNOWN_ID
+from tests_support import Scripts
+
+REVIEW = "It broke, and it looks bad!!! Zyzzyva"
+EVIDENCE = ["data.evidence=true", "data.evidence_pairs=31", "model.embedding_dim=6", "model.embedded_words=23"]
+
+
+@pytest.fixture(scope="module")
+def scripts_of_module(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
+    return Scripts(tmp_path_factory.mktemp("evidence"))
+
+
+@pytest.fixture(scope="module")
+def run(scripts_of_module: Scripts, tiny_training: list[str]) -> Path:
+    return scripts_of_module.train("task=stars", *tiny_training, *EVIDENCE)
+
+
+def test_a_run_keeps_what_was_counted_and_answers_as_it_did(run: Path, scripts_of_module: Scripts) -> None:
+    loaded: Any = firstlight.load(run)
+    evidence = loaded.evidence
+    assert evidence.word_scores.abs().max() > 0.1
+    assert 20 < (evidence.pair_scores != 0).sum() <= 31
+    assert len(loaded.network.embedding.weight) == 23
+    before = json.loads((run / "metrics.json").read_text())
+    done = scripts_of_module.run("evaluate", str(run), "--split", "validation")
+    assert done.returncode == 0, done.stderr
+    again = json.loads(next(run.glob("evaluate/validation*/metrics.json")).read_text())["metrics"]
+    assert again["validation/accuracy"] == pytest.approx(before["metrics"]["val/accuracy"])
+    counted = evidence.word_scores.numel() + 31 + 3
+    weights = sum(weight.numel() for weight in loaded.network.parameters())
+    assert before["parameters"] == weights + counted
+
+
+def test_a_counted_text_is_read_without_its_own_class(run: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    options = {name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "evidence")}
+    data = ReviewData(**options, evidence_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
+    data.ensure_setup()
+    rows = data.rows("train")[5:18]
+    texts = data.source.texts("text", rows.tolist())
+    ids, numbers = loaded.tokenizer.encode_batch(texts), np.arange(13)
+    with torch.no_grad():
+        counted = loaded.network(*data.table(Rows(data.lookup().lengths, are_counted=True)[rows]).inputs)
+    assert_close(loaded.logits(ids, numbers, data.targets[rows]), counted)
+    assert (loaded.logits(ids, numbers) - counted).abs().max() > 1e-4
+
+
+def test_an_evaluation_of_the_training_split_leaves_out_each_own_class(run: Path, scripts_of_module: Scripts) -> None:
+    done = scripts_of_module.run("evaluate", str(run), "--split", "train")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((run / "evaluate" / "train" / "metrics.json").read_text())["metrics"]
+    loaded: Any = firstlight.load(run)
+    options = {name: loaded.config["data"][name] for name in ("path", "labels", "tokenizer", "truncation", "evidence")}
+    data = ReviewData(**options, evidence_pairs=31, context_length=23, cache_dir=str(run.parent / "cache"))
+    losses, targets = [], []
+    with torch.no_grad():
+        for batch in data.training_split_loader():
+            losses.append(classification_loss(loaded.network(*batch.inputs), batch.targets) * len(batch.targets))
+            targets.append(batch.targets)
+    loss = sum(losses) / len(torch.cat(targets))
+    assert found["train/loss"] == pytest.approx(float(loss), abs=1e-6)
+
+
+def test_only_counted_rows_of_the_training_split_are_left_out(run: Path, tmp_path: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    options = changed_options(loaded.config["data"], ReviewOptions, DataChanges(), tmp_path)
+    source = find_source(options)
+    encoded = encode_for(loaded, source, options)
+    every = counted_rows(loaded, source, encoded, options)
+    assert len(every) == len(encoded.rows_of("train"))
+    few = counted_rows(loaded, source, encoded, replace(options, max_train_rows=7))
+    assert len(few) == 7
+    some, none = (judge(loaded, encoded, "train", counted=rows).probabilities for rows in (few, ()))
+    is_changed = (abs(some - none) > 1e-6).any(axis=1)
+    assert set(encoded.rows_of("train")[is_changed]) <= set(few)
+    assert is_changed.any()
+
+
+def test_a_training_file_is_not_read_as_the_test_split(run: Path, scripts_of_module: Scripts) -> None:
+    path = Path(firstlight.load(run).config["data"]["path"])
+    train = path / "train.jsonl" if path.is_dir() else path
+    done = scripts_of_module.run("evaluate", str(run), "--data.path", str(train))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "has the training rows of the run" in done.stderr
+    assert "name a --split" in done.stderr
+
+
+@pytest.mark.parametrize("method", [INTEGRATED_GRADIENTS, GRADIENT_TIMES_INPUT])
+def test_attributions_have_the_evidence_in_them(method: str, run: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    found = attributions(loaded, REVIEW, "5 stars", method=method)
+    with torch.no_grad():
+        loaded.evidence.word_scores.zero_()
+        loaded.evidence.pair_scores.zero_()
+    without = attributions(loaded, REVIEW, "5 stars", method=method)
+    assert found.words == ["it", "broke", ",", "and", "it", "looks", "bad", "!!!", "zyzzyva"]
+    assert abs(found.scores - without.scores).max() > 1e-3
+
+
+def test_integrated_gradients_add_up_with_evidence(run: Path) -> None:
+    loaded: Any = firstlight.load(run)
+    ids = torch.tensor([loaded.tokenizer.encode(REVIEW)])
+    with torch.no_grad():
+        texts = (ids, torch.full_like(ids, UNKNOWN_ID))
+        shares = [loaded.network(*loaded.inputs(each)).softmax(dim=1)[0, 4] for each in texts]
+    difference = float(torch.logit(shares[0]) - torch.logit(shares[1]))
+    assert attributions(loaded, REVIEW, "5 stars").scores.sum() == pytest.approx(difference, abs=5e-3)
+
+
+@pytest.mark.slow  # 2 s; test_explore.py draws them of another classifier
+def test_the_figures_of_such_a_run_are_drawn(run: Path, scripts_of_module: Scripts) -> None:
+    done = scripts_of_module.run("explore", str(run), "--figures", "embeddings", "attributions", "norms")
+    assert done.returncode == 0, done.stderr
+    assert {file.stem for file in (run / "figures").glob("*.png")} == {"embeddings", "attributions", "norms"}
+
+
+def test_a_run_that_begins_from_another_counts_for_itself(
+    run: Path, scripts_of_module: Scripts, tiny_training: list[str]
+) -> None:
+    rows = ["data.max_train_rows=211", "trainer.max_steps=1", "optimizer.lr=1e-9"]
+    begun = scripts_of_module.train("task=stars", *tiny_training, *EVIDENCE, *rows, f"init_from={run}")
+    both: list[Any] = [firstlight.load(each, checkpoint="last") for each in (run, begun)]
+    one, other = both
+    assert not torch.equal(one.evidence.pair_scores, other.evidence.pair_scores)
+    assert_close(one.network.projection.weight, other.network.projection.weight, atol=1e-6, rtol=0)
+    assert_close(one.network.feature_projection.weight, other.network.feature_projection.weight, atol=1e-6, rtol=0)
+
+
+def test_classes_without_an_order_have_no_mean(scripts: Scripts, tmp_path: Path) -> None:
+    rows = [
+        {"text": f"word{i % 7} of {label}", "label": label} for i in range(60) for label in ("red", "green", "blue")
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = scripts.run("train", "task=reviews", f"data.path={tmp_path / 'train.jsonl'}", "data.evidence=true")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "data.evidence=true requires ordered classes, but the 3 of data.labels=classes have no order" in done.stderr

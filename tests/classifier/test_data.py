@@ -1,0 +1,560 @@
+import csv
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerStatus
+from pyarrow import parquet
+from torch import nn
+
+from firstlight.classifier.data import ReviewData
+from firstlight.data import table_data
+from firstlight.data.batches import TrainingBatches
+from firstlight.data.options import Balance, Labels, ReviewOptions, SourceKind, Truncation
+from firstlight.data.tables import ReviewBatch
+from firstlight.errors import UserError
+from firstlight.text.options import TokenizerOptions
+from tests_support import sample_rows, shorten_sample
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
+
+COUNTS = {"train": (29, 23, 31, 11, 17), "validation": (3, 5, 7, 2, 3), "test": (5, 2, 3, 2, 1)}
+WORDS = ("broke", "meh", "okay", "good", "great")
+
+
+def made_up(counts: tuple[int, ...], seed: int) -> list[dict[str, Any]]:
+    """Return mixed reviews of different lengths whose last word is the label. counts: the number of each label."""
+    rng = random.Random(seed)
+    labels = [label for label, count in enumerate(counts) for _ in range(count)]
+    rng.shuffle(labels)
+    return [
+        {"text": " ".join(["the", f"item{number}", *["really"] * rng.randrange(9), WORDS[label]]), "label": label}
+        for number, label in enumerate(labels)
+    ]
+
+
+ROWS = {split: made_up(counts, seed) for seed, (split, counts) in enumerate(COUNTS.items())}
+TEXTS = {split: [row["text"] for row in rows] for split, rows in ROWS.items()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with the three splits."""
+    path = tmp_path / "data"
+    path.mkdir()
+    for split, rows in ROWS.items():
+        write_rows(path / f"{split}.jsonl", rows)
+    return path
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], delimiter="\t" if path.suffix == ".tsv" else ",")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def open_reviews(folder: Path, **options: Any) -> ReviewData:
+    defaults = {
+        "path": str(folder),
+        "cache_dir": str(folder.parent / "cache"),
+        "tokenizer": TokenizerOptions(min_document_frequency=1),
+        "labels": Labels.stars,
+        "context_length": 7,
+        "batch_size": 13,
+        "evaluation_batch_size": 17,
+    }
+    data = ReviewData(**(defaults | options))
+    data.prepare_data()
+    data.setup()
+    return data
+
+
+class Model(LightningModule):
+    """A network of averaged embeddings and a linear layer, which records its batches."""
+
+    def __init__(self, data: ReviewData) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(data.tokenizer.vocab_size, 3, padding_idx=0)
+        self.output = nn.Linear(3, data.num_classes)
+        self.seen: dict[str, list[ReviewBatch]] = {"train": [], "validation": [], "test": []}
+
+    def loss(self, batch: ReviewBatch, split: str) -> torch.Tensor:
+        self.seen[split].append(batch)
+        return nn.functional.cross_entropy(self.output(self.embedding(batch.token_ids).mean(dim=1)), batch.targets)
+
+    def training_step(self, batch: ReviewBatch, batch_idx: int) -> torch.Tensor:
+        return self.loss(batch, "train")
+
+    def validation_step(self, batch: ReviewBatch, batch_idx: int) -> None:
+        self.loss(batch, "validation")
+
+    def test_step(self, batch: ReviewBatch, batch_idx: int) -> None:
+        self.loss(batch, "test")
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def rows(self, split: str) -> list[list[int]]:
+        return [batch.rows.tolist() for batch in self.seen[split]]
+
+
+def quiet_trainer(**options: Any) -> Trainer:
+    return Trainer(
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        **options,
+    )
+
+
+def on_device(data: ReviewData, device: str) -> ReviewData:
+    """Give the data a trainer whose network is on a device."""
+    strategy = SimpleNamespace(root_device=torch.device(device))
+    state = SimpleNamespace(status=TrainerStatus.RUNNING)
+    data.trainer = SimpleNamespace(strategy=strategy, state=state, global_rank=0, world_size=1)
+    return data
+
+
+def words_of(data: ReviewData, batch: ReviewBatch) -> list[str]:
+    rows = zip(batch.token_ids, batch.padding_mask, strict=True)
+    return [" ".join(data.tokenizer.words[token] for token in ids[mask]) for ids, mask in rows]
+
+
+# --- targets ---
+
+
+def test_stars_are_five_classes_in_order(folder):
+    data = open_reviews(folder, labels=Labels.stars)
+    assert (data.num_classes, data.has_ordered_classes) == (5, True)
+    assert data.class_names == ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
+    for split, counts in COUNTS.items():
+        assert np.bincount(data.targets[data.rows(split)]).tolist() == list(counts)
+
+
+def test_a_sentiment_leaves_three_stars_out(folder):
+    data = open_reviews(folder, labels=Labels.binary)
+    assert (data.class_names, data.has_ordered_classes) == (["negative", "positive"], False)
+    for split, (one, two, _, four, five) in COUNTS.items():
+        assert np.bincount(data.targets[data.rows(split)]).tolist() == [one + two, four + five]
+        assert not any(text.endswith("okay") for text in data.texts(split, 1009))
+
+
+def test_three_stars_are_left_out_of_a_sentiment_but_not_of_its_vocabulary(folder):
+    binary, stars = (open_reviews(folder, labels=labels) for labels in (Labels.binary, Labels.stars))
+    assert binary.tokenizer.words == stars.tokenizer.words
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_any_labels_of_any_columns_of_any_format_are_classes(tmp_path, ending):
+    names = ("world", "sports", "science")
+    rows = [{"id": n, "topic": names[n % 3], "body": f"the news of {names[n % 3]}"} for n in range(97)]
+    write_rows(tmp_path / f"news.{ending}", rows)
+    data = open_reviews(
+        tmp_path / f"news.{ending}", labels=Labels.classes, text_column="body", label_column="topic", context_length=11
+    )
+    assert (data.class_names, data.has_ordered_classes) == (["science", "sports", "world"], False)
+    assert [len(data.rows(split)) for split in ("train", "validation", "test")] == [79, 9, 9]
+    batch = next(iter(data.evaluation_loader(data.rows("test"))))
+    for text, target in zip(words_of(data, batch), batch.targets, strict=True):
+        assert text.endswith(data.class_names[target])
+
+
+def test_classes_may_be_given_names(folder):
+    names = ["awful", "poor", "fair", "good", "great"]
+    assert open_reviews(folder, labels=Labels.classes, class_names=names).class_names == names
+
+
+def test_stars_may_be_counted_from_one(tmp_path):
+    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n % 5 + 1} for n in range(53)])
+    data = open_reviews(tmp_path / "r.csv", lowest_label=1)
+    assert set(data.targets.tolist()) == {0, 1, 2, 3, 4}
+
+
+# --- rows ---
+
+
+def test_fewer_training_rows_are_always_the_same_ones_and_mixed(folder):
+    data = open_reviews(folder, max_train_rows=19)
+    rows = data.rows("train").tolist()
+    assert len(rows) == 19
+    assert rows == sorted(rows)
+    assert rows == open_reviews(folder, max_train_rows=19, seed=2).rows("train").tolist()
+    assert rows != list(range(19))
+    assert rows != open_reviews(folder, max_train_rows=19, split_seed=2).rows("train").tolist()
+    assert len(data.rows("validation")) == 20
+
+
+def test_more_training_rows_than_there_are_is_all_of_them(folder):
+    assert len(open_reviews(folder, max_train_rows=1009).rows("train")) == 111
+
+
+def test_lengths_are_those_of_the_texts_as_far_as_they_fit(folder):
+    data = open_reviews(folder, context_length=7)
+    rows = data.rows("validation")
+    assert data.lengths(rows).tolist() == [min(7, len(text.split())) for text in TEXTS["validation"]]
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_the_texts_are_those_of_the_first_rows(folder, split):
+    data = open_reviews(folder)
+    assert data.texts(split, 11) == TEXTS[split][:11]
+    assert data.texts(split, 0) == []
+    assert data.texts(split, 1009) == TEXTS[split]
+
+
+def test_the_texts_of_rows_that_are_used_are_found_among_all(folder):
+    data = open_reviews(folder, labels=Labels.binary)
+    used = [row["text"] for row in ROWS["test"] if row["label"] != 2]
+    assert data.texts("test", 7) == used[:7]
+
+
+def test_the_texts_of_rows_taken_out_of_training_are_found(tmp_path):
+    write_rows(tmp_path / "r.jsonl", ROWS["train"])
+    data = open_reviews(tmp_path / "r.jsonl", context_length=11)
+    assert data.texts("test", 3) == [TEXTS["train"][row] for row in data.rows("test")[:3]]
+
+
+# --- batches ---
+
+
+@pytest.mark.parametrize("truncation", Truncation)
+def test_a_batch_is_the_texts_of_its_rows(folder, truncation):
+    data = open_reviews(folder, context_length=4, truncation=truncation)
+    batch = next(iter(data.evaluation_loader(data.rows("train"))))
+    for text, row, target in zip(words_of(data, batch), batch.rows, batch.targets, strict=True):
+        words = TEXTS["train"][row].split()
+        kept = {Truncation.head: words[:4], Truncation.tail: words[-4:], Truncation.head_tail: words[:2] + words[-2:]}
+        assert text.split() == (words if len(words) <= 4 else kept[truncation])
+        assert target == ROWS["train"][row]["label"]
+
+
+@pytest.mark.parametrize("giant", ["a" * 1_000_003, "so good " * 125_000], ids=["one word", "many words"])
+def test_a_review_of_a_million_characters_is_a_review(folder, giant):
+    write_rows(folder / "train.jsonl", [*ROWS["train"], {"text": giant, "label": 0}, {"text": "", "label": 1}])
+    data = open_reviews(folder)
+    batches = list(data.evaluation_loader(data.rows("train")))
+    assert all(batch.token_ids.shape[1] <= 7 for batch in batches)
+    assert sum(len(batch.rows) for batch in batches) == 113
+
+
+def test_every_validation_row_is_judged_once(folder):
+    data = open_reviews(folder)
+    rows = [row for batch in data.val_dataloader() for row in batch.rows.tolist()]
+    assert sorted(rows) == data.rows("validation").tolist()
+
+
+def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(folder, monkeypatch):
+    monkeypatch.setattr(table_data, "fits", lambda table, device: False)
+    before = on_device(open_reviews(folder), "meta")  # any device except the CPU
+    after = on_device(open_reviews(folder), "cpu")
+    for rows in before.evaluation_loader(before.rows("train")[:31]):
+        looked_up = before.on_before_batch_transfer(rows, 0)
+        assert isinstance(looked_up, ReviewBatch)
+        assert before.on_after_batch_transfer(looked_up, 0) is looked_up
+        left_alone = after.on_before_batch_transfer(rows, 0)
+        assert left_alone is rows
+        for ours, theirs in zip(after.on_after_batch_transfer(left_alone, 0), looked_up, strict=True):
+            assert torch.equal(torch.as_tensor(ours), torch.as_tensor(theirs))
+
+
+def test_the_table_moves_to_the_device_where_it_fits(folder, monkeypatch):
+    data = on_device(open_reviews(folder), "meta")
+    rows = next(iter(data.evaluation_loader(data.rows("test"))))
+    monkeypatch.setattr(table_data, "fits", lambda table, device: False)
+    assert isinstance(data.on_before_batch_transfer(rows, 0), ReviewBatch)
+    assert data.table.flat.device.type == "cpu"
+    monkeypatch.undo()
+    assert data.on_before_batch_transfer(rows, 0) is rows
+    assert {buffer.device.type for buffer in data.table.buffers()} == {"meta"}
+
+
+# --- classes of unequal size ---
+
+
+def test_class_weights_are_asked_for(folder):
+    assert open_reviews(folder).class_weights() is None
+    assert open_reviews(folder, balance=Balance.sampling).class_weights() is None
+
+
+def test_class_weights_give_every_class_the_same_say(folder):
+    weights = open_reviews(folder, balance=Balance.weights).class_weights()
+    counts = torch.tensor(COUNTS["train"])
+    assert weights.dtype == torch.float32
+    torch.testing.assert_close(weights * counts, torch.full((5,), counts.sum() / 5))
+    torch.testing.assert_close(
+        (weights * counts).sum() / counts.sum(), torch.tensor(1.0)
+    )  # the mean weight of a row is 1
+
+
+def test_a_class_without_training_rows_has_a_weight(tmp_path):
+    write_rows(tmp_path / "r.jsonl", [{"text": "some text", "label": n % 2} for n in range(53)])
+    assert open_reviews(tmp_path / "r.jsonl", balance=Balance.weights).class_weights().isfinite().all()
+
+
+def test_balanced_sampling_shows_every_class_as_often(folder):
+    data = open_reviews(folder, balance=Balance.sampling, labels=Labels.binary, batch_size=37)
+    model = Model(data)
+    quiet_trainer(max_epochs=20, limit_val_batches=0).fit(model, datamodule=data)
+    seen = Counter(target for batch in model.seen["train"] for target in batch.targets.tolist())
+    assert seen[1] / seen.total() == pytest.approx(0.5, abs=0.05)  # the share of the rows is 0.35
+    assert seen.total() == 20 * 80
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    ("labels", "class_name", "values"), [(Labels.binary, "negative", (0, 0)), (Labels.stars, "4 stars", (3, 3))]
+)
+def test_data_of_one_class_is_refused(tmp_path, labels, class_name, values):
+    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": values[n % 2]} for n in range(53)])
+    message = rf"r.csv: every training row is {class_name} with data.labels={labels.value}; .* set data.labels=classes"
+    with pytest.raises(UserError, match=message):
+        open_reviews(tmp_path / "r.csv", labels=labels)
+
+
+# --- the reading of labels ---
+
+
+def test_labels_0_and_1_are_negative_and_positive(tmp_path):
+    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n % 2} for n in range(53)])
+    data = open_reviews(tmp_path / "r.csv", labels=Labels.binary)
+    assert data.describe()["labels"] == "labels 0, 1 → negative, positive"
+    rows = data.rows("train")
+    assert data.targets[rows].tolist() == data.encoded.labels[rows].tolist()
+    assert set(data.targets.tolist()) == {0, 1}
+
+
+def test_names_that_are_the_labels_are_the_order_of_the_classes(tmp_path):
+    labels = ("neg", "pos", "zero")
+    path = tmp_path / "r.csv"
+    write_rows(path, [{"text": f"text{n} here", "label": labels[n % 3]} for n in range(90)])
+    given = ["pos", "zero", "neg"]
+    usual, ordered = (open_reviews(path, labels="classes", class_names=names) for names in (None, given))
+    assert ordered.class_names == ordered.card()["label_names"] == given
+    assert [given[target] for target in ordered.targets] == [labels[target] for target in usual.targets]
+    assert ordered.describe()["labels"] == "labels neg, pos, zero → neg, pos, zero"
+    assert np.array_equal(ordered.rows("test"), usual.rows("test"))  # the order does not change the splits
+    again = open_reviews(path, labels="classes", class_names=["sad", "glad", "even"])
+    assert again.describe()["labels"] == "labels neg, pos, zero → sad, glad, even"
+
+
+def test_labels_that_look_the_same_are_a_warning(tmp_path, caplog):
+    write_rows(
+        tmp_path / "r.csv", [{"text": f"text{n} here", "label": ("Pos", "pos", "neg")[n % 3]} for n in range(90)]
+    )
+    open_reviews(tmp_path / "r.csv", labels="classes")
+    (line,) = [record.getMessage() for record in caplog.records if "two classes" in record.getMessage()]
+    assert line.startswith(f"{tmp_path / 'r.csv'}: the labels 'Pos' and 'pos' are two classes")
+    caplog.clear()
+    write_rows(tmp_path / "r.csv", [{"text": f"text{n} here", "label": ("Pos", "neg")[n % 2]} for n in range(90)])
+    open_reviews(tmp_path / "r.csv", labels="classes")
+    assert not caplog.records
+
+
+def test_labels_that_may_be_no_stars_are_refused_with_a_remedy(tmp_path):
+    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": 1 + n % 2} for n in range(53)])
+    with pytest.raises(UserError, match=r"labels 1 → negative \(2 left out\).*; set data.lowest_label=1 if 1 is"):
+        open_reviews(tmp_path / "r.csv", labels=Labels.binary)
+    data = open_reviews(tmp_path / "r.csv", labels=Labels.binary, lowest_label=1)
+    assert str(data.label_reading) == "labels 1, 2 → negative, positive"
+
+
+def test_a_class_without_a_row_is_a_warning(folder, caplog):
+    write_rows(folder / "validation.jsonl", [{"text": "some text", "label": label} for label in (0, 1, 3)])
+    open_reviews(folder)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"{folder}, validation split: no row is 3 stars or 5 stars"
+    ]
+
+
+@pytest.mark.parametrize(("split", "rows"), [("train", 3), ("validation", 2)])
+def test_data_of_three_stars_has_no_sentiment(folder, split, rows):
+    write_rows(folder / f"{split}.jsonl", [{"text": "some text", "label": 2}] * rows)
+    with pytest.raises(UserError, match=f"{folder} has no {split} rows for data.labels=binary"):
+        open_reviews(folder, labels=Labels.binary)
+
+
+def test_too_few_rows_for_a_validation_split_are_refused(tmp_path):
+    write_rows(tmp_path / "r.csv", [{"text": "some text", "label": n} for n in range(5)])
+    with pytest.raises(
+        UserError,
+        match=r"r.csv has no validation rows for data.labels=stars; its 5 rows have "
+        "too few of each class for a validation split; add rows, or set a larger data.validation_fraction$",
+    ):
+        open_reviews(tmp_path / "r.csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "data.batch_size=0 must be at least 1"),
+        ({"evaluation_batch_size": 0}, "data.evaluation_batch_size=0 must be at least 1"),
+        ({"context_length": 0}, "data.context_length=0 must be at least 1"),
+        ({"validation_fraction": 0.0}, "data.validation_fraction=0.0 must lie between 0 and 0.5"),
+        ({"test_fraction": 0.5}, "data.test_fraction=0.5 must lie between 0 and 0.5"),
+        ({"max_train_rows": 0}, "data.max_train_rows=0 must be at least 1"),
+        ({"class_names": ["bad", "good"]}, "data.class_names requires data.labels=classes, not binary"),
+    ],
+)
+def test_impossible_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        ReviewOptions(**options)
+
+
+# --- under Lightning ---
+
+
+def test_a_trainer_trains_validates_and_tests_with_it(folder):
+    data = open_reviews(folder)
+    model = Model(data)
+    trainer = quiet_trainer(max_epochs=1)
+    trainer.fit(model, datamodule=data)
+    trainer.test(model, datamodule=data, verbose=False)
+    for split, counts in COUNTS.items():
+        assert sorted(row for rows in model.rows(split) for row in rows) == data.rows(split).tolist()
+        assert len(model.rows(split)) == -(-sum(counts) // (13 if split == "train" else 17))
+    for text, row in zip(words_of(data, model.seen["train"][0]), model.rows("train")[0], strict=True):
+        assert text.split() == TEXTS["train"][row].split()[:7]
+
+
+def test_a_trainer_prepares_it_too(folder):
+    data = open_reviews(folder)
+    fresh = ReviewData(**vars(data.options))
+    model = Model(data)
+    quiet_trainer(max_steps=2, limit_val_batches=0).fit(model, datamodule=fresh)
+    assert len(model.rows("train")) == 2
+
+
+def test_a_process_that_lightning_does_not_prepare_in_finds_the_data(folder):
+    prepared = open_reviews(folder)
+    other = ReviewData(**vars(prepared.options))
+    other.setup()
+    assert other.rows("train").tolist() == prepared.rows("train").tolist()
+
+
+@pytest.mark.parametrize("bucket_by_length", [False, True])
+def test_training_takes_the_batches_of_the_seed_and_the_step(folder, bucket_by_length):
+    data = open_reviews(folder, seed=5, bucket_by_length=bucket_by_length)
+    model = Model(data)
+    quiet_trainer(max_epochs=2, limit_val_batches=0).fit(model, datamodule=data)
+    rows = data.rows("train")
+    batches = TrainingBatches(rows, 13, 5, lengths=data.lengths(rows) if bucket_by_length else None)
+    assert model.rows("train") == [batch.tolist() for epoch in (0, 1) for batch in batches.epoch_batches(epoch)]
+
+
+class KilledError(Exception):
+    """Raised in place of a kill -9."""
+
+
+class SaveAndDie(Callback):
+    def __init__(self, step: int, path: Path) -> None:
+        self.step, self.path = step, path
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        if trainer.global_step == self.step:
+            trainer.save_checkpoint(self.path)
+            raise KilledError
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize("limit", [1.0, 5])
+def test_training_goes_on_where_a_checkpoint_was_written(folder, tmp_path, accumulate, limit):
+    path = tmp_path / "last.ckpt"
+    options = {
+        "max_epochs": 3,
+        "accumulate_grad_batches": accumulate,
+        "limit_train_batches": limit,
+        "limit_val_batches": 0,
+    }
+
+    def start(*callbacks: Callback) -> tuple[Model, ReviewData, Trainer]:
+        torch.manual_seed(0)
+        data = open_reviews(folder)
+        return Model(data), data, quiet_trainer(callbacks=list(callbacks), **options)
+
+    whole, data, trainer = start()
+    trainer.fit(whole, datamodule=data)
+    begun, data, trainer = start(SaveAndDie(4, path))
+    with pytest.raises(KilledError):
+        trainer.fit(begun, datamodule=data)
+    resumed, data, trainer = start()
+    trainer.fit(resumed, datamodule=data, ckpt_path=path, weights_only=True)
+    assert begun.rows("train") + resumed.rows("train") == whole.rows("train")
+    for weight, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(weight, other)
+
+
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_processes_share_every_batch_and_every_validation_row(folder, world_size):
+    def rows_of(rank: int) -> tuple[list[list[int]], list[int]]:
+        data = open_reviews(folder)
+        trainer = SimpleNamespace(
+            global_rank=rank,
+            world_size=world_size,
+            limit_train_batches=1.0,
+            overfit_batches=0.0,
+            global_step=0,
+            accumulate_grad_batches=1,
+            state=SimpleNamespace(status=TrainerStatus.RUNNING),
+        )
+        data.trainer = trainer
+        training = [batch.rows.tolist() for batch in data.train_dataloader()]
+        return training, [row for batch in data.val_dataloader() for row in batch.rows.tolist()]
+
+    shares = [rows_of(rank) for rank in range(world_size)]
+    for parts in zip(*(training for training, _ in shares), strict=True):
+        assert len({len(part) for part in parts}) == 1
+    assert {row for training, _ in shares for batch in training for row in batch} == set(range(111))
+    assert sorted(row for _, validation in shares for row in validation) == list(range(111, 131))
+
+
+# --- the rest ---
+
+
+def test_it_describes_itself(folder):
+    data = open_reviews(folder, labels=Labels.binary)
+    assert data.describe() == {
+        "source": "local",
+        "path": str(folder),
+        "fingerprint": data.source.fingerprint,
+        "rows": {"train": 80, "validation": 13, "test": 10},
+        "vocab_size": data.tokenizer.vocab_size,
+        "classes": ["negative", "positive"],
+        "labels": "labels 0, 1, 3, 4 → negative, negative, positive, positive (2 left out)",
+    }
+    json.dumps(data.describe())
+
+
+def test_the_sample_is_reviews_like_any_other(tmp_path, monkeypatch):
+    shorten_sample(monkeypatch, {"train": 211, "validation": 53, "test": 31})
+    data = open_reviews(tmp_path, source=SourceKind.sample, path=None, tokenizer=TokenizerOptions())
+    assert [len(data.rows(split)) for split in ("train", "validation", "test")] == [211, 53, 31]
+    assert data.describe()["source"] == "sample"
+    assert data.texts("test", 2) == [review["text"] for review in sample_rows("reviews", 2, "test")]
+
+
+def test_setting_up_again_changes_nothing(folder):
+    data = open_reviews(folder)
+    table = data.table
+    data.prepare_data()
+    data.setup("test")
+    assert data.table is table

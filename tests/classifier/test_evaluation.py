@@ -1,0 +1,124 @@
+"""What every evaluation of a run has in common: its folder, its record, and what it says of generated data."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from firstlight.classifier.evaluation import save_marked
+from firstlight.data.options import SourceKind
+from firstlight.figures.style import SAMPLE_MARK
+from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.evaluation import (
+    TRAINED_ON_SAMPLE_NOTE,
+    EvaluateOptions,
+    results_folder,
+    sample_note,
+    write_metrics,
+)
+from firstlight.runs.folder import SAMPLE_NOTE
+
+OTHER = {  # another value of every option of the data
+    "path": "b.csv",
+    "source": "sample",
+    "text_column": "body",
+    "label_column": "score",
+    "choice_columns": "first,second",
+    "source_column": "fr",
+    "target_column": "it",
+    "labels": "stars",
+    "lowest_label": 1,
+    "preparation": "plays",
+    "separator": ";",
+}
+
+
+def loaded(folder: Path, data_source: str = "local") -> Any:
+    return SimpleNamespace(
+        folder=SimpleNamespace(path=folder), data_source=data_source, data_fingerprint="0123456789abcdef"
+    )
+
+
+def source(kind: SourceKind = SourceKind.local, fingerprint: str = "fedcba9876543210") -> Any:
+    return SimpleNamespace(kind=kind, where="a.csv", fingerprint=fingerprint)
+
+
+def name_of(folder: Path, found: Any = None, split: str = "test", data: DataChanges | None = None, **given: Any) -> str:
+    options = EvaluateOptions("run", data=data or DataChanges(), **given)
+    return results_folder(loaded(folder), found or source(), split, options).name
+
+
+def test_no_two_options_share_a_folder(tmp_path: Path) -> None:
+    assert set(OTHER) == {each.name for each in fields(DataChanges)}
+    names = [
+        *(name_of(tmp_path, data=DataChanges(**({"path": "a.csv"} | {name: value}))) for name, value in OTHER.items()),
+        name_of(tmp_path, data=DataChanges(path="a.csv")),
+        name_of(tmp_path, source(fingerprint="0" * 16), data=DataChanges(path="a.csv")),
+        name_of(tmp_path),
+        name_of(tmp_path, split="train"),
+        name_of(tmp_path, checkpoint="last"),
+        name_of(tmp_path, context_length=7),
+        name_of(tmp_path, stride=7),
+        name_of(tmp_path, beam_size=7),
+        *(name_of(tmp_path, length_penalty=penalty) for penalty in (0.7, 0.70000001, 7)),
+    ]
+    assert len(set(names)) == len(names)
+    assert all(name.startswith("a-") for name in names[1:10])
+    assert names[-3:] == ["test-penalty0.7", "test-penalty0.70000001", "test-penalty7"]
+
+
+def test_the_same_options_find_their_folder_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").touch()
+    names = {name_of(tmp_path, data=DataChanges(path=path)) for path in ("a.csv", "./a.csv", str(tmp_path / "a.csv"))}
+    assert len(names) == 1
+
+
+def test_a_long_name_of_a_file_is_no_trouble(tmp_path: Path) -> None:
+    assert len(name_of(tmp_path, data=DataChanges(path="x" * 255))) < 100
+
+
+def test_the_record_has_every_option(tmp_path: Path) -> None:
+    options = EvaluateOptions("run", split="validation", data=DataChanges(path="a.csv", lowest_label=1))
+    write_metrics(tmp_path, loaded(tmp_path, "sample"), source(), "validation", {"rows": 3}, {"loss": 0.7}, options)
+    record = json.loads((tmp_path / "metrics.json").read_text())
+    assert record["options"] == {
+        "split": "validation",
+        "checkpoint": "best",
+        "context_length": None,
+        "stride": None,
+        "beam_size": None,
+        "length_penalty": None,
+        "data": {"path": "a.csv", "lowest_label": 1},
+    }
+    assert set(record["options"]) | {"run", "log_dir"} == {each.name for each in fields(EvaluateOptions)}
+    assert record["trained_on"] == {"source": "sample", "fingerprint": "0123456789abcdef"}
+    assert (record["rows"], record["metrics"]) == (3, {"validation/loss": 0.7})
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "measured_on", "note"),
+    [
+        ("local", SourceKind.hub, None),
+        ("sample", SourceKind.sample, SAMPLE_NOTE),
+        ("sample", SourceKind.local, TRAINED_ON_SAMPLE_NOTE),
+        ("hub", SourceKind.sample, f"{SAMPLE_NOTE} The run was trained on real data."),
+    ],
+)
+def test_generated_data_is_named_on_either_side(
+    trained_on: str, measured_on: SourceKind, note: str | None, tmp_path: Path
+) -> None:
+    assert sample_note(loaded(tmp_path, trained_on), source(measured_on)) == note
+
+
+@pytest.mark.parametrize("kind", [SourceKind.sample, SourceKind.local])
+def test_figures_of_generated_data_are_marked(tmp_path: Path, kind: SourceKind) -> None:
+    figure = Figure()
+    figure.suptitle("Confusion matrix, test")
+    save_marked(figure, source(kind), tmp_path / "figure.png")
+    assert figure.get_suptitle() == "Confusion matrix, test" + (SAMPLE_MARK if kind is SourceKind.sample else "")
+    assert (tmp_path / "figure.png").exists()

@@ -1,0 +1,201 @@
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from lightning.pytorch import Callback, LightningDataModule, Trainer
+from torch import Tensor
+from torch.optim import SGD, AdamW
+from torch.testing import assert_close
+from torch.utils.data import DataLoader
+
+from firstlight.classifier.module import Classification
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.data.tables import ReviewBatch
+from firstlight.lit.losses import classification_loss, probabilities
+from firstlight.lit.schedules import constant, linear
+from firstlight.networks.config import Norm, PoolingKind
+
+VOCABULARY, LENGTH, ROWS = 13, 7, 101
+
+
+def toy_batch(classes: int, rows: int = ROWS, seed: int = 0) -> ReviewBatch:
+    """Return texts of 1 to 7 tokens. The first token gives the class: token 2 is class 0, token 3 class 1, …"""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, LENGTH + 1, (rows, 1), generator=generator)
+    padding_mask = torch.arange(LENGTH) < lengths
+    token_ids = torch.randint(2 + classes, VOCABULARY, (rows, LENGTH), generator=generator)
+    targets = torch.randint(classes, (rows,), generator=generator)
+    token_ids[:, 0] = 2 + targets
+    token_ids = token_ids.masked_fill(~padding_mask, 0)
+    return ReviewBatch(token_ids, padding_mask, targets, torch.arange(rows), int(lengths.sum()))
+
+
+class Toy(LightningDataModule):
+    """The same rows in every split, in batches. The last batch is smaller."""
+
+    def __init__(self, classes: int, batch_size: int = 17) -> None:
+        super().__init__()
+        whole = toy_batch(classes)
+        places = torch.arange(ROWS).split(batch_size)
+        self.batches = [
+            ReviewBatch(*(part[rows] for part in whole[:4]), int(whole.padding_mask[rows].sum())) for rows in places
+        ]
+
+    def loader(self) -> DataLoader[ReviewBatch]:
+        return DataLoader(self.batches, batch_size=None)  # type: ignore[arg-type]
+
+    train_dataloader = val_dataloader = test_dataloader = loader
+
+
+def classification(classes: int, *, schedule=constant, optimizer=None, **options) -> Classification:
+    torch.manual_seed(1)
+    config = ClassifierConfig(
+        dim=8, num_heads=2, context_length=LENGTH, norm=Norm.pre, pooling=PoolingKind.mean, dropout=0.0
+    )
+    network = Classifier(config, VOCABULARY, 1 if classes == 2 else classes)
+    return Classification(network, optimizer or partial(AdamW, lr=0.03), schedule, **options)
+
+
+def trainer_of(*callbacks: Callback, **options) -> Trainer:
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "max_epochs": 1}
+    return Trainer(accelerator="cpu", enable_model_summary=False, callbacks=list(callbacks), **(quiet | options))
+
+
+class Outputs(Callback):
+    """Callback that stores the results of the steps."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, list[dict[str, Tensor]]] = {"train": [], "val": [], "test": []}
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.seen["train"].append(outputs)
+
+    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.seen["val"].append(outputs)
+
+    def on_test_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.seen["test"].append(outputs)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_few_steps_lower_the_loss(classes: int) -> None:
+    module, data = classification(classes), Toy(classes)
+    before = trainer_of().validate(module, datamodule=data, verbose=False)[0]["val/loss"]
+    trainer = trainer_of(max_epochs=4)
+    trainer.fit(module, datamodule=data)
+    after = trainer.callback_metrics["val/loss"].item()
+    assert before > 0.5
+    assert after < 0.7 * before
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_logged_loss_is_the_mean_over_all_rows(classes: int) -> None:
+    """The last batch is smaller and has a smaller weight."""
+    module, data = classification(classes), Toy(classes)
+    batch = toy_batch(classes)
+    with torch.inference_mode():
+        expected = classification_loss(module.eval()(batch.token_ids, batch.padding_mask), batch.targets).item()
+    assert trainer_of().validate(module, datamodule=data, verbose=False)[0]["val/loss"] == pytest.approx(expected)
+    assert trainer_of().test(module, datamodule=data, verbose=False)[0]["test/loss"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("stage", ["val", "test"])
+def test_an_evaluation_returns_probabilities_and_targets(classes: int, stage: str) -> None:
+    module, data, outputs = classification(classes), Toy(classes), Outputs()
+    trainer = trainer_of(outputs)
+    run: Callable[..., object] = trainer.validate if stage == "val" else trainer.test
+    run(module, datamodule=data, verbose=False)
+    batch = toy_batch(classes)
+    with torch.inference_mode():
+        expected = probabilities(module.eval()(batch.token_ids, batch.padding_mask))
+    assert_close(torch.cat([seen["probabilities"] for seen in outputs.seen[stage]]), expected)
+    assert torch.equal(torch.cat([seen["targets"] for seen in outputs.seen[stage]]), batch.targets)
+
+
+def test_a_training_step_returns_logits_that_hold_no_graph() -> None:
+    outputs = Outputs()
+    trainer_of(outputs).fit(classification(3), datamodule=Toy(3))
+    assert [tuple(seen["logits"].shape) for seen in outputs.seen["train"]] == [(17, 3)] * 5 + [(16, 3)]
+    assert not any(seen["logits"].requires_grad for seen in outputs.seen["train"])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_class_weights_and_smoothing_shape_the_training_and_not_what_is_measured(classes: int) -> None:
+    weights = torch.arange(1.0, classes + 1)
+    module = classification(classes, class_weights=weights, label_smoothing=0.2)
+    batch = toy_batch(classes)
+    logits = module(batch.token_ids, batch.padding_mask)
+    assert_close(
+        module.training_step(batch)["loss"], classification_loss(logits, batch.targets, weights, label_smoothing=0.2)
+    )
+    measured = trainer_of().validate(module, datamodule=Toy(classes), verbose=False)[0]["val/loss"]
+    assert measured == pytest.approx(classification_loss(logits, batch.targets).item())
+
+
+def test_r_drop_adds_what_two_passes_disagree_by() -> None:
+    batch = toy_batch(3)
+    module, plain = classification(3, r_drop=2.0), classification(3)
+    for each in (module, plain):
+        each.network.dropout.p = 0.5
+    torch.manual_seed(7)
+    loss = module.training_step(batch)["loss"]
+    torch.manual_seed(7)
+    one, other = (plain(batch.token_ids, batch.padding_mask) for _ in range(2))
+    p, q = one.softmax(dim=1), other.softmax(dim=1)
+    divergence = ((p * (p / q).log()).sum(dim=1) + (q * (q / p).log()).sum(dim=1)).mean() / 2
+    assert divergence > 1e-3
+    means = (classification_loss(one, batch.targets) + classification_loss(other, batch.targets)) / 2
+    assert_close(loss, means + 2.0 * divergence)
+
+
+@pytest.mark.parametrize("option", ["r_drop", "ordinal_smoothing"])
+@pytest.mark.parametrize("value", [-0.1, float("inf"), float("nan")])
+def test_a_cost_that_is_none_is_refused(option: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{option}={value} must be a finite number, 0 or above"):
+        classification(3, **{option: value})
+
+
+def test_every_step_hands_the_network_the_features_of_its_batch() -> None:
+    torch.manual_seed(1)
+    batch = toy_batch(3)._replace(features=torch.randn(ROWS, LENGTH, 2))
+    config = ClassifierConfig(dim=8, num_heads=2, context_length=LENGTH, dropout=0.0)
+    module = Classification(Classifier(config, VOCABULARY, 3, num_features=2), partial(AdamW, lr=0.03), constant)
+    expected = module.network(batch.token_ids, batch.padding_mask, batch.features).detach()
+    assert_close(module.training_step(batch)["logits"], expected)
+    shares = expected.softmax(dim=1)
+    assert_close(torch.tensor([list(each.probabilities.values()) for each in module.predict_step(batch)]), shares)
+    module.log_loss = lambda *_: None
+    assert_close(module.validation_step(batch)["probabilities"].detach(), shares)
+    assert_close(module.test_step(batch)["probabilities"].detach(), shares)
+
+
+def test_class_weights_are_no_part_of_a_checkpoint() -> None:
+    module = classification(3, class_weights=torch.ones(3))
+    assert set(module.state_dict()) == {f"network.{name}" for name in module.network.state_dict()}
+
+
+def test_the_rate_changes_at_every_step() -> None:
+    used = []
+
+    class Rates(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            used.append(optimizer.param_groups[0]["lr"])
+
+    module = classification(3, schedule=linear, optimizer=partial(SGD, lr=1.0))
+    trainer_of(Rates(), max_epochs=2).fit(module, datamodule=Toy(3))
+    assert used == pytest.approx([1 - step / 12 for step in range(12)])
+
+
+def test_with_accumulation_the_rate_changes_at_every_step_of_the_optimizer() -> None:
+    used = []
+
+    class Rates(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            used.append(optimizer.param_groups[0]["lr"])
+
+    module = classification(3, schedule=linear, optimizer=partial(SGD, lr=1.0))
+    trainer_of(Rates(), max_epochs=2, accumulate_grad_batches=4).fit(module, datamodule=Toy(3))
+    assert used == pytest.approx([1, 0.75, 0.5, 0.25])

@@ -1,0 +1,295 @@
+"""Sentences of film reviews: the task, its baselines, and post 3's setting of it."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hydra
+import pytest
+import torch
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+from torch.testing import assert_close
+
+import firstlight
+from firstlight.classifier.bag_of_words import BagOfWords, LogisticRegression
+from firstlight.classifier.network import Classifier
+from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.checks import check
+from firstlight.config.schema import register_schemas
+from firstlight.lit.networks import build_network
+from firstlight.networks.block import PostNormBlock
+from firstlight.runs.outcomes import read_outcomes
+from tests_support import Scripts
+
+POST, ADAM = "experiment=post/movies", "experiment=post/movies_adam"
+
+
+@cache
+def composed(*overrides: str) -> DictConfig:
+    """The checked config of `python src/train.py` with these arguments."""
+    register_schemas()
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        config = hydra.compose(CONFIG_NAME, overrides=list(overrides))
+    check(config)
+    return config
+
+
+def network_of(*overrides: str, vocab_size: int) -> nn.Module:
+    return build_network(OmegaConf.to_object(composed(*overrides).model), vocab_size, num_classes=2)
+
+
+def flat(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every key of a composed config, with its value."""
+    if not isinstance(config, dict):
+        return {prefix: config}
+    return {key: value for name in config for key, value in flat(config[name], f"{prefix}.{name}").items()}
+
+
+def settings_of(*overrides: str) -> dict[str, Any]:
+    resolved: dict[str, Any] = {}
+    for name in ("dropout", "context_length", "vectors", "data", "model", "module", "optimizer", "schedule", "trainer"):
+        node = composed(*overrides)[name]
+        is_group = OmegaConf.is_config(node)
+        resolved[name] = OmegaConf.to_container(node, resolve=True, enum_to_str=True) if is_group else node
+    return {key.removeprefix("."): value for key, value in flat(resolved).items()}
+
+
+# --- the task ---
+
+
+@pytest.mark.slow  # 1 s for each; test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest trains one
+@pytest.mark.parametrize(
+    ("model", "kind", "per_word", "rest"),
+    [
+        # attention 4 · 16² + 16, feed-forward 2 · 16 · 64 + 64 + 16, three norms of 2 · 16, convolution 3 · 16² + 16,
+        # head 16 + 1
+        ("tiny", Classifier, 16, 4 * 16**2 + 16 + 2 * 16 * 64 + 80 + 6 * 16 + 3 * 16**2 + 16 + 17),
+        # test_insight.py trains and asks both, and tests/classifier/test_bag_of_words.py counts their parameters
+        pytest.param("bag_of_words", BagOfWords, 32, 32 + 1, marks=pytest.mark.slow),
+        pytest.param("logistic", LogisticRegression, 1, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_every_classifier_trains_on_the_sample_and_can_be_asked_afterwards(
+    model: str, kind: type[nn.Module], per_word: int, rest: int, scripts: Scripts, small_sample: str
+) -> None:
+    sizes = ["trainer.max_steps=3", "trainer.accelerator=cpu", "logger=none", small_sample]
+    sizes += ["++callbacks.confusion_matrix=null"]
+    run = scripts.train("task=movies", "data.source=sample", f"model={model}", *sizes)
+    record = json.loads((run / "metrics.json").read_text())
+    assert (record["task"], record["model"], record["status"], record["steps"]) == ("movies", model, "finished", 3)
+    assert record["data"]["rows"] == {"train": 1_000, "validation": 100, "test": 100}
+    assert record["data"]["classes"] == ["negative", "positive"]
+    assert record["data"]["path"] == "generated movies 1.1"
+    assert record["parameters"] == record["data"]["vocab_size"] * per_word + rest
+    for metric in ("val/loss", "val/accuracy", "val/macro_f1", "test/loss", "test/accuracy"):
+        assert 0 < record["metrics"][metric] < 1.5, metric
+    loaded = firstlight.load(run)
+    assert isinstance(loaded.network, kind)
+    texts = ["It is good, and I love it.", "It is bad, and I hate it.", ""]
+    predictions = list(loaded.predict_many(texts))
+    done = scripts.run("predict", str(run), "--text", *texts)
+    assert done.returncode == 0, done.stderr
+    for prediction, line in zip(predictions, done.stdout.splitlines(), strict=True):
+        assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
+        assert f"positive {prediction.probabilities['positive']:.3f}" in line
+    done = scripts.run("evaluate", str(run))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())["metrics"]
+    assert found["test/loss"] == pytest.approx(record["metrics"]["test/loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [
+        *(("names", "bag_of_words"), ("translation", "logistic")),
+        *(  # the same check of each other task
+            pytest.param(task, model, marks=pytest.mark.slow)
+            for task in ("names", "shakespeare", "review_text", "translation")
+            for model in ("bag_of_words", "logistic")
+            if (task, model) not in (("names", "bag_of_words"), ("translation", "logistic"))
+        ),
+    ],
+)
+def test_a_baseline_without_attention_is_for_classifiers_alone(task: str, model: str, scripts: Scripts) -> None:
+    done = scripts.run("train", f"task={task}", f"model={model}")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"error: model={model} does not apply to this task, whose network has no model.architecture; choose another\n"
+    )
+
+
+@pytest.mark.slow  # 3 s; tests/data/test_labels.py reads such labels
+def test_a_run_of_two_sentiments_reads_stars_if_it_is_said(scripts: Scripts) -> None:
+    small = (
+        "data.source=sample",
+        "data.max_train_rows=100",
+        "trainer.max_steps=1",
+        "++callbacks.confusion_matrix=null",
+    )
+    run = scripts.train("task=movies", "model=logistic", *small)
+    stars = ["awful,1", "bad,2", "so so,3", "good,4", "great,5"]
+    (scripts.folder / "stars.csv").write_text("\n".join(["text,label", *stars]) + "\n")
+    where = ("evaluate", str(run), "--data.path", "stars.csv", "--data.lowest-label", "1")
+    refused = scripts.run(*where)
+    assert refused.returncode == 2
+    assert "stars.csv:3: label 2 is not a class of the training data: 0, 1" in refused.stderr
+    done = scripts.run(*where, "--data.labels", "binary")
+    assert done.returncode == 0, done.stderr
+    assert "labels 1, 2, 4, 5 → negative, negative, positive, positive (3 left out)" in done.stdout
+    (folder,) = (run / "evaluate").iterdir()
+    record = json.loads((folder / "metrics.json").read_text())
+    assert (record["rows"], record["left_out"]) == (4, 1)
+    outcomes = read_outcomes(folder / "predictions.npz")
+    assert outcomes is not None
+    assert outcomes.targets is not None
+    assert outcomes.targets.tolist() == [0, 0, 1, 1]
+    assert outcomes.correct.mean() == pytest.approx(record["metrics"]["test/accuracy"])
+
+
+# --- the setting of post 3 ---
+
+
+def test_the_setting_is_that_of_post_3() -> None:
+    settings = settings_of(POST)
+    expected = {
+        "dropout": 0.0,
+        "context_length": 12,
+        "vectors.kind": "cooccurrence",
+        "vectors.window": 1,
+        "vectors.trained": False,
+        "data._target_": "firstlight.classifier.data.ReviewData",
+        "data.sample": "movies",
+        "data.name": "movie_reviews",
+        "data.labels": "classes",
+        "data.class_names": ["negative", "positive"],
+        "data.context_length": 12,
+        "vectors.std": 1.0,
+        "model.embedding_std": 1.0,
+        "data.truncation": "head",  # the first 12 words
+        "model.architecture": "transformer",
+        "model.dim": 50,
+        "model.num_layers": 2,
+        "model.num_heads": 3,
+        "model.head_dim": 50,
+        "model.feed_forward_dim": 400,
+        "model.feed_forward": "mlp",
+        "model.activation": "relu",
+        "model.scale_scores": False,
+        "model.norm": "post",
+        "model.norm_kind": "layer",
+        "model.norm_affine": False,
+        "model.final_norm": False,
+        "model.residual": True,
+        "model.positions": "sinusoidal",
+        "model.attention_bias": False,
+        "model.output_projection": True,
+        "model.causal": False,
+        "model.convolution": None,
+        "model.token_dropout": 0.0,
+        "model.dropout": 0.0,
+        "model.pooling": "flatten",
+        "module._target_": "firstlight.classifier.module.Classification",
+        "module.label_smoothing": 0.0,
+        "optimizer._target_": "torch.optim.SGD",
+        "optimizer.lr": 1e-3,
+        "optimizer.momentum": 0.0,
+        "optimizer.weight_decay": 0.0,
+        "schedule._target_": "firstlight.lit.schedules.constant",
+        "schedule.warmup_steps": 0,
+        "trainer.gradient_clip_val": None,
+    }
+    assert {key: settings[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("vocab_size", [997, 6_653])
+def test_the_network_of_post_3_has_the_parameters_of_its_matrices(vocab_size: int) -> None:
+    network = network_of(POST, vocab_size=vocab_size)
+    attention = 3 * 3 * 50 * 50 + 3 * 50 * 50 + 50  # query, key and value of three heads, then 150 → 50
+    feed_forward = 50 * 400 + 400 + 400 * 50 + 50
+    head = 12 * 50 + 1  # of all words' numbers, one output
+    expected = vocab_size * 50 + 2 * (attention + feed_forward) + head
+    assert sum(parameter.numel() for parameter in network.parameters()) == expected
+    assert expected - vocab_size * 50 == 2 * 70_500 + 601
+
+
+def test_the_blocks_of_post_3_are_made_as_it_says() -> None:
+    network = network_of(POST, vocab_size=17)
+    assert isinstance(network, Classifier)
+    assert len(network.blocks) == 2
+    for block in network.blocks:
+        attention = block.self_attention
+        assert (attention.num_heads, attention.scale) == (3, 1.0)
+        for layer in (attention.query, attention.key, attention.value):
+            assert (layer.in_features, layer.out_features, layer.bias) == (50, 150, None)
+        assert (attention.output.in_features, attention.output.out_features) == (150, 50)
+        assert isinstance(block, PostNormBlock)
+        for norm in (block.self_attention_norm, block.feed_forward_norm):
+            assert isinstance(norm, nn.LayerNorm)
+            assert not list(norm.parameters())
+    assert network.head.outputs.out_features == 1
+
+
+def test_the_padding_of_a_short_sentence_changes_nothing_in_post_3s_network() -> None:
+    torch.manual_seed(0)
+    network = network_of(POST, vocab_size=17).eval()
+    token_ids = torch.randint(2, 17, (3, 12))
+    padding_mask = torch.arange(12) < torch.tensor([[12], [5], [0]])
+    logits = network(token_ids, padding_mask)
+    changed = torch.where(padding_mask, token_ids, (token_ids + 1) % 17)
+    assert_close(network(changed, padding_mask), logits)
+    assert_close(network(token_ids[1:2, :5]), logits[1:2])
+
+
+def test_the_optimizer_of_post_3_takes_a_thousandth_of_the_gradient() -> None:
+    weight = nn.Parameter(torch.tensor([3.0, -5.0]))
+    optimizer = instantiate(composed(POST).optimizer)([weight])
+    for _ in range(2):
+        optimizer.zero_grad()
+        (weight * torch.tensor([7.0, 11.0])).sum().backward()
+        optimizer.step()
+    assert_close(weight.detach(), torch.tensor([3 - 0.014, -5 - 0.022]))
+
+
+def test_the_variant_with_adam_differs_in_what_it_says_and_nothing_else() -> None:
+    post, adam = settings_of(POST), settings_of(ADAM)
+    missing = object()
+    differing = {key for key in post.keys() | adam.keys() if post.get(key, missing) != adam.get(key, missing)}
+    assert {key for key in differing if not key.startswith("optimizer.")} == {
+        "dropout",
+        "model.dropout",
+        "model.scale_scores",
+        "vectors.trained",
+    }
+    assert (adam["dropout"], adam["model.scale_scores"], adam["vectors.trained"]) == (0.5, True, True)
+    assert adam["optimizer._target_"] == "torch.optim.Adam"
+    assert adam["optimizer.lr"] == post["optimizer.lr"]
+    assert adam["optimizer.weight_decay"] == 0
+
+
+def test_a_run_of_post_3_keeps_its_vectors_and_moves_the_rest(
+    scripts: Scripts, reviews_folder: Path, small_sample: str
+) -> None:
+    short = [
+        f"data.path={reviews_folder}",
+        "data.class_names=null",
+        "trainer.accelerator=cpu",
+        "logger=none",
+        small_sample,
+    ]
+    short += ["++callbacks.confusion_matrix=null"]
+    weights = []
+    for steps in (1, 3):
+        run = scripts.train(POST, *short, f"trainer.max_steps={steps}", "test=false")
+        weights.append(torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"])
+    first, third = weights
+    still = {name for name, weight in third.items() if torch.equal(weight, first[name])}
+    assert still == {"network.embedding.weight"}
+    vectors = third["network.embedding.weight"]
+    assert vectors[2:].std(correction=0).item() == pytest.approx(1, abs=0.01)  # model.embedding_std
+    record = json.loads((run / "metrics.json").read_text())
+    assert record["parameters"] == 2 * 70_500 + 12 * 50 * 5 + 5  # five stars here, and no word
+    assert "vectors=cooccurrence, embedding: " in (run / "train.log").read_text()

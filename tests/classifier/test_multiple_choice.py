@@ -1,0 +1,210 @@
+"""Multiple choice: training on a file with a column for each answer, and everything that reads such a run."""
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import firstlight
+from firstlight.classifier.baseline import fit
+from firstlight.classifier.figures import mistakes
+from firstlight.classifier.panel import ClassifierPanel
+from firstlight.classifier.run import from_card
+from firstlight.classifier.tfidf_teacher import probabilities
+from firstlight.data import ReviewData
+from firstlight.errors import UserError
+from firstlight.kind.loaded import OfAllRuns
+from firstlight.kind.panels.inputs import Inputs
+from firstlight.kind.subject import Subject
+from firstlight.lab.explore.data import lengths, vocabulary
+from firstlight.lab.explore.network import norms
+from firstlight.lit import Classification
+from tests_support import Scripts
+
+DATA = ["data.text_column=[who,where]", "data.choice_columns=[first,second,third]", "data.label_column=right"]
+PLACES = {"kitchen": "cooks", "pool": "swims", "stage": "sings", "bed": "sleeps", "desk": "writes"}
+
+
+def rows(count: int, seed: int) -> list[dict[str, object]]:
+    """Return rows with a context in two columns, three answers, and the number of the correct one."""
+    chosen = random.Random(seed)
+    found = []
+    for i in range(count):
+        places = chosen.sample(sorted(PLACES), 3)
+        answers = dict(zip(("first", "second", "third"), (f"He {PLACES[each]}." for each in places), strict=True))
+        found.append(
+            {"who": f"A man, number {i}.", "where": f"He is at the {places[i % 3]}.", **answers, "right": i % 3}
+        )
+    return found
+
+
+def write_jsonl(path: Path, found: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
+
+
+def review_data(path: Path) -> ReviewData:
+    """Return the data module of a file with these rows."""
+    columns: dict[str, Any] = {"text_column": ["who", "where"], "choice_columns": ["first", "second", "third"]}
+    return ReviewData(
+        path=str(path), label_column="right", labels="classes", cache_dir=str(path.parent / "cache"), **columns
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) -> tuple[Scripts, Path]:
+    """Return a folder of scripts and a run that was trained on a file of answers."""
+    scripts = Scripts(tmp_path_factory.mktemp("answers"))
+    write_jsonl(scripts.folder / "train.jsonl", rows(101, seed=1))
+    own = [each for each in tiny_training if not each.startswith(("data.path=", "context_length="))]
+    return scripts, scripts.train("task=choices", "data.path=train.jsonl", *DATA, "context_length=13", *own)
+
+
+def test_the_order_of_the_answers_does_not_change_their_probabilities(home: tuple[Scripts, Path]) -> None:
+    run = firstlight.load(home[1])
+    assert run.class_names == ["first", "second", "third"]
+    context, answers = "He is at the pool.", ("He swims.", "He sings all night long.", "He writes.")
+    first, other, joined, long = run.predict_many(
+        [(context, *answers), (context, *answers[::-1]), " ||| ".join((context, *answers)), (context * 9, *answers)]
+    )
+    assert list(first.probabilities.values()) == pytest.approx(list(other.probabilities.values())[::-1], abs=1e-6)
+    assert first == joined
+    assert sum(long.probabilities.values()) == pytest.approx(1)
+    assert len({round(share, 4) for share in first.probabilities.values()}) == 3
+    alone = run.predict(("A man.", context, *answers))  # the context in two texts, as in the training
+    assert alone == run.predict((f"A man. {context}", *answers))
+    with pytest.raises(UserError, match=r"chooses among 3 answers to a context, but .* has 3 texts; give a tuple"):
+        run.predict((context, *answers[:2]))
+
+
+def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts, Path]) -> None:
+    scripts, run = home
+    new = rows(7, seed=2)
+    with (scripts.folder / "new.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, ["third", "second", "first", "where", "who"], extrasaction="ignore")
+        table.writeheader()
+        table.writerows(new)
+    done = scripts.run("predict", str(run), "--input", "new.csv", "--output", "out.csv")
+    assert done.returncode == 0, done.stderr
+    with (scripts.folder / "out.csv").open(newline="") as file:
+        labels = [line["label"] for line in csv.DictReader(file)]
+    columns = ("who", "where", "first", "second", "third")
+    assert labels == [
+        each.label
+        for each in firstlight.load(run).predict_many(tuple(str(row[name]) for name in columns) for row in new)
+    ]
+    done = scripts.run("predict", str(run), "--text", "He is at the pool. ||| He swims.")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the network chooses among 3 answers to a context, but 'He is at the pool.")
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_answers_are_evaluated_and_their_columns_are_written(home: tuple[Scripts, Path]) -> None:
+    scripts, run = home
+    names = {"who": "q", "where": "r", "first": "a", "second": "b", "third": "c"}
+    others = [{names.get(name, name): value for name, value in row.items()} for row in rows(11, seed=3)]
+    write_jsonl(scripts.folder / "other.jsonl", [row | {"right": int(str(row["right"])) + 1} for row in others])
+    asked = ["evaluate", str(run), "--data.path", "other.jsonl", "--data.text-column", "q,r"]
+    done = scripts.run(*asked, "--data.choice-columns", "a,b,c", "--data.lowest-label", "1")
+    assert done.returncode == 0, done.stderr
+    (table,) = (run / "evaluate").glob("other-*/predictions.csv")
+    with table.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [[line[name] for name in names.values()] for line in found] == [
+        [row[name] for name in names.values()] for row in others
+    ]
+    assert [line["label"] for line in found] == [("first", "second", "third")[i % 3] for i in range(11)]
+    for columns, message in {
+        "a,b": "--data.choice-columns a,b: the run chooses among 3 answers; name as many columns",
+        "a,b,nothing": "other.jsonl:1: the column 'nothing' does not exist; the columns are q, r, a, b, c, right; "
+        "set --data.choice-columns to some of them, as in",
+    }.items():
+        done = scripts.run(*asked, "--data.choice-columns", columns)
+        assert (done.returncode, message in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
+
+
+def test_figures_of_one_text_do_not_apply_and_the_others_are_drawn(
+    home: tuple[Scripts, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts, run = home
+    for name in ("attention", "attributions"):
+        done = scripts.run("explore", str(run), "--figures", name)
+        assert done.returncode == 2
+        assert f"--figures {name} does not apply to this run, a classifier (transformer); choose from" in done.stderr
+    monkeypatch.chdir(scripts.folder)
+    loaded = firstlight.load(run)
+    subject = Subject(loaded.config, loaded)
+    for draw in (lengths, vocabulary, mistakes, norms):
+        assert draw(subject).figure.axes
+
+
+def test_the_playground_shows_the_probability_of_each_answer(home: tuple[Scripts, Path]) -> None:
+    panel = ClassifierPanel(firstlight.load(home[1]))
+    panel.warm_up()
+    assert [example.count("|||") for example in panel.examples()] == [3, 3]
+    notice = "Type a context and 3 answers with ||| between them."
+    assert notice in panel.answer(Inputs({"text": "He is at the pool. ||| He swims."}))
+    shown = panel.answer(Inputs({"text": "He is at the pool. ||| He swims. ||| He & she sing. ||| He writes."}))
+    assert all(answer in shown for answer in ("1. He swims.", "2. He &amp; she sing.", "3. He writes."))
+    assert "%" in shown
+
+
+def test_the_baseline_reads_the_answers_without_their_contexts(tmp_path: Path) -> None:
+    """The words of the correct answers differ in this file, as they do in some that people wrote."""
+    known = rows(60, seed=6)
+    for row in known:
+        column = ("first", "second", "third")[int(str(row["right"]))]
+        row[column] = f"{row[column]} Well done."
+    write_jsonl(tmp_path / "known.jsonl", known)
+    data = review_data(tmp_path / "known.jsonl")
+    data.ensure_setup()
+    fitted = fit(data, "val/loss", tmp_path)
+    assert fitted.validation["val/accuracy"] == 1
+    assert fitted.references()["chance"] == {"val/accuracy": 1 / 3, "test/accuracy": 1 / 3}
+
+
+def test_what_does_not_apply_to_answers_is_one_line(home: tuple[Scripts, Path]) -> None:
+    scripts, _ = home
+    data = review_data(scripts.folder / "train.jsonl")
+    data.ensure_setup()
+    with pytest.raises(UserError, match=r"teacher=tfidf does not compare the answers of data\.choice_columns; name a"):
+        probabilities(data, 5)
+    with pytest.raises(UserError, match=r"data\.choice_columns requires a network with the argument choices, which L"):
+        Classification.for_data(data, architecture="logistic")
+
+
+def test_a_card_that_contradicts_itself_is_one_line(home: tuple[Scripts, Path]) -> None:
+    run = firstlight.load(home[1])
+    of_all = OfAllRuns(run.folder, run.checkpoint, run.network, run.config, "local", "0")
+    names = ["first", "second", "third"]
+    for card in ({"choices": True, "class_names": names[:2]}, {"class_names": names}):
+        with pytest.raises(UserError, match=r"data\.choice_columns does not fit the network of the card"):
+            from_card(of_all, {"label_names": names} | card, run.tokenizer, None)
+    check = Classification.card_checks["config.data.choice_columns"]
+    assert [check(value) for value in (None, ["a", "b"], ["a"], "ab", [1, 2])] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"second": " "}, "broken.jsonl:2: the answer in column second is empty; fill it in, or remove the row"),
+        ({"right": 3}, "broken.jsonl:2: label 3 is not one of the answers, first, second, third, or a number from 0"),
+        ({"third": 5}, "broken.jsonl:2: column third holds 5, not a text"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_one_line(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    first, second, *others = rows(20, seed=4)
+    write_jsonl(tmp_path / "broken.jsonl", [first, second | change, *others])
+    data = review_data(tmp_path / "broken.jsonl")
+    with pytest.raises(UserError) as error:
+        data.prepare_data()
+    assert message in str(error.value)
+
+
+def test_the_correct_answer_must_not_always_be_in_the_same_column(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "same.jsonl", [row | {"right": "second"} for row in rows(40, seed=5)])
+    data = review_data(tmp_path / "same.jsonl")
+    with pytest.raises(UserError, match="the correct answer of every training row is second; write the answers of"):
+        data.ensure_setup()

@@ -1,0 +1,442 @@
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.classifier.network import Classifier
+from firstlight.classifier.options import ClassifierConfig
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, PoolingKind, Positions
+
+VOCABULARY, CONTEXT, OUTPUTS = 29, 13, 5
+every_pooling = pytest.mark.parametrize("pooling", PoolingKind)
+every_position = pytest.mark.parametrize("positions", Positions)
+every_pooling_and_position = pytest.mark.parametrize(
+    ("pooling", "positions"),
+    [
+        pytest.param(  # quick: every pooling, and every kind of positions
+            *pair, marks=() if PoolingKind.mean in pair or Positions.learned in pair else pytest.mark.slow
+        )
+        for pair in itertools.product(PoolingKind, Positions)
+    ],
+)
+
+
+def make_classifier(seed: int = 0, **options: object) -> Classifier:
+    torch.manual_seed(seed)
+    config = ClassifierConfig(**({"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": CONTEXT} | options))
+    return Classifier(config, VOCABULARY, OUTPUTS).double()
+
+
+def random_texts(lengths: list[int], width: int, seed: int = 1) -> tuple[Tensor, Tensor]:
+    """Return token ids (texts, width), padded with 0, and the padding mask of texts of these lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    padding_mask = torch.arange(width) < torch.tensor(lengths)[:, None]
+    token_ids = torch.randint(2, VOCABULARY, padding_mask.shape, generator=generator)
+    return token_ids.masked_fill(~padding_mask, 0), padding_mask
+
+
+def test_the_classifier_of_the_first_post_has_251456_parameters() -> None:
+    classifier = Classifier(ClassifierConfig(dim=32, num_heads=4, num_layers=1, context_length=50), 7_455, 5)
+    assert sum(parameter.numel() for parameter in classifier.parameters()) == 251_456
+
+
+@pytest.mark.parametrize("vocab_size", [997, 6_653])
+def test_the_first_post_counts_12896_parameters_and_32_for_each_word(vocab_size: int) -> None:
+    classifier = Classifier(ClassifierConfig(), vocab_size, 5)
+    assert sum(parameter.numel() for parameter in classifier.parameters()) == 12_896 + 32 * vocab_size
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        ({"num_layers": 3}, 2 * 12_608),
+        ({"positions": Positions.learned}, 50 * 32),
+        ({"positions": Positions.rotary}, 0),
+        ({"positions": Positions.none}, 0),
+        ({"positions": Positions.relative}, 99 * 8),
+        ({"causal": True}, 0),
+        ({"activation": Activation.swiglu}, 3 * 32 * 85 - (2 * 32 * 128 + 128 + 32)),
+        ({"final_norm": True}, 2 * 32),
+        ({"final_norm": True, "norm_kind": NormKind.rms}, 32 - 2 * 32),
+        ({"pooling": PoolingKind.mean}, (32 * 5 + 5) - (33 + 50 * 5 + 5)),
+    ],
+)
+def test_the_config_decides_the_parameters(options: dict[str, object], more: int) -> None:
+    classifier = Classifier(ClassifierConfig(**options), 7_455, 5)
+    assert sum(parameter.numel() for parameter in classifier.parameters()) == 251_456 + more
+
+
+@every_pooling
+@pytest.mark.parametrize("num_outputs", [1, 5])
+def test_the_logits_have_one_row_for_each_text_and_one_column_for_each_output(
+    pooling: PoolingKind, num_outputs: int
+) -> None:
+    classifier = Classifier(ClassifierConfig(pooling=pooling), VOCABULARY, num_outputs)
+    token_ids, padding_mask = random_texts([7, 3, 1], width=7)
+    assert classifier(token_ids, padding_mask).shape == (3, num_outputs)
+
+
+def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() -> None:
+    classifier = make_classifier()
+    classifier(torch.zeros(2, CONTEXT, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"^a text of 17 tokens is longer than the context length, 13$"):
+        classifier(torch.zeros(2, 17, dtype=torch.long))
+
+
+@every_pooling_and_position
+def test_changing_padding_leaves_logits_unchanged(pooling: PoolingKind, positions: Positions) -> None:
+    classifier = make_classifier(pooling=pooling, positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7, 1, 0], width=11)
+    others, _ = random_texts([11] * 4, width=11, seed=3)
+    changed = torch.where(padding_mask, token_ids, others)
+    assert not torch.equal(changed, token_ids)
+    assert_close(classifier(changed, padding_mask), classifier(token_ids, padding_mask))
+
+
+@every_pooling_and_position
+def test_trimming_the_padding_leaves_logits_unchanged(pooling: PoolingKind, positions: Positions) -> None:
+    classifier = make_classifier(pooling=pooling, positions=positions).eval()
+    token_ids, padding_mask = random_texts([5, 2, 0], width=CONTEXT)
+    logits = classifier(token_ids, padding_mask)
+    for width in (5, 7, 11):
+        assert_close(classifier(token_ids[:, :width], padding_mask[:, :width]), logits)
+
+
+@every_pooling
+@settings(deadline=None, max_examples=10)
+@given(lengths=st.lists(st.integers(0, CONTEXT), min_size=2, max_size=5), seed=st.integers(0, 2**32 - 1))
+def test_a_text_is_scored_the_same_alone_as_in_a_batch(pooling: PoolingKind, lengths: list[int], seed: int) -> None:
+    classifier = make_classifier(pooling=pooling).eval()
+    token_ids, padding_mask = random_texts(lengths, width=CONTEXT, seed=seed)
+    logits = classifier(token_ids, padding_mask)
+    for text, length in enumerate(lengths):
+        alone = slice(text, text + 1), slice(0, max(length, 1))
+        assert_close(classifier(token_ids[alone], padding_mask[alone])[0], logits[text])
+
+
+@every_pooling
+def test_a_real_token_does_change_the_logits(pooling: PoolingKind) -> None:
+    classifier = make_classifier(pooling=pooling).eval()
+    token_ids, padding_mask = random_texts([7, 7], width=7)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+    assert not torch.isclose(logits, other).all(dim=1).any()
+
+
+@every_position
+def test_the_order_of_the_words_matters_unless_there_are_no_positions(positions: Positions) -> None:
+    classifier = make_classifier(pooling=PoolingKind.mean, positions=positions).eval()
+    token_ids, _ = random_texts([11, 11], width=11)
+    assert torch.allclose(classifier(token_ids.flip(1)), classifier(token_ids), atol=1e-9) is (
+        positions is Positions.none
+    )
+
+
+@every_pooling_and_position
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_an_empty_text_is_scored_by_the_bias_alone_and_breaks_no_gradient(
+    pooling: PoolingKind, positions: Positions
+) -> None:
+    classifier = make_classifier(pooling=pooling, positions=positions)
+    token_ids, padding_mask = random_texts([7, 0], width=7)
+    with torch.autograd.detect_anomaly():
+        logits = classifier(token_ids, padding_mask)
+        logits.square().sum().backward()
+    assert_close(logits[1], classifier.head.outputs.bias.detach())
+    for name, parameter in classifier.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+
+
+@every_pooling
+def test_the_embedding_of_the_padding_gets_no_gradient(pooling: PoolingKind) -> None:
+    classifier = make_classifier(pooling=pooling)
+    token_ids, padding_mask = random_texts([7, 3], width=7)
+    classifier(token_ids, padding_mask).square().sum().backward()
+    gradient = classifier.embedding.weight.grad
+    assert (gradient[0] == 0).all()
+    assert (gradient[token_ids[0]] != 0).any(dim=1).any()
+
+
+def test_without_a_padding_mask_every_token_is_real() -> None:
+    classifier = make_classifier().eval()
+    token_ids, padding_mask = random_texts([7, 7], width=7)
+    assert torch.equal(classifier(token_ids), classifier(token_ids, padding_mask))
+
+
+def test_a_batch_of_int32_ids_is_as_good_as_one_of_int64() -> None:
+    classifier = make_classifier().eval()
+    token_ids, padding_mask = random_texts([7, 3], width=7)
+    assert torch.equal(classifier(token_ids.int(), padding_mask), classifier(token_ids, padding_mask))
+
+
+def test_evaluation_is_deterministic_and_training_is_not() -> None:
+    classifier = make_classifier(dropout=0.1, token_dropout=0.1)
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    assert not torch.equal(classifier(token_ids, padding_mask), classifier(token_ids, padding_mask))
+    classifier.eval()
+    assert torch.equal(classifier(token_ids, padding_mask), classifier(token_ids, padding_mask))
+
+
+def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
+    classifier = make_classifier(dropout=0.5, positions=Positions.learned)
+    token_ids, _ = random_texts([CONTEXT] * 97, width=CONTEXT)
+    seen: list[Tensor] = []
+    classifier.blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    classifier(token_ids)
+    expected = classifier.embedding(token_ids) + classifier.positions.table.weight
+    kept = seen[0] != 0
+    assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert_close(seen[0][kept], 2 * expected[kept])  # the kept values are scaled up
+
+
+def test_training_without_dropout_is_deterministic_and_equal_to_evaluation() -> None:
+    classifier = make_classifier(dropout=0.0)
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    logits = classifier(token_ids, padding_mask)
+    assert torch.equal(classifier(token_ids, padding_mask), logits)
+    assert torch.equal(classifier.eval()(token_ids, padding_mask), logits)
+
+
+def test_the_same_seed_gives_the_same_training_step() -> None:
+    classifier = make_classifier(dropout=0.1, token_dropout=0.1)
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    torch.manual_seed(17)
+    logits = classifier(token_ids, padding_mask)
+    torch.manual_seed(17)
+    assert torch.equal(classifier(token_ids, padding_mask), logits)
+
+
+def seen_by_the_embedding(classifier: Classifier, token_ids: Tensor) -> Tensor:
+    seen: list[Tensor] = []
+    handle = classifier.embedding.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    classifier(token_ids)
+    handle.remove()
+    return seen[0]
+
+
+def test_token_dropout_makes_about_its_share_of_the_tokens_unknown() -> None:
+    classifier = make_classifier(token_dropout=0.2, dropout=0.0)
+    token_ids, _ = random_texts([CONTEXT] * 997, width=CONTEXT)
+    seen = seen_by_the_embedding(classifier, token_ids)
+    dropped = seen == classifier.token_dropout.unknown_id
+    assert dropped.double().mean().item() == pytest.approx(0.2, abs=0.015)  # 4 standard deviations
+    assert torch.equal(seen[~dropped], token_ids[~dropped])
+
+
+def test_token_dropout_puts_in_the_id_it_was_given() -> None:
+    classifier = Classifier(ClassifierConfig(token_dropout=0.5), VOCABULARY, OUTPUTS, unknown_id=23)
+    seen = seen_by_the_embedding(classifier, torch.full((11, 7), 2))
+    assert set(seen.flatten().tolist()) == {2, 23}
+
+
+def test_token_dropout_leaves_the_callers_ids_alone() -> None:
+    token_ids, _ = random_texts([CONTEXT] * 7, width=CONTEXT)
+    before = token_ids.clone()
+    make_classifier(token_dropout=0.5)(token_ids)
+    assert torch.equal(token_ids, before)
+
+
+def test_token_dropout_is_off_in_evaluation_and_where_it_is_zero() -> None:
+    token_ids, _ = random_texts([CONTEXT] * 7, width=CONTEXT)
+    assert torch.equal(seen_by_the_embedding(make_classifier(token_dropout=0.5).eval(), token_ids), token_ids)
+    assert torch.equal(seen_by_the_embedding(make_classifier(token_dropout=0.0), token_ids), token_ids)
+
+
+def test_the_embedding_starts_as_wide_as_the_config_says() -> None:
+    for std in (1.0, 0.02):
+        torch.manual_seed(0)
+        classifier = Classifier(ClassifierConfig(embedding_std=std), 997, OUTPUTS)
+        assert classifier.embedding.weight.std().item() == pytest.approx(std, rel=0.02)
+
+
+def test_the_first_position_reaches_the_sinusoid() -> None:
+    for first_position in (0, 1):
+        table = make_classifier(first_position=first_position).positions.table
+        assert table[0, 0].item() == pytest.approx(math.sin(first_position))
+
+
+def test_weights_saved_and_loaded_give_the_same_logits() -> None:
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    for positions in Positions:
+        trained, fresh = (make_classifier(seed, positions=positions).eval() for seed in (0, 1))
+        assert not torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
+        fresh.load_state_dict(trained.state_dict())
+        assert torch.equal(fresh(token_ids, padding_mask), trained(token_ids, padding_mask))
+
+
+# The first part has an eleventh of the combinations, another eleventh for each norm, residual and positions. It covers
+# every pair of options. The rest is slow: it adds combinations of three and more of the same options.
+@pytest.mark.parametrize("is_first_part", [True, pytest.param(False, marks=pytest.mark.slow)])
+@every_position
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("norm", Norm)
+def test_every_combination_trains_one_step(
+    norm: Norm, residual: bool, positions: Positions, is_first_part: bool
+) -> None:
+    """Each parameter gets a finite gradient and changes, for every norm kind, feed-forward layer and activation."""
+    token_ids, padding_mask = random_texts([7, 7, 5, 2, 7], width=7)
+    targets = torch.tensor([0, 1, 2, 3, 4])
+    first = list(Norm).index(norm) + 2 * residual + list(Positions).index(positions)
+    for number, combination in enumerate(itertools.product(NormKind, FeedForwardKind, Activation)):
+        norm_kind, feed_forward, activation = combination
+        if ((number - first) % 11 == 0) is not is_first_part:
+            continue
+        if feed_forward is FeedForwardKind.linear and activation is Activation.swiglu:
+            continue  # the config raises an error
+        case = (norm_kind.name, feed_forward.name, activation.name)
+        torch.manual_seed(0)
+        config = ClassifierConfig(
+            dim=12,
+            num_heads=3,
+            num_layers=2,
+            context_length=7,
+            norm=norm,
+            norm_kind=norm_kind,
+            residual=residual,
+            positions=positions,
+            feed_forward=feed_forward,
+            activation=activation,
+        )
+        classifier = Classifier(config, VOCABULARY, OUTPUTS)
+        before = [parameter.detach().clone() for parameter in classifier.parameters()]
+        optimizer = torch.optim.Adam(classifier.parameters(), foreach=True)
+        torch.nn.functional.cross_entropy(classifier(token_ids, padding_mask), targets).backward()
+        optimizer.step()
+        for (name, parameter), old in zip(classifier.named_parameters(), before, strict=True):
+            assert parameter.grad is not None, (name, case)
+            assert parameter.grad.isfinite().all(), (name, case)
+            assert parameter.grad.count_nonzero() > 0, (name, case)
+            assert not torch.equal(parameter, old), (name, case)
+
+
+def test_the_convolution_mixes_neighbours_and_adds_its_parameters() -> None:
+    plain, mixed = make_classifier(), make_classifier(convolution=3)
+    dim = mixed.embedding.embedding_dim
+    assert (
+        sum(p.numel() for p in mixed.parameters()) - sum(p.numel() for p in plain.parameters()) == dim * dim * 3 + dim
+    )
+    hidden = torch.zeros(1, 7, dim, dtype=mixed.embedding.weight.dtype)
+    hidden[0, 3] = 1.0
+    assert mixed.convolution is not None
+    changed = (mixed.convolution(hidden, torch.ones(1, 7, dtype=torch.bool)) != hidden).any(dim=2)[0]
+    bias_alone = (mixed.convolution(hidden * 0, torch.ones(1, 7, dtype=torch.bool)) != 0).any(dim=2)[0]
+    assert changed[2:5].all()
+    assert torch.equal(changed[[0, 1, 5, 6]], bias_alone[[0, 1, 5, 6]])
+
+
+def test_the_convolution_does_not_see_the_padding() -> None:
+    classifier = make_classifier(convolution=3).eval()
+    token_ids, padding_mask = random_texts([5, 7, 0], width=11)
+    other_ids = torch.where(padding_mask, token_ids, (token_ids + 3) % VOCABULARY)
+    assert_close(classifier(other_ids, padding_mask), classifier(token_ids, padding_mask))
+    assert_close(classifier(token_ids[:, :7], padding_mask[:, :7]), classifier(token_ids, padding_mask))
+
+
+def test_an_even_convolution_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"model\.convolution=2 must be odd, such as 3"):
+        ClassifierConfig(convolution=2)
+
+
+def hidden_states(classifier: Classifier, token_ids: Tensor, padding_mask: Tensor) -> Tensor:
+    """Return the input of the head, (batch, length, dim)."""
+    seen: list[Tensor] = []
+    handle = classifier.final_norm.register_forward_hook(lambda _, __, output: seen.append(output))
+    classifier(token_ids, padding_mask)
+    handle.remove()
+    return seen[0]
+
+
+def change_from(token_ids: Tensor, place: int) -> Tensor:
+    changed = token_ids.clone()
+    changed[:, place:] = (token_ids[:, place:] + 1) % VOCABULARY
+    return changed
+
+
+@every_position
+@pytest.mark.parametrize("norm", [Norm.pre, Norm.post])
+def test_in_a_causal_classifier_a_later_token_changes_nothing_before_it(norm: Norm, positions: Positions) -> None:
+    classifier = make_classifier(causal=True, norm=norm, positions=positions, final_norm=True).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    hidden = hidden_states(classifier, token_ids, padding_mask)
+    for place in (1, 5, 10):
+        changed = hidden_states(classifier, change_from(token_ids, place), padding_mask)
+        assert_close(changed[:, :place], hidden[:, :place])
+        assert not torch.isclose(changed[:, place:], hidden[:, place:]).all(dim=-1).any()
+
+
+@every_position
+def test_without_causality_a_later_token_changes_everything_before_it(positions: Positions) -> None:
+    classifier = make_classifier(positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    hidden, changed = (hidden_states(classifier, ids, padding_mask) for ids in (token_ids, change_from(token_ids, 6)))
+    assert not torch.isclose(changed[:, :6], hidden[:, :6]).all(dim=-1).any()
+
+
+@every_position
+def test_a_causal_prediction_from_the_first_token_knows_no_other(positions: Positions) -> None:
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    changed = change_from(token_ids, 1)
+    for causal in (True, False):
+        classifier = make_classifier(causal=causal, pooling=PoolingKind.first, positions=positions).eval()
+        logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+        assert torch.isclose(logits, other).all(dim=1).tolist() == [causal, causal]
+
+
+@every_position
+def test_a_causal_prediction_from_the_first_token_does_know_that_one(positions: Positions) -> None:
+    classifier = make_classifier(causal=True, pooling=PoolingKind.first, positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+    assert not torch.isclose(logits, other).all(dim=1).any()
+
+
+@every_pooling_and_position
+def test_padding_never_changes_a_causal_prediction(pooling: PoolingKind, positions: Positions) -> None:
+    classifier = make_classifier(causal=True, pooling=pooling, positions=positions).eval()
+    token_ids, padding_mask = random_texts([7, 5, 1, 0], width=CONTEXT)
+    others, _ = random_texts([CONTEXT] * 4, width=CONTEXT, seed=3)
+    logits = classifier(token_ids, padding_mask)
+    assert_close(classifier(torch.where(padding_mask, token_ids, others), padding_mask), logits)
+    assert_close(classifier(token_ids[:, :7], padding_mask[:, :7]), logits)
+
+
+@every_position
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_padding_before_a_causal_text_is_not_seen_and_breaks_no_gradient(positions: Positions) -> None:
+    """The first queries may attend to no key: the tokens before them are padding, and later tokens are hidden."""
+    classifier = make_classifier(causal=True, pooling=PoolingKind.mean, positions=positions, dropout=0.0)
+    token_ids, _ = random_texts([7, 7, 7], width=7)
+    padding_mask = torch.arange(7) >= torch.tensor([[0], [3], [7]])
+    with torch.autograd.detect_anomaly():
+        logits = classifier(token_ids, padding_mask)
+        logits.square().sum().backward()
+    assert_close(logits[2], classifier.head.outputs.bias.detach())
+    for name, parameter in classifier.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+    changed = torch.where(padding_mask, token_ids, (token_ids + 1) % VOCABULARY)
+    assert_close(classifier(changed, padding_mask), logits)
+
+
+def test_a_causal_classifier_still_takes_what_comes_before_into_account() -> None:
+    classifier = make_classifier(causal=True, pooling=PoolingKind.last).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    logits, other = classifier(token_ids, padding_mask), classifier(changed, padding_mask)
+    assert not torch.isclose(logits, other).all(dim=1).any()
+
+
+@every_position
+def test_a_classifier_of_blocks_that_start_from_nothing_reads_only_words_and_places(positions: Positions) -> None:
+    classifier = make_classifier(zero_init=True, norm=Norm.pre, positions=positions).eval()
+    token_ids, padding_mask = random_texts([11, 7], width=11)
+    hidden = hidden_states(classifier, token_ids, padding_mask)
+    assert torch.equal(hidden, classifier.positions(classifier.embedding(token_ids)))

@@ -1,0 +1,164 @@
+"""Classifiers of pairs of texts: training on a file in the format of SNLI, and everything that reads such a run."""
+
+import csv
+import json
+import random
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import firstlight
+from firstlight.classifier.insight import attributions
+from firstlight.classifier.panel import ClassifierPanel
+from firstlight.data.options import ReviewOptions, ReviewTextOptions
+from firstlight.errors import UserError
+from firstlight.kind.panels.inputs import Inputs
+from firstlight.masked.data_options import MaskedReviewOptions
+from tests_support import Scripts
+
+COLUMNS = ["data.text_column=[sentence1,sentence2]", "data.label_column=gold_label"]
+NOUNS, VERBS = ("dog", "boy", "nurse", "cook"), ("runs", "sleeps", "sings", "waits")
+
+
+def snli_rows(count: int, seed: int) -> list[dict[str, str]]:
+    """Return rows with the columns of SNLI. They are written for this test."""
+    chosen = random.Random(seed)
+    rows = []
+    for i in range(count):
+        noun, verb, label = (
+            chosen.choice(NOUNS),
+            chosen.choice(VERBS),
+            ("entailment", "neutral", "contradiction")[i % 3],
+        )
+        other = chosen.choice([each for each in VERBS if each != verb])
+        second = {"entailment": f"Somebody {verb}.", "neutral": f"The {noun} is old.", "contradiction": f"It {other}."}
+        first = f"A {noun} {verb} near the house, number {i}."
+        rows.append({"gold_label": label, "sentence1": first, "sentence2": second[label], "pairID": f"{seed}-{i}"})
+    return rows
+
+
+def write_jsonl(path: Path, rows: list[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, tiny_training: list[str]) -> tuple[Scripts, Path]:
+    """Return a folder of scripts and a run that was trained on a file of pairs."""
+    scripts = Scripts(tmp_path_factory.mktemp("pairs"))
+    write_jsonl(scripts.folder / "snli_1.0_train.jsonl", snli_rows(101, seed=1))
+    data = ["task=reviews", "data.path=snli_1.0_train.jsonl", *COLUMNS, "context_length=13"]
+    own = [
+        each
+        for each in tiny_training
+        if not each.startswith(("task=", "data.path=", "data.source=", "context_length="))
+    ]
+    return scripts, scripts.train(*own, *data)
+
+
+def test_a_run_of_pairs_predicts_pairs_and_strings_with_a_separator(home: tuple[Scripts, Path]) -> None:
+    run = firstlight.load(home[1])
+    assert set(run.class_names) == {"entailment", "neutral", "contradiction"}
+    pair = ("A dog runs near the house.", "Somebody runs.")
+    first, second, third = run.predict_many([pair, " ||| ".join(pair), pair[::-1]])
+    assert first == second
+    assert list(run.predict(pair).probabilities.values()) == pytest.approx(list(first.probabilities.values()), abs=1e-6)
+    assert abs(third.probabilities["neutral"] - first.probabilities["neutral"]) > 1e-4
+    assert run.predict((pair[0] * 9, pair[1])).label in run.class_names  # longer than the context
+    with pytest.raises(UserError, match=r"write \|\|\| between the two"):
+        run.predict("A dog runs.")
+
+
+def test_the_words_of_both_texts_are_explained_and_the_marks_are_not(home: tuple[Scripts, Path]) -> None:
+    run = firstlight.load(home[1])
+    found = attributions(run, "A dog runs near the house. ||| Somebody sleeps.", method="gradient × input")
+    marks = [i for i, word in enumerate(found.words) if word.startswith("[")]
+    assert [found.words[i] for i in marks] == ["[START]", "[DELIMITER]", "[EXTRACT]"]
+    assert found.scores[marks].tolist() == [0, 0, 0]
+    panel = ClassifierPanel(run)
+    panel.warm_up()
+    assert all("|||" in example for example in panel.examples())
+    assert "Type two texts with ||| between them." in panel.answer(Inputs({"text": "A dog runs."}))
+    assert "[DELIMITER]" in panel.answer(Inputs({"text": "A dog runs. ||| Somebody runs."}))
+
+
+def test_a_file_is_predicted_by_the_columns_of_the_training(home: tuple[Scripts, Path]) -> None:
+    scripts, run = home
+    rows = snli_rows(7, seed=2)
+    with (scripts.folder / "new.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, ["id", "sentence2", "sentence1", "other"])
+        table.writeheader()
+        for i, row in enumerate(rows):
+            names = {name: row[name] for name in ("sentence1", "sentence2")}
+            table.writerow({"id": i, **names, "other": row["sentence2"]})
+    done = scripts.run("predict", str(run), "--input", "new.csv", "--output", "out.csv")
+    assert done.returncode == 0, done.stderr
+    with (scripts.folder / "out.csv").open(newline="") as file:
+        labels = [line["label"] for line in csv.DictReader(file)]
+    loaded = firstlight.load(run)
+    assert labels == [each.label for each in loaded.predict_many((row["sentence1"], row["sentence2"]) for row in rows)]
+    same = scripts.run("predict", str(run), "--input", "new.csv", "--text-column", "sentence1,other")
+    assert [line["label"] for line in csv.DictReader(same.stdout.splitlines())] == labels
+    wrong = scripts.run("predict", str(run), "--input", "new.csv", "--text-column", "sentence1,nothing")
+    assert (wrong.returncode, "there is no column nothing; set --text-column to one of" in wrong.stderr) == (2, True)
+
+
+def test_other_pairs_are_evaluated_and_their_columns_are_written(home: tuple[Scripts, Path]) -> None:
+    scripts, run = home
+    rows = [
+        {"premise": row["sentence1"], "hypothesis": row["sentence2"], "label": row["gold_label"]}
+        for row in snli_rows(11, seed=3)
+    ]
+    write_jsonl(scripts.folder / "other.jsonl", rows)
+    asked = ["evaluate", str(run), "--data.path", "other.jsonl", "--data.label-column", "label"]
+    done = scripts.run(*asked, "--data.text-column", "premise,hypothesis")
+    assert done.returncode == 0, done.stderr
+    (table,) = (run / "evaluate").glob("other-*/predictions.csv")
+    with table.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [(line["premise"], line["hypothesis"]) for line in found] == [
+        (row["premise"], row["hypothesis"]) for row in rows
+    ]
+    missing = scripts.run(*asked, "--data.text-column", "premise,nothing")
+    assert missing.returncode == 2
+    assert missing.stderr.startswith("error: other.jsonl:1: the column 'nothing' does not exist")
+    assert missing.stderr.count("\n") == 1
+
+
+def test_a_run_that_reads_both_orders_predicts_the_same_for_an_exchanged_pair(
+    home: tuple[Scripts, Path], tiny_training: list[str]
+) -> None:
+    scripts, _ = home
+    own = [
+        each for each in tiny_training if not each.startswith(("data.path=", "context_length=", "trainer.max_epochs="))
+    ]
+    data = ["task=reviews", "data.path=snli_1.0_train.jsonl", *COLUMNS, "context_length=13", "data.both_orders=true"]
+    run = firstlight.load(scripts.train(*own, *data, "trainer.max_epochs=1", "test=false"))
+    first, second = run.probabilities([("A dog runs.", "It sings."), ("It sings.", "A dog runs.")])
+    assert first == pytest.approx(second, abs=1e-6)
+    for method in ("gradient × input", "integrated gradients") if find_spec("captum") else ("gradient × input",):
+        texts = ("A dog runs ||| it sings", "It sings ||| a dog runs")
+        one, other = (attributions(run, text, method=method).scores for text in texts)
+        assert one[[1, 2, 3, 5, 6]] == pytest.approx(other[[4, 5, 6, 1, 2]], abs=1e-5)
+
+
+def test_mistakes_of_columns_are_one_line() -> None:
+    for columns, message in {
+        ("a",): r"data.text_column=\[a\] must be a column, or two different columns, as in",
+        ("a", "a"): r"data.text_column=\[a,a\] must be a column, or two different columns",
+        ("a", "b", "c"): r"data.text_column=\[a,b,c\] must be a column, or two different columns",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            ReviewOptions(text_column=list(columns))
+    for options in (ReviewTextOptions, MaskedReviewOptions):
+        with pytest.raises(ValueError, match="only classifiers read pairs of texts; name one column"):
+            options(text_column=["a", "b"])
+    with pytest.raises(ValueError, match=r"data\.both_orders=true requires pairs of texts; name two columns, as in"):
+        ReviewOptions(both_orders=True)
+    with pytest.raises(ValueError, match=r"data\.evidence=true requires single texts"):
+        ReviewOptions(text_column=["a", "b"], evidence=True)
+    with pytest.raises(
+        ValueError, match="context_length=4 is too short for pairs of texts and their 3 marks; set it to 5"
+    ):
+        ReviewOptions(text_column=["a", "b"], context_length=4)
+    assert ReviewOptions(text_column=7).text_columns == ["7"]

@@ -1,0 +1,405 @@
+"""Tests of the baselines: their metrics on the data of a training, and their records."""
+
+import csv
+import json
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from firstlight.classifier import baseline as baseline_classifier
+from firstlight.commands import baseline
+from firstlight.errors import UserError
+from firstlight.generator.data import CharacterData
+from firstlight.generator.kind import CharacterDataNode
+from firstlight.kind.baseline import best_of
+from firstlight.runs.named import find_run
+from firstlight.runs.outcomes import read_outcomes
+from firstlight.text import ngrams
+from firstlight.text.normalize import words
+from tests_support import ROOT, Scripts
+
+
+def measured(scripts: Scripts, *arguments: str) -> tuple[Path, dict]:
+    """Return the folder and the record of a baseline."""
+    done = scripts.run("baseline", *arguments)
+    assert done.returncode == 0, done.stderr
+    files = (scripts.folder / "logs").glob("*/baseline/*/metrics.json")
+    newest = max(files, key=lambda file: file.stat().st_mtime_ns)
+    return newest.parent, json.loads(newest.read_text())
+
+
+def reviews(folder: Path, split: str) -> tuple[list[str], list[int]]:
+    lines = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [line["text"] for line in lines], [int(line["label"]) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def stars(tmp_path_factory: pytest.TempPathFactory, reviews_folder: Path) -> tuple[Path, dict]:
+    """Return the baseline of five stars, which is fitted once for all tests that only read it."""
+    scripts = Scripts(tmp_path_factory.mktemp("baseline"))
+    return measured(scripts, "--task", "stars", "--data.path", str(reviews_folder))
+
+
+def test_the_record_is_that_of_a_training_on_the_same_data(
+    stars: tuple[Path, dict], trained: Callable[[str], Path]
+) -> None:
+    training = json.loads((trained("stars") / "metrics.json").read_text())
+    _, record = stars
+    assert training.keys() <= record.keys()
+    assert record["data"] == training["data"]
+    assert record["metrics"].keys() == training["metrics"].keys()
+    assert record["seconds"].keys() == training["seconds"].keys()
+    assert training["versions"].items() <= record["versions"].items()
+    for key in ("task", "seed", "tags", "git", "status", "reason", "optimized_metric"):
+        assert record[key] == training[key], key
+    assert record["model"] == "tfidf"
+
+
+def test_the_numbers_are_those_of_a_regression_in_a_few_lines(stars: tuple[Path, dict], reviews_folder: Path) -> None:
+    def words_and_pairs(text: str) -> list[str]:
+        found = words(text)
+        return found + [" ".join(pair) for pair in pairwise(found)]
+
+    _, record = stars
+    vectorizer = TfidfVectorizer(analyzer=words_and_pairs, sublinear_tf=True)
+    texts, labels = reviews(reviews_folder, "train")
+    features = vectorizer.fit_transform(texts)
+    model = LogisticRegression(C=record["chosen"]["C"], max_iter=1000).fit(features, labels)
+    assert record["parameters"] == 5 * (features.shape[1] + 1)
+    for stage, split in (("val", "validation"), ("test", "test")):
+        texts, labels = reviews(reviews_folder, split)
+        shares = model.predict_proba(vectorizer.transform(texts))
+        off = np.abs(shares.argmax(axis=1) - np.array(labels))
+        expected = {"accuracy": (off == 0).mean(), "mean_absolute_error": off.mean()}
+        expected["loss"] = -np.log(shares[np.arange(len(labels)), labels]).mean()
+        found = {name: record["metrics"][f"{stage}/{name}"] for name in expected}
+        assert found == pytest.approx(expected, abs=1e-3), split
+
+
+def test_tfidf_of_the_most_frequent_words_has_no_pairs(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(baseline_classifier, "REGULARIZATION", (1.0,))  # one fit is enough
+    _, record = measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder), "--max-words", "7")
+    assert record["parameters"] == 7 + 1
+    assert "max_words=7" in record["overrides"]
+    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, max_features=7)
+    (texts, labels), (others, targets) = (reviews(reviews_folder, split) for split in ("train", "validation"))
+    kept, measured_rows = ([i for i, each in enumerate(found) if each != 2] for found in (labels, targets))
+    model = LogisticRegression(C=record["chosen"]["C"], max_iter=1000)
+    model.fit(vectorizer.fit_transform([texts[i] for i in kept]), [labels[i] > 2 for i in kept])
+    answers = [targets[i] > 2 for i in measured_rows]
+    found = model.score(vectorizer.transform([others[i] for i in measured_rows]), answers)
+    assert record["metrics"]["val/accuracy"] == pytest.approx(found)
+
+
+def test_the_best_regularization_of_validation_is_taken(stars: tuple[Path, dict]) -> None:
+    _, record = stars
+    tried = record["tried"]["C"]
+    chosen = tried[f"{record['chosen']['C']:g}"]
+    assert len(tried) > 2
+    assert len({metrics["val/loss"] for metrics in tried.values()}) == len(tried)
+    assert chosen["val/accuracy"] == max(metrics["val/accuracy"] for metrics in tried.values())
+    assert chosen.items() <= record["metrics"].items()
+
+
+def test_the_confusion_matrices_are_of_the_rows_that_were_measured(stars: tuple[Path, dict]) -> None:
+    folder, record = stars
+    for stage, split in (("val", "validation"), ("test", "test")):
+        cells = list(csv.DictReader((folder / "confusion_matrix" / f"{split}.csv").open(encoding="utf-8")))
+        hits = sum(int(cell["count"]) for cell in cells if cell["true"] == cell["predicted"])
+        assert sum(int(cell["count"]) for cell in cells) == record["data"]["rows"][split]
+        assert hits / record["data"]["rows"][split] == pytest.approx(record["metrics"][f"{stage}/accuracy"])
+        assert (folder / "confusion_matrix" / f"{split}.png").stat().st_size > 0
+
+
+@pytest.mark.slow  # 1.3 s; test_the_test_split_is_read_after_the_choice tests the same
+def test_the_test_split_decides_nothing(stars: tuple[Path, dict], reviews_folder: Path, scripts: Scripts) -> None:
+    other = scripts.folder / "other"
+    shutil.copytree(reviews_folder, other)
+    texts, labels = reviews(other, "test")
+    turned = [{"text": f"{text} quux", "label": 4 - label} for text, label in zip(texts, labels, strict=True)]
+    (other / "test.jsonl").write_text("\n".join(map(json.dumps, turned)) + "\n", encoding="utf-8")
+    _, first = stars
+    _, second = measured(scripts, "--task", "stars", "--data.path", str(other))
+    assert second["chosen"] == first["chosen"]
+    assert second["tried"] == first["tried"]
+    assert second["parameters"] == first["parameters"]
+    assert second["metrics"]["test/accuracy"] != first["metrics"]["test/accuracy"]
+
+
+def test_the_test_split_is_read_after_the_choice(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:
+    happened = []
+    texts, chosen = baseline_classifier._texts, baseline_classifier.best_of
+    monkeypatch.setattr(baseline_classifier, "_texts", lambda data, split: happened.append(split) or texts(data, split))
+    monkeypatch.setattr(baseline_classifier, "best_of", lambda *args: happened.append("choice") or chosen(*args))
+    measured(scripts, "--task", "sentiment", "--data.path", str(reviews_folder))
+    assert happened == ["train", "validation", "choice", "test"]
+
+
+def test_the_predictions_of_each_text_are_saved_as_a_training_saves_them(
+    stars: tuple[Path, dict], trained: Callable[[str], Path]
+) -> None:
+    folder, record = stars
+    for stage, split in (("val", "validation"), ("test", "test")):
+        ours, theirs = (read_outcomes(each / "predictions" / f"{split}.npz") for each in (folder, trained("stars")))
+        assert ours.key == theirs.key, "the same texts"
+        assert ours.correct.mean() == pytest.approx(record["metrics"][f"{stage}/accuracy"])
+        assert ours.losses.mean() == pytest.approx(record["metrics"][f"{stage}/loss"], rel=1e-3)
+        largest = np.bincount(ours.targets).max() / len(ours.targets)  # all classes of the sample have the same size
+        assert record["references"]["largest_class"][f"{stage}/accuracy"] == pytest.approx(largest)
+        assert record["references"]["chance"][f"{stage}/accuracy"] == 1 / 5
+
+
+def test_other_data_is_measured_with_the_words_of_the_training(scripts: Scripts) -> None:
+    rows = [f"{word} film number {number},{number % 2}" for number, word in enumerate(["awful", "great"] * 30)]
+    (scripts.folder / "films.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    stars = ["an awful thing,1", "awful,2", "so so,3", "great,4", "a great thing,5", "awful but cheap,5"]
+    (scripts.folder / "stars.csv").write_text("\n".join(["text,label", *stars]) + "\n")
+    folder, record = measured(
+        *(scripts, "--task", "movies", "--data.path", "films.csv", "--data.validation-fraction", "0.2"),
+        *("--other.path", "stars.csv", "--other.labels", "binary", "--other.lowest-label", "1"),
+    )
+    assert record["metrics"]["other/accuracy"] == pytest.approx(4 / 5)
+    outcomes = read_outcomes(folder / "predictions" / "other.npz")
+    assert outcomes.targets.tolist() == [0, 0, 1, 1, 1], "three stars are left out"
+    assert outcomes.predicted.tolist() == [0, 0, 1, 1, 0]
+    assert "other.labels=binary" in record["overrides"]
+
+
+@pytest.mark.slow  # 0.9 s; test_evaluate.py and test_card_data.py read the same options
+def test_options_of_the_data_mean_what_they_mean_in_training(scripts: Scripts) -> None:
+    """Use columns, stars from 1, fewer training rows and splits of one file, as in a training."""
+    lines = ["body,score"] + [
+        f"{word} thing number {number},{1 + number % 5}"
+        for number, word in zip(range(100), ["awful", "bad", "so so", "good", "great"] * 20, strict=True)
+    ]
+    (scripts.folder / "mine.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _, record = measured(
+        *(scripts, "--task", "stars", "--data.path", "mine.csv", "--data.text-column", "body"),
+        *("--data.label-column", "score", "--data.lowest-label", "1", "--data.max-train-rows", "60"),
+    )
+    run = scripts.train(
+        *("task=stars", "data.path=mine.csv", "data.text_column=body", "data.label_column=score"),
+        *("data.lowest_label=1", "data.max_train_rows=60", "model=tiny", "trainer.max_steps=1", "data.batch_size=8"),
+        "++callbacks.confusion_matrix=null",
+    )
+    training = json.loads((run / "metrics.json").read_text())
+    assert record["data"] == training["data"]
+    assert record["data"]["rows"] == {"train": 60, "validation": 10, "test": 10}
+    assert record["metrics"]["test/accuracy"] == 1
+    expected = {"path": "mine.csv", "source": "auto", "text_column": "body", "label_column": "score"}
+    expected |= {"lowest_label": "1", "max_train_rows": "60"}
+    assert set(record["overrides"]) == {"task=stars", *(f"data.{name}={value}" for name, value in expected.items())}
+
+
+@pytest.mark.slow  # 0.5 s; a rare case
+def test_a_class_without_training_rows_has_a_finite_loss(scripts: Scripts) -> None:
+    folder = scripts.folder / "few"
+    folder.mkdir()
+    rows = {"train": [0, 1, 3, 4] * 5, "validation": [0, 1, 2, 3, 4], "test": [0, 4]}
+    for split, labels in rows.items():
+        lines = (json.dumps({"text": f"some {label}{label} stars", "label": label}) for label in labels)
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _, record = measured(scripts, "--task", "stars", "--data.path", "few")
+    assert record["metrics"]["val/accuracy"] == pytest.approx(4 / 5)
+    assert 1 < record["metrics"]["val/loss"] < 20
+    assert record["metrics"]["test/accuracy"] == 1
+
+
+def test_ngrams_of_a_text_that_is_counted_by_hand(scripts: Scripts) -> None:
+    """Train on 95 times ab. In the validation split ababababab, 5 b and 4 a follow the first letter."""
+    (scripts.folder / "ab.txt").write_text("ab" * 100)
+    _, record = measured(scripts, "--task", "text", "--data.path", "ab.txt")
+    size = record["data"]["vocab_size"]
+    either = (95 + 2 / size) / (190 + 2)
+    b_after_a, a_after_b = (95 + either) / (95 + 1), (94 + either) / (94 + 1)
+    tried = record["tried"]["order"]
+    assert list(tried) == ["1", "2", "3", "4", "5", "6"]
+    assert tried["1"]["val/loss"] == pytest.approx(-math.log(either))
+    assert tried["2"]["val/loss"] == pytest.approx(-(5 * math.log(b_after_a) + 4 * math.log(a_after_b)) / 9)
+    assert record["metrics"]["val/perplexity"] == pytest.approx(math.exp(record["metrics"]["val/loss"]))
+    assert record["metrics"]["val/bits_per_character"] == pytest.approx(record["metrics"]["val/loss"] / math.log(2))
+    windowed = math.log(tried["6"]["val/windowed_perplexity"])
+    assert windowed == pytest.approx(tried["6"]["val/loss"])  # the split is shorter than one window
+    assert record["chosen"] == {"order": 6}
+    assert record["parameters"] == 6 * 2  # of each length, one that begins with a and one with b
+    assert not any(name.startswith("test/") for name in record["metrics"])
+    assert record["model"] == "ngrams"
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the baseline of generated names, and its output."""
+    scripts = Scripts(tmp_path_factory.mktemp("names"))
+    done = scripts.run("baseline", "--task", "names", "--data.source", "sample")
+    assert done.returncode == 0, done.stderr
+    [folder] = (scripts.folder / "logs" / "names" / "baseline").iterdir()
+    return folder, done.stdout
+
+
+def test_the_order_is_chosen_on_validation_and_measured_on_test(names: tuple[Path, str]) -> None:
+    folder, _ = names
+    record = json.loads((folder / "metrics.json").read_text())
+    losses = {int(order): metrics["val/loss"] for order, metrics in record["tried"]["order"].items()}
+    chosen = min(losses, key=lambda order: losses[order])
+    assert record["chosen"] == {"order": chosen}
+    assert record["metrics"]["val/loss"] == losses[chosen]
+    data = data_of(folder)
+    training, test = (data.ids(data.stream(split)) for split in ("train", "test"))
+    *_, whole = ngrams.losses(training, test, data.tokenizer.vocab_size, chosen)
+    [first] = ngrams.losses(training, test[:1], data.tokenizer.vocab_size, 1)  # the first token is not predicted
+    expected = (whole * len(test) - first) / (len(test) - 1)
+    assert record["metrics"]["test/loss"] == pytest.approx(expected)
+    losses = np.load(folder / "losses" / "test.npy")
+    assert losses.shape == (len(test) - 1,)
+    assert losses.mean() == pytest.approx(expected)
+
+
+def test_the_windowed_losses_are_those_of_each_window_alone(names: tuple[Path, str]) -> None:
+    """Score each window of the context as a text of its own, whose first token is given."""
+    folder, _ = names
+    record = json.loads((folder / "metrics.json").read_text())
+    data = data_of(folder)
+    training, test = data.ids(data.stream("train")), data.ids(data.stream("test"))
+    size, order, context = data.tokenizer.vocab_size, record["chosen"]["order"], data.options.context_length
+    found = np.load(folder / "losses" / "test_windowed.npy")
+    for start in (0, context, 3 * context, (len(test) - 2) // context * context):
+        *_, alone = ngrams.token_losses(training, test[start : start + context + 1], size, order)
+        assert found[start : start + context] == pytest.approx(alone[1:], rel=1e-5)
+    assert record["metrics"]["test/windowed_loss"] == pytest.approx(found.mean(), rel=1e-5)
+    assert record["metrics"]["test/windowed_loss"] > record["metrics"]["test/loss"]
+
+
+def data_of(folder: Path) -> CharacterData:
+    """Return the data of a baseline according to its config.yaml."""
+    from omegaconf import OmegaConf
+
+    saved = OmegaConf.load(folder / "config.yaml")["data"]
+    options = vars(OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(CharacterDataNode), saved)))
+    data = CharacterData(**{name: value for name, value in options.items() if name != "_target_"})
+    data.setup("fit")
+    return data
+
+
+def test_the_end_shows_both_splits_and_calls_a_sample_a_sample(names: tuple[Path, str]) -> None:
+    folder, printed = names
+    metrics = json.loads((folder / "metrics.json").read_text())["metrics"]
+    [row] = (line for line in printed.splitlines() if " perplexity" in line and "order=" not in line)
+    assert row.index(f"{metrics['val/perplexity']:.4f}") < row.index(f"{metrics['test/perplexity']:.4f}")
+    assert "GENERATED SAMPLE" in printed
+    assert f"The baseline is in logs/names/baseline/{folder.name}" in printed
+
+
+def test_a_baseline_is_no_run_that_could_predict(stars: tuple[Path, dict]) -> None:
+    folder, _ = stars
+    for name in ("latest", "best:val/accuracy"):
+        with pytest.raises(UserError, match=r"no trained run (below|has)"):
+            find_run(name, folder.parents[2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "sentimnet"], "--task sentimnet: this task does not exist; there are baselines for "),
+        (["--task", "../task/stars"], "--task ../task/stars: this task does not exist"),
+        (["--task", "names", "--max-words", "9"], "--max-words 9 requires a task of labelled texts, not --task names"),
+        (["--task", "stars", "--max-words", "0"], "--max-words 0 must be at least 1"),
+        (["--task", "text"], "set it to a text file, as in --data.path my_novel.txt"),
+        (
+            ["--task", "stars", "--data.path", "nowhere.csv"],
+            "--data.path nowhere.csv: the file or folder does not exist",
+        ),
+        (["--task", "stars", "--data.split", "passages"], "--data.split does not apply to --task stars; leave it out"),
+        (["--task", "names", "--other.path", "x.txt"], "--other.path applies to classifiers; leave it out"),
+        (["--task", "names", "--data.test-fraction", "0.7"], "--data.test-fraction 0.7 must be at least 0"),
+        (
+            ["--task", "stars", "--data.path", "x.csv", "--data.source", "sample"],
+            "--data.path x.csv: --data.source sample does not read a file; remove --data.path",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing_behind(arguments: list[str], message: str, scripts: Scripts) -> None:
+    done = scripts.run("baseline", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(scripts.folder.iterdir()) == []
+
+
+def test_a_task_with_other_data_has_no_baseline(scripts: Scripts, monkeypatch) -> None:
+    monkeypatch.delitem(baseline.BASELINES, "firstlight.generator.data.CharacterData")
+    done = scripts.run("baseline", "--task", "shakespeare")
+    assert done.returncode == 2
+    target = "firstlight.generator.data.CharacterData"
+    assert f"--task shakespeare: there is no baseline for its data ({target}); there are baselines for" in done.stderr
+    listed = done.stderr.strip().partition("baselines for ")[2].split(", ")
+    assert {"sentiment", "stars", "reviews", "review_text"} <= set(listed)
+    assert not {"shakespeare", "names", "text"} & set(listed)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("task", ["sentiment", "names", "review_text"])
+def test_the_list_of_baselines_is_right_about_the_data_of_a_task(task: str) -> None:
+    config, _ = baseline.compose(baseline.BaselineOptions(task))
+    assert baseline._target_of(task) == config.data._target_
+
+
+def test_what_answers_a_mistake_imports_no_torch() -> None:
+    heavy = "{'torch', 'lightning', 'sklearn'} & sys.modules.keys()"
+    code = (
+        "import sys; from firstlight.commands.baseline import BaselineOptions, compose;"
+        f"compose(BaselineOptions('stars')); sys.exit(', '.join({heavy}) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "src", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_bad_row_is_named_and_the_record_says_that_it_failed(scripts: Scripts) -> None:
+    (scripts.folder / "mine.csv").write_text("text,label\ngood,4\nbad,0\ngreat,5\n")
+    done = scripts.run("baseline", "--task", "stars", "--data.path", "mine.csv")
+    assert done.returncode == 2
+    assert "mine.csv:4: label 5 is outside 0 to 4; set --data.lowest-label 1 if" in done.stderr
+    [file] = (scripts.folder / "logs").glob("stars/baseline/*/metrics.json")
+    record = json.loads(file.read_text())
+    assert record["status"] == "failed"
+    assert "mine.csv:4" in record["reason"]
+
+
+def test_texts_without_a_word_are_a_mistake_of_the_data(scripts: Scripts) -> None:
+    lines = [f"{mark},{number % 2}" for number, mark in enumerate("!?" * 20)]
+    (scripts.folder / "mine.csv").write_text("text,label\n" + "\n".join(lines) + "\n")
+    done = scripts.run("baseline", "--task", "reviews", "--data.path", "mine.csv")
+    assert done.returncode == 2
+    assert "the training texts have no words; check --data.text-column" in done.stderr
+
+
+def test_an_interrupted_baseline_says_so(scripts: Scripts, reviews_folder: Path, monkeypatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(baseline_classifier, "fit", interrupt)
+    done = scripts.run("baseline", "--task", "stars", "--data.path", str(reviews_folder))
+    assert done.returncode == 130
+    [file] = (scripts.folder / "logs").glob("stars/baseline/*/metrics.json")
+    assert json.loads(file.read_text())["status"] == "interrupted"
+
+
+def test_the_best_choice_is_the_first_of_the_best() -> None:
+    tried = {
+        1: {"val/loss": 0.7, "val/accuracy": 0.5},
+        2: {"val/loss": 0.5, "val/accuracy": 0.6},
+        3: {"val/loss": 0.4, "val/accuracy": 0.6},
+    }
+    assert best_of(tried, "val/accuracy") == 2
+    assert best_of(tried, "val/loss") == 3
+    message = "optimized_metric=val/bleu: the baseline does not measure it; use val/loss, val/accuracy"
+    with pytest.raises(UserError, match=message):
+        best_of(tried, "val/bleu")

@@ -1,0 +1,501 @@
+import json
+import logging
+import random
+from itertools import chain
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.trainer.states import TrainerStatus
+
+from firstlight.classifier.data import ReviewData
+from firstlight.data import table_data
+from firstlight.data.options import Labels, Preparation, Split
+from firstlight.data.tables import TokenBatch
+from firstlight.data.windows import WindowBatch
+from firstlight.errors import UserError
+from firstlight.generator.data import CharacterData, ReviewTextData, StreamData
+from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.text_tokenizers import decode
+from firstlight.text.tokenizers import PAD_ID
+
+CHARACTERS = TokenizerOptions(kind=TokenizerKind.char, max_size=None)
+BYTE_PAIRS = TokenizerOptions(kind=TokenizerKind.subword, max_size=263)
+CONTEXT, SIZE = 11, 7
+TEXT = "".join(random.Random(3).choices(["abc ", "de", "é ", "x\n", ".\n\n"], k=1009))
+NAMES = [
+    f"{first}{last}" for first in ("Ann", "Bert", "Car", "Élo", "Dor") for last in ("", "a", "is", "ita", "wen", "ius")
+]
+
+
+def open_text(folder: Path, text: str = TEXT, **options: Any) -> CharacterData:
+    data = closed_text(folder, text, **options)
+    data.prepare_data()
+    data.setup()
+    return data
+
+
+def closed_text(folder: Path, text: str = TEXT, **options: Any) -> CharacterData:
+    (folder / "text.txt").write_text(text, encoding="utf-8")
+    defaults = {
+        "path": str(folder / "text.txt"),
+        "cache_dir": str(folder / "cache"),
+        "tokenizer": CHARACTERS,
+        "context_length": CONTEXT,
+        "batch_size": SIZE,
+        "evaluation_batch_size": 5,
+    }
+    return CharacterData(**(defaults | options))
+
+
+def open_names(folder: Path, names: list[str] = NAMES, **options: Any) -> CharacterData:
+    lines = {"preparation": Preparation.lines, "validation_fraction": 0.1, "test_fraction": 0.1, "batch_size": 2}
+    return open_text(folder, "\n".join(names), **(lines | options))
+
+
+def closed_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) -> Any:
+    (folder / "reviews").mkdir(exist_ok=True)
+    rng = random.Random(5)
+    for split, count in {"train": 101, "validation": 23, "test": 13}.items():
+        rows = [
+            {
+                "text": " ".join(["The", *rng.choices(["tea", "is", "good", "bad", "!"], k=rng.randrange(7))]),
+                "label": i % 5,
+            }
+            for i in range(count)
+        ]
+        rows[3]["text"] = ""
+        (folder / "reviews" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    defaults = {
+        "path": str(folder / "reviews"),
+        "cache_dir": str(folder / "cache"),
+        "tokenizer": TokenizerOptions(min_document_frequency=1, punctuation=False),
+        "context_length": CONTEXT,
+        "batch_size": SIZE,
+    }
+    return kind(**(defaults | options))
+
+
+def open_reviews(folder: Path, kind: type = ReviewTextData, **options: Any) -> Any:
+    data = closed_reviews(folder, kind, **options)
+    data.prepare_data()
+    data.setup()
+    return data
+
+
+EVERY_KIND = pytest.mark.parametrize("open_data", [open_text, open_names, open_reviews])
+
+
+def with_trainer(
+    data: StreamData, *, step: int = 0, rank: int = 0, world_size: int = 1, device: str = "cpu", **options
+):
+    """Give the data a trainer at a step."""
+    data.trainer = SimpleNamespace(
+        global_step=step,
+        global_rank=rank,
+        world_size=world_size,
+        strategy=SimpleNamespace(root_device=torch.device(device)),
+        state=SimpleNamespace(status=TrainerStatus.RUNNING),
+        overfit_batches=0.0,
+        **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
+    )
+    return data
+
+
+def batches(data: StreamData, loader: Any) -> list[TokenBatch]:
+    """Return the batch of a network, looked up by the loader, or with a trainer by the hooks of the data."""
+    return [each if isinstance(each, TokenBatch) else data.table(each) for each in loader]
+
+
+def ids_of(data: StreamData, split: str) -> np.ndarray:
+    return data.ids(data.stream(split))
+
+
+def all_ids(data: StreamData) -> np.ndarray:
+    return data.ids(data.stream())
+
+
+def text_of(data: StreamData, ids: Any) -> str:
+    return decode(data.tokenizer, np.asarray(ids).ravel().tolist())
+
+
+def train(data: StreamData) -> list[list[list[int]]]:
+    return [batch.positions.tolist() for batch in data.train_dataloader()]
+
+
+# --- windows and their targets ---
+
+
+@EVERY_KIND
+def test_the_targets_are_the_tokens_that_follow(tmp_path, open_data):
+    data = with_trainer(open_data(tmp_path))
+    for loader in (data.train_dataloader(), data.val_dataloader(), data.test_dataloader()):
+        for batch in batches(data, loader):
+            assert batch.token_ids.shape == batch.targets.shape
+            assert torch.equal(batch.token_ids[:, 1:], batch.targets[:, :-1])
+            assert batch.num_targets == batch.num_tokens == batch.targets.numel()
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_validation_predicts_every_token_once_and_in_order(tmp_path, open_data, split):
+    data = with_trainer(open_data(tmp_path, test_fraction=0.1))
+    found = batches(data, data.evaluation_loader(split))
+    predicted = torch.cat([batch.targets.flatten() for batch in found]).tolist()
+    assert predicted == ids_of(data, split)[1:].tolist()
+    again = batches(data, data.evaluation_loader(split))
+    assert all(torch.equal(one.token_ids, two.token_ids) for one, two in zip(found, again, strict=True))
+
+
+@EVERY_KIND
+def test_processes_share_the_validation(tmp_path, open_data):
+    data = with_trainer(open_data(tmp_path))
+    whole = list(chain(*(batch.positions.tolist() for batch in data.val_dataloader())))
+    shares = [
+        list(chain(*(batch.positions.tolist() for batch in with_trainer(data, rank=r, world_size=3).val_dataloader())))
+        for r in range(3)
+    ]
+    assert sorted(chain(*shares)) == sorted(whole)
+
+
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, BYTE_PAIRS], ids=["characters", "byte pairs"])
+@pytest.mark.parametrize("split", Split, ids=lambda split: split.value)
+def test_a_training_window_is_a_piece_of_the_training_text(tmp_path, tokenizer, split):
+    data = with_trainer(open_text(tmp_path, tokenizer=tokenizer, split=split))
+    begin, end = data.stream("train").head()[[0, -1]]
+    ids = ids_of(data, "train").tolist()
+    for batch in data.train_dataloader():
+        assert batch.positions.shape == (SIZE, CONTEXT + 1)
+        assert begin <= batch.positions.min() <= batch.positions.max() <= end
+        for window in data.table.flat[batch.positions].tolist():
+            assert any(ids[i : i + CONTEXT + 1] == window for i in range(len(ids)))
+    if split is Split.sequential:
+        assert text_of(data, ids) == TEXT[: len(TEXT) - round(0.05 * len(TEXT))]
+
+
+def test_an_epoch_has_as_many_steps_as_the_training_text_has_windows(tmp_path):
+    data = with_trainer(open_text(tmp_path))
+    assert len(data.train_dataloader()) == int(0.95 * len(TEXT)) // (CONTEXT * SIZE)
+    assert len(with_trainer(data, world_size=2).train_dataloader()) == int(0.95 * len(TEXT)) // (CONTEXT * SIZE * 2)
+
+
+# --- the start at the step of the trainer ---
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("step", [1, 5, 13, 29, 61])
+def test_training_is_taken_up_where_the_trainer_is(tmp_path, open_data, step):
+    data = with_trainer(open_data(tmp_path))
+    per_epoch = len(train(data))
+    epochs = [train(with_trainer(data, step=epoch * per_epoch)) for epoch in range(step // per_epoch + 2)]
+    uninterrupted = list(chain(*epochs))
+    assert train(with_trainer(data, step=step)) == uninterrupted[step : step + per_epoch]
+    assert epochs[0] != epochs[1]
+
+
+def test_a_step_of_several_batches_is_counted_by_its_batches(tmp_path):
+    data = open_text(tmp_path)
+    by_batch = train(with_trainer(data, step=12))
+    assert train(with_trainer(data, step=4, accumulate_grad_batches=3)) == by_batch
+
+
+@EVERY_KIND
+def test_another_seed_is_another_training_and_the_same_validation(tmp_path, open_data):
+    one, other = (with_trainer(open_data(tmp_path, seed=seed)) for seed in (3, 5))
+    assert train(one) == train(with_trainer(open_data(tmp_path, seed=3)))
+    assert train(one) != train(other)
+    assert np.array_equal(one.stream("validation").head(), other.stream("validation").head())
+
+
+def test_the_seed_of_the_split_decides_what_is_for_validation(tmp_path):
+    texts = [
+        text_of(data, ids_of(data, "validation"))
+        for data in (open_text(tmp_path, split=Split.passages, split_seed=seed) for seed in (3, 3, 5))
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+@EVERY_KIND
+def test_processes_train_on_the_windows_of_one_process_with_as_many_times_the_batch_size(tmp_path, open_data):
+    whole = train(with_trainer(open_data(tmp_path, batch_size=2)))
+    data = open_data(tmp_path, batch_size=1)
+    shares = [train(with_trainer(data, rank=rank, world_size=2)) for rank in range(2)]
+    for batch, *parts in zip(whole, *shares, strict=True):
+        assert {len(part) for part in parts} == {1}
+        assert {tuple(window) for window in batch} <= {tuple(window) for part in parts for window in part}
+
+
+# --- documents ---
+
+
+def test_documents_of_a_split_stand_between_separators(tmp_path):
+    data = open_names(tmp_path)
+    found = {split: text_of(data, ids_of(data, split)) for split in ("train", "validation", "test")}
+    assert all(text.startswith(".") and text.endswith(".") and ".." not in text for text in found.values())
+    names = {split: text.strip(".").split(".") for split, text in found.items()}
+    assert {split: len(each) for split, each in names.items()} == {"train": 24, "validation": 3, "test": 3}
+    assert sorted(chain(*names.values())) == sorted(NAMES)
+
+
+def test_documents_come_in_another_order_in_every_epoch(tmp_path):
+    data = with_trainer(open_names(tmp_path))
+    per_epoch = len(train(data))
+    orders = []
+    for epoch in range(3):
+        windows = np.concatenate([b.positions for b in with_trainer(data, step=epoch * per_epoch).train_dataloader()])
+        text = text_of(data, data.table.flat[windows[:, :-1]])
+        found = text.strip(".").split(".")
+        assert len(set(found[:-1]) & set(data.known_documents())) == len(found) - 1  # the last one may be cut
+        orders.append(found)
+    assert len(set(map(tuple, orders))) == 3
+
+
+@pytest.mark.parametrize("separator", [".", "|", " "])
+def test_the_separator_is_what_the_options_say(tmp_path, separator):
+    data = open_names(tmp_path, separator=separator)
+    assert data.tokenizer.words[data.separator_id] == separator
+    assert data.first_id == data.separator_id
+    assert data.card() == {"separator_id": data.separator_id}
+    assert text_of(data, ids_of(data, "test")).count(separator) == 4
+
+
+def test_a_stream_begins_after_a_new_line_and_has_no_separator(tmp_path):
+    data = open_text(tmp_path)
+    assert data.separator_id is None
+    assert data.tokenizer.words[data.first_id] == "\n"
+    assert data.card() == {"separator_id": None}
+
+
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, BYTE_PAIRS], ids=["characters", "byte pairs"])
+def test_known_documents_are_those_of_training(tmp_path, tokenizer):
+    data = open_names(tmp_path, [f"{name} Ó" for name in NAMES], tokenizer=tokenizer)
+    assert sorted(data.known_documents()) == sorted(text_of(data, ids_of(data, "train")).strip(".").split("."))
+    assert open_text(tmp_path).known_documents() == []
+
+
+@pytest.mark.parametrize("most", [1, 13, 1009])
+def test_fewer_documents_may_be_trained_on_and_validation_stays_whole(tmp_path, most):
+    data = open_names(tmp_path, max_train_rows=most, context_length=3)
+    everything = open_names(tmp_path)
+    assert data.known_documents() == everything.known_documents()[:most]
+    assert text_of(data, ids_of(data, "train")).strip(".").split(".") == data.known_documents()
+    known = set("".join(data.known_documents()))
+    for split in ("validation", "test"):
+        whole = text_of(everything, ids_of(everything, split))
+        assert text_of(data, ids_of(data, split)) == "".join(c if c in known | {"."} else "\ufffd" for c in whole)
+    seen = {place for batch in chain(*train(with_trainer(data))) for place in batch}
+    assert seen <= set(data.stream("train").head().tolist())
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_less_of_a_text_may_be_trained_on_and_validation_stays_whole(tmp_path, most):
+    data = with_trainer(open_text(tmp_path, max_train_rows=most))
+    steps = range(0, 211, len(data.train_dataloader()))
+    seen = {place for step in steps for batch in chain(*train(with_trainer(data, step=step))) for place in batch}
+    assert seen == set(range(most * CONTEXT + 1))
+    assert data.describe()["tokens"]["train"] == len(data.stream("train")) == most * CONTEXT + 1
+    known = set(text_of(data, ids_of(data, "train")))
+    assert set(data.tokenizer.words) == known | {"\ufffd"}
+    everything = open_text(tmp_path)
+    whole = text_of(everything, ids_of(everything, "validation"))
+    assert text_of(data, ids_of(data, "validation")) == "".join(c if c in known else "\ufffd" for c in whole)
+
+
+# --- reviews ---
+
+
+def test_reviews_have_the_vocabulary_of_the_classifier(tmp_path):
+    text, reviews = open_reviews(tmp_path), open_reviews(tmp_path, ReviewData, labels=Labels.binary)
+    assert text.tokenizer.words == reviews.tokenizer.words
+    assert text.tokenizer.to_json() == reviews.tokenizer.to_json()
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_reviews_are_joined_by_padding(tmp_path, split):
+    data = open_reviews(tmp_path)
+    ids = ids_of(data, split).tolist()
+    expected = [PAD_ID]
+    for row in data.corpus.rows_of(split):
+        expected += [*data.corpus.ids[row].tolist(), PAD_ID]
+    assert ids == expected
+    assert (data.separator_id, data.first_id) == (PAD_ID, PAD_ID)
+
+
+def test_reviews_are_written_one_below_the_other(tmp_path):
+    data = open_reviews(tmp_path)
+    written = text_of(data, ids_of(data, "train")).strip("\n").split("\n")
+    assert len(written) == 101
+    assert written[3] == ""
+    assert set(" ".join(written).split()) == {"the", "tea", "is", "good", "bad"}
+
+
+def test_reviews_of_subwords_are_joined_too(tmp_path):
+    data = open_reviews(tmp_path, tokenizer=TokenizerOptions(kind=TokenizerKind.subword, max_size=37))
+    assert set(text_of(data, ids_of(data, "train")).split()) == {"the", "tea", "is", "good", "bad"}
+
+
+def test_fewer_reviews_may_be_trained_on(tmp_path):
+    data = open_reviews(tmp_path, max_train_rows=13)
+    assert (ids_of(data, "train") == PAD_ID).sum() == 14
+    assert data.known_documents() == []
+
+
+# --- the table and the device ---
+
+
+def test_the_statistics_of_plays_warn_where_an_act_is_missing_each_time(tmp_path, caplog):
+    play = "THE BAKERS\n\n\nACT I\n\nANNA.\nBread!\n\nACT III\n\nANNA.\nAle!\n\n"
+    for _ in range(2):  # the second one is read from the cache
+        caplog.clear()
+        open_text(tmp_path, play * 11, preparation=Preparation.plays, context_length=3)
+        warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert len(warnings) == 11
+        place = f"{tmp_path}/text.txt:4"
+        assert warnings[0] == f"{place}: THE BAKERS: no act 2; check the headings of the edition there"
+
+
+def test_a_text_stays_on_disk_and_is_looked_up_there(tmp_path):
+    data = open_text(tmp_path)
+    assert isinstance(data.corpus.ids.ids, np.memmap)
+    assert np.shares_memory(data.table.flat.numpy(), data.corpus.ids.ids)
+    assert data.table.flat.dtype == torch.uint8
+
+
+@EVERY_KIND
+def test_lookup_before_and_after_the_transfer_to_the_device_give_the_same_batch(tmp_path, open_data, monkeypatch):
+    monkeypatch.setattr(table_data, "fits", lambda table, device: False)
+    before = with_trainer(open_data(tmp_path), device="meta")  # any device except the CPU
+    after = with_trainer(open_data(tmp_path))
+    for windows in before.val_dataloader():
+        looked_up = before.on_before_batch_transfer(windows, 0)
+        assert isinstance(looked_up, TokenBatch)
+        assert before.on_after_batch_transfer(looked_up, 0) is looked_up
+        assert isinstance(windows, WindowBatch)
+        assert after.on_before_batch_transfer(windows, 0) is windows
+        for ours, theirs in zip(after.on_after_batch_transfer(windows, 0), looked_up, strict=True):
+            assert torch.equal(ours, theirs)
+
+
+def test_the_table_moves_to_the_device_where_it_fits(tmp_path, monkeypatch):
+    data = with_trainer(open_text(tmp_path), device="meta")
+    windows = next(iter(data.val_dataloader()))
+    monkeypatch.setattr(table_data, "fits", lambda table, device: False)
+    assert isinstance(data.on_before_batch_transfer(windows, 0), TokenBatch)
+    assert data.table.flat.device.type == "cpu"
+    monkeypatch.undo()
+    assert data.on_before_batch_transfer(windows, 0) is windows
+    assert data.table.flat.device.type == "meta"
+
+
+# --- descriptions and statistics ---
+
+
+@EVERY_KIND
+def test_the_data_is_described(tmp_path, open_data):
+    data = open_data(tmp_path)
+    description = json.loads(json.dumps(data.describe()))
+    assert description["source"] == "local"
+    assert description["path"] == data.options.path
+    assert description["fingerprint"] == data.source.fingerprint
+    assert description["vocab_size"] == data.tokenizer.vocab_size
+    assert description["tokens"] == {split: len(ids_of(data, split)) for split in ("train", "validation", "test")}
+    assert (data.num_classes, data.module_options()) == (0, {})
+
+
+def test_the_characters_of_a_text_are_counted(tmp_path):
+    assert open_text(tmp_path).describe()["statistics"] == {"characters": len(TEXT)}
+
+
+def test_a_split_that_is_empty_is_none(tmp_path):
+    data = open_text(tmp_path)
+    assert [data.has_split(split) for split in ("train", "validation", "test")] == [True, True, False]
+    assert len(ids_of(data, "test")) == len(list(data.test_dataloader())) == 0
+    names = open_names(tmp_path, test_fraction=0.0)
+    assert not names.has_split("test")
+    assert len(names.stream("test")) == 0
+
+
+@EVERY_KIND
+@pytest.mark.parametrize(("most", "expected"), [(0, 0), (1, 1), (29, 29), (1_000_003, None)])
+def test_the_first_tokens_of_a_stream_may_be_asked_for(tmp_path, open_data, most, expected):
+    data = open_data(tmp_path)
+    assert data.ids(data.stream("train"), most).tolist() == ids_of(data, "train").tolist()[:expected]
+
+
+def test_the_stream_of_all_splits_is_the_whole_text(tmp_path):
+    data = open_text(tmp_path, test_fraction=0.1)
+    assert text_of(data, all_ids(data)).replace("\ufffd", "?") == TEXT
+    names = open_names(tmp_path)
+    assert sorted(text_of(names, all_ids(names)).strip(".").split(".")) == sorted(NAMES)
+
+
+# --- a trained network reads another text ---
+
+
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, BYTE_PAIRS], ids=["characters", "byte pairs"])
+def test_another_text_is_read_in_the_vocabulary_of_the_training(tmp_path, tokenizer):
+    trained = open_text(tmp_path, tokenizer=tokenizer)
+    other = closed_text(tmp_path, "abc xyz" * 13, tokenizer=tokenizer)
+    other.reader = trained.tokenizer
+    other.setup("test")
+    assert other.tokenizer.words == trained.tokenizer.words
+    expected = "abc xyz" if tokenizer is BYTE_PAIRS else "abc x\ufffd\ufffd"
+    assert text_of(other, all_ids(other)) == expected * 13
+
+
+def test_other_reviews_are_read_in_the_vocabulary_of_the_training(tmp_path):
+    trained = open_reviews(tmp_path)
+    other = closed_reviews(tmp_path, tokenizer=TokenizerOptions(min_document_frequency=11, max_size=3))
+    other.reader = trained.tokenizer
+    other.setup("test")
+    assert other.tokenizer.words == trained.tokenizer.words
+
+
+def test_a_short_text_can_be_measured_though_not_trained_on(tmp_path):
+    data = closed_text(tmp_path, "abc")
+    data.setup("test")
+    assert len(data.stream()) == 3
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize("length", [2, 12])
+def test_a_text_that_is_shorter_than_the_context_is_refused_in_one_line(tmp_path, length):
+    message = (
+        f"^{tmp_path}/text.txt: the training part has {round(0.95 * length)} tokens, but "
+        "context_length=11 requires 12; use more text or a smaller context_length$"
+    )
+    with pytest.raises(UserError, match=message):
+        open_text(tmp_path, "a" * length)
+
+
+def test_a_text_of_one_window_can_be_trained_on(tmp_path):
+    data = with_trainer(open_text(tmp_path, "abcdefghijklmnopqrs" * 2, context_length=35))
+    assert len(ids_of(data, "train")) == 36
+    assert train(data) == [[list(range(36))] * SIZE]
+
+
+def test_a_text_without_a_validation_part_is_refused(tmp_path):
+    message = f"^{tmp_path}/text.txt: the text is too short for a validation part; use more text$"
+    with pytest.raises(UserError, match=message):
+        open_text(tmp_path, "a" * 29)  # one character for validation has no next token
+    with pytest.raises(UserError, match=r"for a validation part; use more text or data\.split=sequential$"):
+        open_text(tmp_path, TEXT.replace("\n", " "), split=Split.passages)  # a single passage
+
+
+def test_names_that_are_too_few_are_refused(tmp_path):
+    with pytest.raises(UserError, match=f"{tmp_path}/text.txt: the training part has 8 tokens, but context_length=11"):
+        open_names(tmp_path, ["Ann", "Bo"])
+    with pytest.raises(UserError, match=f"{tmp_path}/text.txt: the text is too short for a validation part"):
+        open_names(tmp_path, ["Annabel", "Bernadette"])
+
+
+def test_options_are_checked_when_the_data_is_made(tmp_path):
+    with pytest.raises(ValueError, match=r"data.batch_size=0 must be at least 1"):
+        closed_text(tmp_path, batch_size=0)
+    with pytest.raises(ValueError, match=r"tokenizer=char requires a generator"):
+        closed_reviews(tmp_path, tokenizer=CHARACTERS)

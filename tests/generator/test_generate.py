@@ -1,0 +1,495 @@
+"""Tests of generating text with a trained run, from the command line and from Python."""
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import firstlight
+from docstring_examples import run_examples, without_an_example
+from firstlight.commands import generate
+from firstlight.errors import UserError
+from firstlight.generator.run import LoadedGenerator
+from firstlight.generator.writing import Writing
+from tests_support import Scripts
+
+CONTEXT = 13
+SIZES = [
+    "model=tiny",
+    "model.num_layers=1",
+    f"context_length={CONTEXT}",
+    "data.batch_size=17",
+    "trainer.max_epochs=1",
+    "trainer.accelerator=cpu",
+    "callbacks.text_samples.num_tokens=7",
+]
+SYLLABLES = ["ka", "lo", "mi", "né", "ru", "sö", "t€", "va"]
+
+
+@dataclass
+class Runs:
+    """Folders of trained runs by their data. The texts and the cache no longer exist."""
+
+    folder: Path
+    text: Path  # a text of characters
+    pairs: Path  # the same text in byte pairs
+    names: Path  # short documents
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    source, kept = (tmp_path_factory.mktemp(name) for name in ("source", "kept"))
+    words = made_up_words(53)
+    passages = (" ".join(words[i : i + 7]) + ".\n\n" for _ in range(7) for i in range(0, 49, 3))
+    (source / "text.txt").write_text("".join(passages), encoding="utf-8")
+    (source / "names.txt").write_text("\n".join(made_up_words(211)), encoding="utf-8")
+    scripts = Scripts(source)
+    for name, arguments in {
+        "text": ["task=text", "data.path=text.txt"],
+        "pairs": ["task=text", "data.path=text.txt", "tokenizer=subword", "tokenizer.max_size=293"],
+        "names": ["task=names", "data.path=names.txt", "trainer.max_epochs=7"],
+    }.items():
+        shutil.copytree(scripts.train(*SIZES, *arguments), kept / name)
+    shutil.rmtree(source)
+    return Runs(kept, kept / "text", kept / "pairs", kept / "names")
+
+
+def made_up_words(count: int) -> list[str]:
+    chosen = random.Random(0)
+    return ["".join(chosen.choices(SYLLABLES, k=chosen.randint(1, 3))) for _ in range(count)]
+
+
+@pytest.fixture
+def write(runs: Runs, scripts: Scripts) -> Callable[..., str]:
+    """Return a function that runs the script successfully and returns its output."""
+
+    def written(kind: str, *arguments: str) -> str:
+        done = scripts.run("generate", str(getattr(runs, kind)), *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return written
+
+
+def with_card(run: Path, target: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Return a copy of a run with a changed card in its checkpoint."""
+    shutil.copytree(run, target)
+    path = target / "checkpoints" / "best.ckpt"
+    content = torch.load(path, weights_only=True)
+    change(content["firstlight"])
+    torch.save(content, path)
+    return target
+
+
+# --- one text ---
+
+
+def test_a_text_begins_with_the_prompt_and_goes_on(write: Callable[..., str]) -> None:
+    text = write("text", "--prompt", "ka lo", "--tokens", "53")
+    assert text.startswith("ka lo")
+    assert text.endswith("\n")
+    assert len(text) == len("ka lo") + 53 + 1
+
+
+def test_the_same_seed_writes_the_same_and_others_do_not(write: Callable[..., str]) -> None:
+    arguments = ["--prompt", "ka", "--tokens", "53", "--seed"]
+    first, again, other = (write("text", *arguments, seed) for seed in ("3", "3", "5"))
+    assert first == again
+    assert first != other
+
+
+def test_without_a_seed_each_call_writes_another_text(write: Callable[..., str]) -> None:
+    first, second = (write("text", "--prompt", "ka", "--tokens", "53") for _ in range(2))
+    assert first != second
+
+
+@pytest.mark.parametrize("same", [["--top-k", "1"], ["--temperature", "1e-5"], ["--top-p", "1e-6"]])
+def test_greedy_is_what_the_narrowest_choice_gives(same: list[str], write: Callable[..., str]) -> None:
+    arguments = ["--prompt", "ka lo", "--tokens", "53"]
+    assert write("text", *arguments, "--greedy") == write("text", *arguments, *same)
+
+
+@pytest.mark.parametrize("kind", ["text", "pairs"])
+@pytest.mark.parametrize(
+    ("arguments", "writing"),
+    [
+        ([], {}),
+        (["--temperature", "0.7", "--top-k", "5"], {"temperature": 0.7, "top_k": 5}),
+        (["--top-p", "0.8", "--window", "slide"], {"top_p": 0.8, "window": "slide"}),
+        (["--greedy", "--context-length", "5"], {"greedy": True, "context_length": 5}),
+    ],
+    ids=repr,
+)
+def test_python_and_the_command_line_agree(
+    arguments: list[str], writing: dict[str, Any], kind: str, runs: Runs, write: Callable[..., str]
+) -> None:
+    found = write(kind, "--prompt", "né t€", "--tokens", "53", "--seed", "3", *arguments)
+    generator = firstlight.load(getattr(runs, kind))
+    assert generator.generate("né t€", tokens=53, seed=3, **writing) + "\n" == found
+
+
+def test_the_window_matters_beyond_the_context_and_not_before(write: Callable[..., str]) -> None:
+    arguments = ["--prompt", "ka", "--seed", "3", "--tokens", "97"]
+    half, slide = (write("text", *arguments, "--window", window) for window in ("half", "slide"))
+    assert half[: CONTEXT + 1] == slide[: CONTEXT + 1]
+    assert half != slide
+
+
+def test_what_stands_before_the_view_changes_nothing(write: Callable[..., str]) -> None:
+    """Use prompts that are longer than the context."""
+    arguments = ["--seed", "3", "--tokens", "53", "--context-length", "5"]
+    first = write("text", "--prompt", "ka lo mi né ru", *arguments)
+    other = write("text", "--prompt", "va va ré mi né ru", *arguments)
+    assert first.removeprefix("ka lo mi né ru") == other.removeprefix("va va ré mi né ru")
+
+
+def test_letters_of_several_bytes_arrive_whole(runs: Runs) -> None:
+    """Check that each piece is text, and that all pieces together are the decoded ids."""
+    generator = firstlight.load(runs.pairs)
+    prompt = generator.read("né", Writing())
+    pieces = [piece for (piece,) in generator.stream(prompt, 1, Writing(tokens=211, seed=3, top_k=11))]
+    assert len(pieces) == 211 + 1  # and what was kept back
+    assert any(set("éö€") & set(piece) for piece in pieces)
+    assert "né" + "".join(pieces) == generator.generate("né", tokens=211, seed=3, top_k=11)
+
+
+def test_the_unknown_symbol_is_never_written(write: Callable[..., str]) -> None:
+    assert "\ufffd" not in write("text", "--temperature", "1000", "--tokens", "307", "--seed", "1")
+
+
+def test_best_and_last_checkpoints_and_latest_can_be_named(runs: Runs, scripts: Scripts) -> None:
+    for which in ("best", "last"):
+        assert scripts.run("generate", str(runs.text), "--checkpoint", which, "--tokens", "7").returncode == 0
+    for name in ("latest", "latest:text", "best:val/loss:text", "best:val/bits_per_character:text"):
+        done = scripts.run("generate", name, "--log-dir", str(runs.folder), "--tokens", "7")
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_text_arrives_while_it_is_written_and_stops_when_nobody_reads(runs: Runs, scripts: Scripts) -> None:
+    process = scripts.start("generate", str(runs.text), "--prompt", "ka", "--tokens", "100000000", "--top-k", "1")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        assert process.stdout.read(97).startswith("ka")
+        assert process.poll() is None
+        process.stdout.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.stderr.close()
+
+
+# --- several texts ---
+
+
+def test_several_texts_stand_under_their_numbers(runs: Runs, write: Callable[..., str]) -> None:
+    found = write("text", "--prompt", "ka", "--num-samples", "3", "--tokens", "23", "--seed", "3")
+    texts = firstlight.load(runs.text).generate_many("ka", 3, tokens=23, seed=3)
+    assert len(set(texts)) == 3
+    assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
+
+
+def test_more_texts_than_are_written_at_once_all_differ(write: Callable[..., str]) -> None:
+    found = write("text", "--prompt", "ka", "--num-samples", "307", "--tokens", "23", "--seed", "3")
+    texts = found.split("--- ")[1:]
+    assert len(texts) == 307
+    assert len({text.partition("\n")[2] for text in texts}) > 300
+
+
+def test_long_texts_are_written_fewer_at_a_time_and_all_of_them(
+    runs: Runs, write: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generate, "TOKENS_AT_ONCE", 50)  # two samples of 23 tokens
+    found = write("text", "--prompt", "ka", "--num-samples", "5", "--tokens", "23", "--seed", "3")
+    many = firstlight.load(runs.text).generate_many
+    seeds = [3, generate.another_seed(3, 1), generate.another_seed(3, 2)]
+    texts = [
+        text for seed, count in zip(seeds, (2, 2, 1), strict=True) for text in many("ka", count, tokens=23, seed=seed)
+    ]
+    assert found == "".join(f"--- {number}\n{text}\n" for number, text in enumerate(texts, start=1))
+
+
+def test_neighboring_seeds_share_no_later_samples() -> None:
+    seeds = [generate.another_seed(seed, number) for seed in range(-3, 50) for number in range(1, 50)]
+    assert len({*seeds, *range(100)}) == len(seeds) + 100
+
+
+@pytest.mark.parametrize("kind", ["text", "names"])
+def test_texts_are_printed_while_the_rest_is_still_to_be_written(
+    kind: str, runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = firstlight.load(getattr(runs, kind))
+    printed_before: list[int] = []
+    stream = LoadedGenerator.stream
+
+    def watched(*arguments: Any) -> Any:
+        printed_before.append(len(capsys.readouterr().out.splitlines()))
+        return stream(*arguments)
+
+    monkeypatch.setattr(LoadedGenerator, "stream", watched)
+    monkeypatch.setattr(generate, "SAMPLES_AT_ONCE", 3)
+    writing = Writing(tokens=5, seed=3)
+    write = generate.write_documents if kind == "names" else generate.write_many
+    write(generator, generator.read("ka", writing), writing, 7)
+    assert printed_before[0] == 0
+    assert min(printed_before[1:]) >= 3
+
+
+# --- documents ---
+
+
+def test_names_stand_one_a_line(write: Callable[..., str]) -> None:
+    lines = write("names", "--num-samples", "31", "--seed", "3").splitlines()
+    assert len(lines) == 31
+    assert len(set(lines)) > 23
+    assert not any("." in line for line in lines)
+
+
+def test_a_name_begins_with_the_prompt(write: Callable[..., str]) -> None:
+    lines = write("names", "--prompt", "né", "--num-samples", "31", "--seed", "3").splitlines()
+    assert len(lines) == 31
+    assert all(line.startswith("né") for line in lines)
+
+
+def test_names_that_were_not_read_are_marked(runs: Runs, scripts: Scripts, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs.names, run)
+    known = run / "training_documents.txt"
+    assert len(known.read_text(encoding="utf-8").splitlines()) > 97
+    arguments = [str(run), "--num-samples", "31", "--seed", "3", "--prompt", "ka"]
+
+    known.unlink()
+    done = scripts.run("generate", *arguments)
+    names = done.stdout.splitlines()
+    assert done.stderr == ""
+    assert not any("*" in name for name in names)
+
+    known.write_text("\n".join(names) + "\n", encoding="utf-8")
+    done = scripts.run("generate", *arguments)
+    assert done.stdout.splitlines() == names
+    assert done.stderr == f"note: * not among the {len(set(names))} documents of the training\n"
+
+    half = set(sorted(set(names))[::2])
+    known.write_text("\n".join(half) + "\n", encoding="utf-8")
+    done = scripts.run("generate", *arguments)
+    assert done.stdout.splitlines() == [name if name in half else f"{name} *" for name in names]
+
+
+def test_python_gives_names_without_marks(runs: Runs) -> None:
+    names = firstlight.load(runs.names).generate_many(num_samples=31, seed=3)
+    assert len(names) == 31
+    assert not any(set(".*\n") & set(name) for name in names)
+
+
+def test_a_name_that_does_not_end_is_cut(runs: Runs) -> None:
+    names = firstlight.load(runs.names).generate_many(num_samples=97, seed=3, tokens=3)
+    assert max(map(len, names)) == 3
+    assert min(map(len, names)) < 3
+
+
+# --- notes ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "prompt", "note"),
+    [
+        ("text", "", "the prompt is empty; the text begins as a new line does"),
+        ("pairs", "", "the prompt is empty; the text begins as a new line does"),
+        ("names", "", "the prompt is empty; the text begins as a document does"),
+        ("text", "kaβ loγβ", "tokens unknown to the run, read as \ufffd: 3"),
+        ("text", "ka lo mi né ru sö", "the prompt has 17 tokens, but the network sees only the last 13"),
+    ],
+)
+def test_what_was_done_to_a_prompt_is_said_apart_from_the_text(
+    kind: str, prompt: str, note: str, runs: Runs, scripts: Scripts, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(getattr(runs, kind), run)
+    (run / "training_documents.txt").unlink(missing_ok=True)
+    done = scripts.run("generate", str(run), "--prompt", prompt, "--tokens", "23", "--seed", "3")
+    assert done.returncode == 0
+    assert done.stderr == f"note: {note}\n"
+    text = firstlight.load(run).generate(prompt, tokens=23, seed=3)
+    assert done.stdout == text + "\n"
+    assert text.startswith(prompt)
+    assert note in caplog.text  # Python says it too
+
+
+@pytest.mark.parametrize("kind", ["text", "pairs"])
+def test_of_a_plain_prompt_nothing_is_said(kind: str, runs: Runs, scripts: Scripts) -> None:
+    assert scripts.run("generate", str(getattr(runs, kind)), "--prompt", "ka lo", "--tokens", "7").stderr == ""
+
+
+def test_a_prompt_as_long_as_the_context_is_seen_whole(runs: Runs, scripts: Scripts) -> None:
+    assert scripts.run("generate", str(runs.text), "--prompt", "ka lo mi né r", "--tokens", "7").stderr == ""
+
+
+def test_a_run_of_the_sample_says_so(runs: Runs, scripts: Scripts, tmp_path: Path) -> None:
+    run = with_card(runs.text, tmp_path / "run", lambda card: card.update(data_source="sample"))
+    done = scripts.run("generate", str(run), "--prompt", "ka", "--tokens", "7")
+    assert done.returncode == 0
+    assert done.stderr == "note: this run was trained on a GENERATED SAMPLE, not on real data\n"
+    assert done.stdout.startswith("ka")
+
+
+def test_a_prompt_for_plays_is_prepared_as_they_were(runs: Runs, scripts: Scripts, tmp_path: Path) -> None:
+    def prepared(card: dict[str, Any]) -> None:
+        card["config"]["data"]["preparation"] = "plays"
+
+    run = with_card(runs.text, tmp_path / "run", prepared)
+    done = scripts.run("generate", str(run), "--prompt", "ka\tlo…", "--tokens", "23", "--seed", "3")
+    assert done.returncode == 0
+    assert "note: the prompt was prepared like the plays: 'ka lo...'\n" in done.stderr
+    assert done.stdout.startswith("ka lo...")
+
+
+@pytest.mark.parametrize("kind", ["text", "pairs", "names"])
+@pytest.mark.parametrize(
+    "prompt", ["\n", " ", "\x00", "--prompt", "ka " * 100_000, "👩‍👩‍👧", "…"], ids=lambda prompt: ascii(prompt[:7])
+)
+def test_an_odd_prompt_is_continued_all_the_same(prompt: str, kind: str, runs: Runs, scripts: Scripts) -> None:
+    done = scripts.run("generate", str(getattr(runs, kind)), f"--prompt={prompt}", "--tokens", "7")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["text", "pairs"])
+def test_a_prompt_that_is_no_text_is_no_crash(kind: str, runs: Runs, scripts: Scripts) -> None:
+    """Use the character that Python substitutes for a byte that is not UTF-8."""
+    done = scripts.run("generate", str(getattr(runs, kind)), "--prompt", "ka \udcff", "--tokens", "7")
+    assert done.returncode in (0, 2)
+    assert "Traceback" not in done.stderr
+    assert done.stdout.encode().decode() == done.stdout
+
+
+# --- mistakes ---
+
+MISTAKES = {
+    "--temperature 0": "temperature=0 must be above 0; for the most likely token, use greedy",
+    "--temperature -1": "temperature=-1 must be above 0",
+    "--top-p 0": "top_p=0 must be above 0 and at most 1",
+    "--top-p 1.5": "top_p=1.5 must be above 0 and at most 1",
+    "--top-k 0": "top_k=0 must be at least 1",
+    "--tokens 0": "tokens=0",
+    "--num-samples 0": "num_samples=0",
+    f"--num-samples {10**30}": f"num_samples={10**30} must be at most 1,000,000",
+    f"--tokens {10**30}": f"tokens={10**30} must be at most 100,000,000",
+    "--context-length 17": "context_length=17 must lie between 1 and 13",
+    "--context-length 0": "context_length=0 must lie between 1 and 13",
+    "--seed 99999999999999999999": "seed=99999999999999999999",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, runs: Runs, scripts: Scripts) -> None:
+    """Check that the error is the only output."""
+    for run, prompt in ((runs.text, "ka"), (runs.names, "")):
+        done = scripts.run("generate", str(run), "--prompt", prompt, *arguments.split())
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.startswith("error: ")
+        assert MISTAKES[arguments] in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("writing", "message"),
+    [
+        ({"temperature": 0.0}, "^temperature=0 must be above 0"),
+        ({"top_p": 1.5}, "^top_p=1.5 must be above 0 and at most 1$"),
+        ({"tokens": 0}, "^tokens=0.* must be at least 1"),
+        (
+            {"context_length": 17},
+            "^context_length=17 must lie between 1 and 13, the positions that the run was trained",
+        ),
+    ],
+)
+def test_a_mistake_in_python_is_a_user_error(writing: dict[str, Any], message: str, runs: Runs) -> None:
+    with pytest.raises(UserError, match=message):
+        firstlight.load(runs.text).generate("ka", **writing)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere", "nowhere: the run folder does not exist"),
+        ("latest", "latest: no trained run of a generator below logs"),
+        ("https://example.org/run", "is a URL"),
+    ],
+)
+def test_an_unknown_run_is_one_line(name: str, message: str, scripts: Scripts) -> None:
+    done = scripts.run("generate", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_classifier_does_not_write(trained: Callable[[str], Path], scripts: Scripts) -> None:
+    done = scripts.run("generate", str(trained("stars")))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is a classifier; use `python src/predict.py`, or name another run" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_generator_does_not_predict(runs: Runs, scripts: Scripts) -> None:
+    done = scripts.run("predict", str(runs.text), "--text", "ka lo")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is a generator; use `python src/generate.py`, or name another run" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_vocabulary_without_an_unknown_symbol_refuses_what_it_does_not_have(
+    runs: Runs, scripts: Scripts, tmp_path: Path
+) -> None:
+    def without_symbol(card: dict[str, Any]) -> None:
+        from firstlight.text.saved_tokenizers import tokenizer_of_json
+        from firstlight.text.text_tokenizers import CharacterTokenizer
+
+        characters = tokenizer_of_json(card["tokenizer"]).words
+        card["tokenizer"] = CharacterTokenizer("".join(characters), None).to_json()
+
+    run = with_card(runs.text, tmp_path / "run", without_symbol)
+    assert scripts.run("generate", str(run), "--prompt", "ka", "--tokens", "7").returncode == 0
+    done = scripts.run("generate", str(run), "--prompt", "kaβ")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the character 'β' is not in the vocabulary, which has no unknown symbol; remove it" in done.stderr
+
+
+# --- objects ---
+
+
+def test_a_loaded_generator_never_drops_anything_out(runs: Runs) -> None:
+    generator = firstlight.load(runs.text)
+    assert not any(module.training for module in generator.network.modules())
+    state = torch.get_rng_state()
+    generator.generate("ka", tokens=53, seed=3)
+    assert torch.equal(torch.get_rng_state(), state)  # a user's random numbers are the user's
+
+
+def test_known_documents_are_those_of_the_training(runs: Runs, tmp_path: Path) -> None:
+    shutil.copytree(runs.names, tmp_path / "run")
+    (tmp_path / "run" / "training_documents.txt").write_text("né\nka lo\n", encoding="utf-8")
+    assert firstlight.load(tmp_path / "run").known_documents() == {"né", "ka lo"}
+    assert firstlight.load(runs.text).known_documents() == set()
+
+
+def test_a_generator_says_what_it_is(runs: Runs) -> None:
+    generator = firstlight.load(runs.text)
+    lines = repr(generator).splitlines()
+    assert lines[0].startswith("LoadedGenerator: task=text, model=tiny, ")
+    assert f"  vocabulary {generator.network.vocab_size} tokens, context length {CONTEXT}" in lines
+    assert f"  folder     {runs.text} (best.ckpt)" in lines
+    assert generator.metrics["val/loss"] == generator.history["val/loss"].min()
+
+
+def test_every_example_of_a_generator_runs(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "logs").symlink_to(runs.folder)
+    assert without_an_example(LoadedGenerator) == []
+    for run in (runs.text, runs.names):
+        assert run_examples(LoadedGenerator, tmp_path, firstlight=firstlight, run=firstlight.load(run)) > 10

@@ -1,0 +1,172 @@
+"""Training of a generator with Lightning on texts that follow a rule."""
+
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+from lightning.pytorch import Callback, LightningDataModule, Trainer
+from torch import Tensor
+from torch.optim import SGD, AdamW
+from torch.testing import assert_close
+from torch.utils.data import DataLoader
+
+from firstlight.data.tables import TokenBatch
+from firstlight.generator.module import Generation
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
+from firstlight.lit.schedules import constant, linear
+from firstlight.lit.training import Training
+from firstlight.networks.config import Norm
+
+VOCABULARY, LENGTH, ROWS = 13, 7, 101
+
+
+def toy_windows(rows: int = ROWS, length: int = LENGTH, seed: int = 0) -> Tensor:
+    """Return texts that count in steps of three from a random number: (rows, length + 1)."""
+    first = torch.randint(VOCABULARY, (rows, 1), generator=torch.Generator().manual_seed(seed))
+    return (first + 3 * torch.arange(length + 1)) % VOCABULARY
+
+
+def toy_batch(windows: Tensor) -> TokenBatch:
+    return TokenBatch(windows[:, :-1], windows[:, 1:])
+
+
+class Toy(LightningDataModule):
+    """The same windows in every split. The last batch is smaller, and its window is shorter in evaluation."""
+
+    def __init__(self, batch_size: int = 17) -> None:
+        super().__init__()
+        parts = toy_windows().split(batch_size)
+        self.training = [toy_batch(part) for part in parts]
+        self.evaluation = [*self.training, toy_batch(toy_windows(rows=1, length=3, seed=1))]
+
+    def train_dataloader(self) -> DataLoader[TokenBatch]:
+        return DataLoader(self.training, batch_size=None)  # type: ignore[arg-type]
+
+    def val_dataloader(self) -> DataLoader[TokenBatch]:
+        return DataLoader(self.evaluation, batch_size=None)  # type: ignore[arg-type]
+
+    test_dataloader = val_dataloader
+
+
+def generation(*, schedule=constant, optimizer=None, dropout: float = 0.0) -> Generation:
+    torch.manual_seed(1)
+    config = GeneratorConfig(
+        dim=8, num_heads=2, context_length=LENGTH, norm=Norm.pre, dropout=dropout, embedding_std=0.5
+    )
+    return Generation(Generator(config, VOCABULARY), optimizer or partial(AdamW, lr=0.03), schedule)
+
+
+def trainer_of(*callbacks: Callback, **options) -> Trainer:
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "max_epochs": 1}
+    return Trainer(accelerator="cpu", enable_model_summary=False, callbacks=list(callbacks), **(quiet | options))
+
+
+class Outputs(Callback):
+    """Callback that stores the results of the steps."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, list[dict[str, Tensor]]] = {"train": [], "val": [], "test": []}
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.seen["train"].append(outputs)
+
+    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.seen["val"].append(outputs)
+
+    def on_test_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        self.seen["test"].append(outputs)
+
+
+@torch.inference_mode()
+def loss_of_each_token(module: Generation, data: Toy) -> Tensor:
+    """Return all tokens of an evaluation, text by text."""
+    losses = [
+        F.cross_entropy(module.eval()(token_ids[None])[0], targets, reduction="none")
+        for batch in data.evaluation
+        for token_ids, targets in zip(*batch, strict=True)
+    ]
+    return torch.cat(losses)
+
+
+def test_a_generation_is_a_training_of_a_network() -> None:
+    module = generation()
+    assert isinstance(module, Training)
+    token_ids = toy_windows(3)
+    assert module(token_ids[:, :-1]).shape == (3, LENGTH, VOCABULARY)
+    assert set(module.state_dict()) == {f"network.{name}" for name in module.network.state_dict()}
+
+
+def test_the_rule_of_a_text_is_learned() -> None:
+    module, data = generation(), Toy()
+    before = trainer_of().validate(module, datamodule=data, verbose=False)[0]["val/loss"]
+    trainer = trainer_of(max_epochs=17)
+    trainer.fit(module, datamodule=data)
+    assert before > 2
+    assert trainer.callback_metrics["val/loss"].item() < 0.1
+
+
+@pytest.mark.parametrize("stage", ["val", "test"])
+def test_the_logged_loss_is_the_mean_over_all_tokens(stage: str) -> None:
+    """The last batch has fewer tokens and a smaller weight."""
+    module, data = generation(), Toy()
+    losses = loss_of_each_token(module, data)
+    assert len(losses) == ROWS * LENGTH + 3
+    evaluate = trainer_of().validate if stage == "val" else trainer_of().test
+    (metrics,) = evaluate(module, datamodule=data, verbose=False)
+    assert metrics == {f"{stage}/loss": pytest.approx(losses.mean().item(), rel=1e-5)}
+
+
+@pytest.mark.parametrize("stage", ["val", "test"])
+def test_an_evaluation_returns_the_loss_of_every_token_and_what_was_predicted(stage: str) -> None:
+    module, data, outputs = generation(), Toy(), Outputs()
+    trainer = trainer_of(outputs)
+    (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
+    found = outputs.seen[stage]
+    assert [tuple(seen["token_losses"].shape) for seen in found] == [(17, 7)] * 5 + [(16, 7), (1, 3)]
+    assert_close(torch.cat([seen["token_losses"].flatten() for seen in found]), loss_of_each_token(module, data))
+    for seen, batch in zip(found, data.evaluation, strict=True):
+        assert_close(seen["loss"], seen["token_losses"].mean())
+        with torch.inference_mode():
+            assert torch.equal(seen["predicted"], module(batch.token_ids).argmax(dim=2))
+
+
+def test_a_training_step_returns_the_mean_loss_and_logits_that_hold_no_graph() -> None:
+    outputs, module, data = Outputs(), generation(optimizer=partial(SGD, lr=0.0)), Toy()
+    trainer_of(outputs).fit(module, datamodule=data)
+    assert [tuple(seen["logits"].shape) for seen in outputs.seen["train"]] == [(17, 7, 13)] * 5 + [(16, 7, 13)]
+    assert not any(seen["logits"].requires_grad for seen in outputs.seen["train"])
+    for seen, batch in zip(outputs.seen["train"], data.training, strict=True):
+        assert_close(seen["loss"], F.cross_entropy(seen["logits"].flatten(0, 1), batch.targets.flatten()))
+
+
+def test_the_gradient_is_that_of_the_mean_loss_of_all_positions() -> None:
+    module, batch = generation(), Toy().training[0]
+    module.training_step(batch)["loss"].backward()
+    found = [parameter.grad.clone() for parameter in module.parameters()]
+    module.zero_grad()
+    logits = module.network(batch.token_ids).log_softmax(dim=2)
+    (-logits.gather(2, batch.targets[..., None]).mean()).backward()
+    for gradient, parameter in zip(found, module.parameters(), strict=True):
+        assert_close(gradient, parameter.grad)
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    module, batch = generation(dropout=0.5), Toy().training[0]
+    first, second = (module.training_step(batch)["loss"] for _ in range(2))
+    assert not torch.equal(first, second)
+    measured = [trainer_of().validate(module, datamodule=Toy(), verbose=False)[0]["val/loss"] for _ in range(2)]
+    assert measured[0] == measured[1] == pytest.approx(loss_of_each_token(module, Toy()).mean().item(), rel=1e-5)
+
+
+def test_the_rate_changes_at_every_step_of_the_optimizer() -> None:
+    used = []
+
+    class Rates(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            used.append(optimizer.param_groups[0]["lr"])
+
+    module = generation(schedule=linear, optimizer=partial(SGD, lr=1e-3))
+    trainer_of(Rates(), max_epochs=2, accumulate_grad_batches=4).fit(module, datamodule=Toy())
+    assert used == pytest.approx([1e-3, 7.5e-4, 5e-4, 2.5e-4])

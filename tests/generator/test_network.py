@@ -1,0 +1,458 @@
+import copy
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
+from firstlight.networks.config import Activation, FeedForwardKind, Norm, NormKind, Positions
+from firstlight.networks.size import num_embedding_parameters
+
+VOCABULARY, CONTEXT = 29, 13
+every_position = pytest.mark.parametrize("positions", Positions)
+
+
+def make_generator(seed: int = 0, **options: object) -> Generator:
+    torch.manual_seed(seed)
+    sizes = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": CONTEXT}
+    return Generator(GeneratorConfig(**(sizes | options)), VOCABULARY).double()
+
+
+def random_texts(*shape: int, vocab_size: int = VOCABULARY) -> Tensor:
+    return torch.randint(0, vocab_size, shape, generator=torch.Generator().manual_seed(1))
+
+
+def change_from(token_ids: Tensor, place: int) -> Tensor:
+    changed = token_ids.clone()
+    changed[:, place:] = (token_ids[:, place:] + 1) % VOCABULARY
+    return changed
+
+
+def next_token_loss(generator: Generator, token_ids: Tensor) -> Tensor:
+    return F.cross_entropy(generator(token_ids[:, :-1]).flatten(0, 1), token_ids[:, 1:].flatten())
+
+
+def count(module: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+POST = {"dim": 32, "num_heads": 4, "num_layers": 3, "context_length": 64, "positions": Positions.learned}
+MODERN = {
+    "dim": 32,
+    "num_heads": 4,
+    "num_layers": 3,
+    "context_length": 64,
+    "positions": Positions.rotary,
+    "norm": Norm.pre,
+    "norm_kind": NormKind.rms,
+    "final_norm": True,
+    "activation": Activation.swiglu,
+    "output_bias": False,
+    "tie_embeddings": True,
+    "head_bias": False,
+}
+ONE_HEAD = {
+    "dim": 64,
+    "num_heads": 1,
+    "num_layers": 1,
+    "context_length": 10,
+    "positions": Positions.none,
+    "norm": Norm.none,
+    "residual": False,
+    "output_projection": False,
+    "feed_forward": FeedForwardKind.none,
+}
+NAMES = {
+    "dim": 64,
+    "num_heads": 4,
+    "num_layers": 4,
+    "context_length": 32,
+    "positions": Positions.learned,
+    "norm": Norm.pre,
+    "output_projection": False,
+    "feed_forward": FeedForwardKind.linear,
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "vocab_size", "parameters"),
+    [
+        (POST, 71, 44_487),
+        (POST, 72, 44_552),
+        (MODERN, 72, 39_296),
+        (ONE_HEAD, 27, 15_771),
+        (NAMES, 27, 72_347),
+    ],
+    ids=["the post", "the post with one more token", "a modern one", "a single head", "names"],
+)
+def test_a_generator_has_the_parameters_it_should(options: dict[str, object], vocab_size: int, parameters: int) -> None:
+    assert count(Generator(GeneratorConfig(**options), vocab_size)) == parameters
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        ({"num_layers": 5}, 2 * 12_608),
+        ({"positions": Positions.none}, -64 * 32),
+        ({"positions": Positions.sinusoidal}, -64 * 32),
+        ({"positions": Positions.rotary}, -64 * 32),
+        ({"positions": Positions.relative}, 3 * 127 * 8 - 64 * 32),
+        ({"final_norm": True}, 2 * 32),
+        ({"head_bias": False}, -71),
+        ({"tie_embeddings": True}, -71 * 32),
+        ({"tie_embeddings": True, "head_bias": False}, -71 * 32 - 71),
+        ({"causal": False}, 0),
+        ({"zero_init": True}, 0),
+        ({"positions": Positions.sinusoidal, "position_scale": 0.5}, -64 * 32),
+        ({"num_loops": 5}, 0),
+        ({"causal_convolution": 5}, 3 * 2 * 5 * 32),
+        ({"causal_convolution": 5, "feed_forward": FeedForwardKind.none}, 3 * (5 * 32 - 8_352 - 64)),
+    ],
+)
+def test_the_config_decides_the_parameters(options: dict[str, object], more: int) -> None:
+    assert count(Generator(GeneratorConfig(**POST | options), 71)) == 44_487 + more
+
+
+def test_the_logits_score_every_token_of_the_vocabulary_at_every_position() -> None:
+    assert make_generator()(random_texts(2, 7)).shape == (2, 7, VOCABULARY)
+
+
+@every_position
+@pytest.mark.parametrize("norm", [Norm.pre, Norm.post])
+def test_a_future_token_cannot_change_the_past(norm: Norm, positions: Positions) -> None:
+    generator = make_generator(norm=norm, positions=positions, final_norm=True).eval()
+    token_ids = random_texts(2, 11)
+    logits = generator(token_ids)
+    for place in (1, 5, 10):
+        changed = generator(change_from(token_ids, place))
+        assert_close(changed[:, :place], logits[:, :place])
+        assert not torch.isclose(changed[:, place:], logits[:, place:]).all(dim=-1).any()
+
+
+@every_position
+def test_without_causality_a_future_token_does_change_the_past(positions: Positions) -> None:
+    generator = make_generator(positions=positions, causal=False).eval()
+    token_ids = random_texts(2, 11)
+    logits, changed = generator(token_ids), generator(change_from(token_ids, 10))
+    assert not torch.isclose(changed, logits).all(dim=-1).any()
+
+
+@every_position
+def test_the_past_does_change_the_future(positions: Positions) -> None:
+    generator = make_generator(positions=positions).eval()
+    token_ids = random_texts(2, 11)
+    changed = token_ids.clone()
+    changed[:, 0] = (token_ids[:, 0] + 1) % VOCABULARY
+    assert not torch.isclose(generator(changed), generator(token_ids)).all(dim=-1).any()
+
+
+@every_position
+def test_no_gradient_reaches_a_token_from_before_it(positions: Positions) -> None:
+    generator = make_generator(positions=positions).eval()
+    seen: list[Tensor] = []
+    generator.embedding.register_forward_hook(lambda _, __, output: seen.append(output))
+    logits = generator(random_texts(2, 7))
+    for place in range(7):
+        (gradient,) = torch.autograd.grad(logits[:, place].square().sum(), seen[0], retain_graph=True)
+        assert (gradient[:, place + 1 :] == 0).all()
+        assert (gradient[:, : place + 1] != 0).any(dim=-1).all()
+
+
+@every_position
+def test_the_start_of_a_text_is_scored_as_if_it_stood_alone(positions: Positions) -> None:
+    generator = make_generator(positions=positions).eval()
+    token_ids = random_texts(2, CONTEXT)
+    logits = generator(token_ids)
+    for length in (1, 5, 12):
+        assert_close(generator(token_ids[:, :length]), logits[:, :length])
+
+
+def test_one_text_of_a_batch_cannot_change_another() -> None:
+    generator = make_generator().eval()
+    token_ids = random_texts(3, 7)
+    assert_close(generator(token_ids[1:2]), generator(token_ids)[1:2])
+
+
+def test_a_text_longer_than_the_context_is_an_error_that_names_both_numbers() -> None:
+    generator = make_generator()
+    generator(random_texts(2, CONTEXT))
+    with pytest.raises(ValueError, match=r"^a text of 17 tokens is longer than the context length, 13$"):
+        generator(random_texts(2, 17))
+
+
+@every_position
+def test_the_order_of_the_past_matters_unless_there_are_no_positions(positions: Positions) -> None:
+    """This holds for a single block. With two blocks, the first already gives a token information about its past."""
+    generator = make_generator(positions=positions, num_layers=1).eval()
+    token_ids = random_texts(2, 11)
+    order = [*reversed(range(10)), 10]
+    last, other = generator(token_ids)[:, -1], generator(token_ids[:, order])[:, -1]
+    assert torch.allclose(last, other, atol=1e-9) is (positions is Positions.none)
+
+
+def test_two_causal_blocks_know_the_order_without_positions() -> None:
+    generator = make_generator(positions=Positions.none).eval()
+    token_ids = random_texts(2, 11)
+    order = [*reversed(range(10)), 10]
+    last, other = generator(token_ids)[:, -1], generator(token_ids[:, order])[:, -1]
+    assert not torch.isclose(last, other).all(dim=-1).any()
+
+
+def test_a_generator_is_an_embedding_positions_blocks_a_norm_and_a_head() -> None:
+    generator = make_generator(positions=Positions.learned, final_norm=True).eval()
+    token_ids = random_texts(2, 11)
+    hidden = generator.embedding.weight[token_ids] + generator.positions.table.weight[:11]
+    for block in generator.blocks:
+        hidden = block(hidden, torch.ones(11, 11, dtype=torch.bool).tril())
+    normalised = F.layer_norm(hidden, (12,), generator.final_norm.weight, generator.final_norm.bias)
+    assert_close(generator(token_ids), normalised @ generator.head.weight.T + generator.head.bias)
+
+
+def test_dropout_falls_on_the_sum_of_embedding_and_positions() -> None:
+    generator = make_generator(dropout=0.5, positions=Positions.learned)
+    token_ids = random_texts(97, CONTEXT)
+    seen: list[Tensor] = []
+    generator.blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    generator(token_ids)
+    expected = generator.embedding(token_ids) + generator.positions.table.weight
+    kept = seen[0] != 0
+    assert kept.double().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert_close(seen[0][kept], 2 * expected[kept])  # the kept values are scaled up
+
+
+def test_evaluation_is_deterministic_and_training_is_not() -> None:
+    generator = make_generator(dropout=0.1)
+    token_ids = random_texts(2, 11)
+    assert not torch.equal(generator(token_ids), generator(token_ids))
+    generator.eval()
+    assert torch.equal(generator(token_ids), generator(token_ids))
+
+
+def test_the_first_position_and_the_scale_reach_the_sinusoid() -> None:
+    for first_position, scale in itertools.product((0, 1), (1.0, 0.5)):
+        table = make_generator(first_position=first_position, position_scale=scale).positions.table
+        assert table[0, 0].item() == pytest.approx(math.sin(scale * first_position))
+        assert table[2, 0].item() == pytest.approx(math.sin(scale * (first_position + 2)))
+
+
+def test_the_embedding_starts_as_wide_as_the_config_says() -> None:
+    for std, tied in itertools.product((1.0, 0.02), (False, True)):
+        torch.manual_seed(0)
+        generator = Generator(GeneratorConfig(embedding_std=std, tie_embeddings=tied), 997)
+        assert generator.embedding.weight.std().item() == pytest.approx(std, rel=0.02)
+
+
+def test_tied_embeddings_are_one_parameter_that_is_counted_once() -> None:
+    tied, untied = make_generator(tie_embeddings=True), make_generator()
+    assert tied.head.weight is tied.embedding.weight
+    assert untied.head.weight is not untied.embedding.weight
+    assert [name for name, _ in tied.named_parameters() if name in ("embedding.weight", "head.weight")] == [
+        "embedding.weight"
+    ]
+    assert count(untied) - count(tied) == VOCABULARY * 12
+
+
+@pytest.mark.parametrize("head_bias", [True, False])
+def test_tied_embeddings_survive_saving_and_loading(head_bias: bool) -> None:
+    trained, fresh = (make_generator(seed, tie_embeddings=True, head_bias=head_bias).eval() for seed in (0, 1))
+    token_ids = random_texts(2, 11)
+    assert not torch.equal(fresh(token_ids), trained(token_ids))
+    fresh.load_state_dict(trained.state_dict())
+    assert torch.equal(fresh(token_ids), trained(token_ids))
+    assert fresh.head.weight is fresh.embedding.weight
+    with torch.no_grad():
+        fresh.embedding.weight.mul_(2.0)
+    assert torch.equal(fresh.head.weight, 2 * trained.head.weight)
+
+
+def test_tied_embeddings_survive_a_copy_and_a_change_of_precision() -> None:
+    for generator in (copy.deepcopy(make_generator(tie_embeddings=True)), make_generator(tie_embeddings=True).float()):
+        assert generator.head.weight is generator.embedding.weight
+
+
+def test_tied_embeddings_learn_from_both_ends() -> None:
+    tied, untied = make_generator(tie_embeddings=True, dropout=0.0), make_generator(dropout=0.0)
+    untied.load_state_dict(tied.state_dict())
+    token_ids = random_texts(2, 11)
+    for generator in (tied, untied):
+        next_token_loss(generator, token_ids).backward()
+    assert_close(tied.embedding.weight.grad, untied.embedding.weight.grad + untied.head.weight.grad)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@every_position
+def test_weights_saved_and_loaded_give_the_same_logits(positions: Positions, causal: bool) -> None:
+    token_ids = random_texts(2, 11)
+    trained, fresh = (make_generator(seed, positions=positions, causal=causal).eval() for seed in (0, 1))
+    assert not torch.equal(fresh(token_ids), trained(token_ids))
+    fresh.load_state_dict(trained.state_dict())
+    assert torch.equal(fresh(token_ids), trained(token_ids))
+
+
+@pytest.mark.parametrize(
+    ("options", "tolerance"),
+    [
+        ({}, 0.3),  # the head's default initialization: logits with a variance of 1 / 3
+        ({"tie_embeddings": True}, 0.1),
+        ({"norm": Norm.pre, "final_norm": True}, 0.3),
+        ({"norm": Norm.pre, "final_norm": True, "tie_embeddings": True}, 0.1),
+        ({"norm": Norm.pre, "final_norm": True, "tie_embeddings": True, "zero_init": True}, 0.1),
+    ],
+)
+def test_an_untrained_generator_takes_every_token_for_about_as_likely(
+    options: dict[str, object], tolerance: float
+) -> None:
+    torch.manual_seed(0)
+    generator = Generator(GeneratorConfig(**POST | {"embedding_std": 0.02} | options), 71).eval()
+    loss = next_token_loss(generator, random_texts(17, 64, vocab_size=71))
+    assert loss.item() == pytest.approx(math.log(71), abs=tolerance)
+
+
+@every_position
+@pytest.mark.parametrize("causal", [True, False])
+def test_blocks_that_start_from_nothing_leave_the_embedding_as_it_is(causal: bool, positions: Positions) -> None:
+    generator = make_generator(zero_init=True, norm=Norm.pre, positions=positions, causal=causal, num_layers=5).eval()
+    token_ids = random_texts(2, 11)
+    expected = generator.head(generator.positions(generator.embedding(token_ids)))
+    assert torch.equal(generator(token_ids), expected)
+
+
+@every_position
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("norm", Norm)
+def test_every_combination_trains_one_step(norm: Norm, residual: bool, positions: Positions) -> None:
+    """Each parameter gets a finite gradient and changes, with and without tied embeddings and gates."""
+    token_ids = random_texts(3, 7)
+    kinds = itertools.product(
+        (True, False), ((FeedForwardKind.mlp, Activation.swiglu), (FeedForwardKind.linear, Activation.silu))
+    )
+    for tied, (feed_forward, activation) in kinds:
+        generator = make_generator(
+            norm=norm,
+            residual=residual,
+            positions=positions,
+            feed_forward=feed_forward,
+            activation=activation,
+            tie_embeddings=tied,
+            context_length=7,
+        )
+        before = [parameter.detach().clone() for parameter in generator.parameters()]
+        optimizer = torch.optim.Adam(generator.parameters(), foreach=True)
+        next_token_loss(generator, token_ids).backward()
+        optimizer.step()
+        for (name, parameter), old in zip(generator.named_parameters(), before, strict=True):
+            assert parameter.grad.isfinite().all(), name
+            assert parameter.grad.count_nonzero() > 0, name
+            assert not torch.equal(parameter, old), name
+
+
+def writes_by_heart(text: list[int], **options: object) -> bool:
+    """Train on one text. Return whether the network continues its first 13 tokens correctly, token by token."""
+    torch.manual_seed(0)
+    sizes = {"dim": 32, "num_heads": 4, "num_layers": 2, "context_length": len(text), "dropout": 0.0}
+    generator, token_ids = Generator(GeneratorConfig(**sizes | options), 11), torch.tensor([text])
+    optimizer = torch.optim.Adam(generator.parameters(), lr=0.005)
+    for _ in range(60):
+        optimizer.zero_grad()
+        next_token_loss(generator, token_ids).backward()
+        optimizer.step()
+    generator.eval()
+    cache, written, newest = generator.new_cache(), token_ids[:, :13], token_ids[:, :13]
+    with torch.no_grad():
+        while written.shape[1] < len(text):
+            newest = generator(newest, cache)[:, -1:].argmax(dim=-1)
+            written = torch.cat((written, newest), dim=1)
+    return torch.equal(written, token_ids)
+
+
+modern_or_not = pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),  # both networks learn with every kind of positions
+        {"norm": Norm.pre, "tie_embeddings": True, "embedding_std": 0.1},
+    ],
+)
+
+
+@modern_or_not
+@pytest.mark.parametrize("positions", [Positions.learned, Positions.sinusoidal, Positions.rotary, Positions.relative])
+def test_a_generator_learns_a_text_by_heart_and_writes_it_on(options: dict[str, object], positions: Positions) -> None:
+    """Every second token is the same, so that the token after it depends on earlier tokens."""
+    assert writes_by_heart([0, 1, 0, 2, 0, 3, 0, 4, 0, 5] * 3, positions=positions, **options)
+
+
+@modern_or_not
+def test_a_generator_without_positions_learns_what_follows_each_token(options: dict[str, object]) -> None:
+    assert writes_by_heart([0, 1, 2, 3, 4, 5, 6] * 4, positions=Positions.none, **options)
+
+
+LOOPED = {"num_layers": 2, "num_loops": 3, "norm": Norm.pre}
+CONVOLVED = {"causal_convolution": 5, "norm": Norm.pre}
+
+
+def make_restless(**options: object) -> Generator:
+    """Return a generator whose parameters are all random, so that a convolution is not the identity."""
+    generator = make_generator(**options).eval()
+    for parameter in generator.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return generator
+
+
+@every_position
+@pytest.mark.parametrize("options", [LOOPED, CONVOLVED, LOOPED | CONVOLVED], ids=["looped", "convolved", "both"])
+def test_a_future_token_cannot_change_the_past_of_loops_and_convolutions(
+    options: dict[str, object], positions: Positions
+) -> None:
+    generator = make_restless(positions=positions, **options)
+    token_ids = random_texts(2, 11)
+    logits = generator(token_ids)
+    for place in (1, 5, 10):
+        changed = generator(change_from(token_ids, place))
+        assert_close(changed[:, :place], logits[:, :place])
+        assert not torch.isclose(changed[:, place:], logits[:, place:]).all()
+
+
+def test_looped_blocks_are_a_deeper_network_with_the_same_weights_in_every_round() -> None:
+    looped, deep = make_restless(**LOOPED), make_restless(**LOOPED | {"num_layers": 6, "num_loops": 1})
+    weights = looped.state_dict()
+    for name in deep.state_dict():
+        if name.startswith("blocks."):
+            _, number, rest = name.split(".", 2)
+            weights[name] = looped.state_dict()[f"blocks.{int(number) % 2}.{rest}"]
+    deep.load_state_dict(weights)
+    token_ids = random_texts(2, 11)
+    assert_close(looped(token_ids), deep(token_ids))
+    assert not torch.isclose(looped(token_ids), make_restless(**LOOPED | {"num_loops": 2})(token_ids)).all()
+
+
+def test_with_convolutions_a_generator_begins_as_one_without() -> None:
+    plain, convolved = make_generator(norm=Norm.pre), make_generator(**CONVOLVED)
+    token_ids = random_texts(2, 11)
+    assert_close(convolved.eval()(token_ids), plain.eval()(token_ids))
+
+
+def test_every_weight_of_the_convolutions_learns() -> None:
+    generator = make_generator(**CONVOLVED)
+    next_token_loss(generator, random_texts(3, CONTEXT)).backward()
+    kernels = [parameter for name, parameter in generator.named_parameters() if "convolution" in name]
+    assert len(kernels) == 2 * 2
+    assert all((kernel.grad != 0).all() for kernel in kernels)
+
+
+@pytest.mark.parametrize(
+    ("options", "tables"),
+    [
+        ({"tie_embeddings": True, "head_bias": False}, VOCABULARY),  # counted once, though the output layer has it too
+        ({"positions": "learned"}, VOCABULARY + CONTEXT),
+    ],
+)
+def test_the_parameters_of_embeddings_are_those_of_the_tables(options: dict[str, object], tables: int) -> None:
+    generator = make_generator(**options)
+    assert num_embedding_parameters(generator) == tables * 12
+    generator.embedding.weight.requires_grad_(requires_grad=False)
+    assert num_embedding_parameters(generator) == (tables - VOCABULARY) * 12

@@ -1,0 +1,129 @@
+"""Training generators from the command line, on texts of every kind."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests_support import Scripts, some_text
+
+QUICK = ["trainer.max_epochs=1", "trainer.limit_train_batches=7", "trainer.log_every_n_steps=2"]
+
+EDITION = """\ufeffThe Works of Nobody\r
+\r
+*** START OF THE PROJECT GUTENBERG EBOOK 0 ***\r
+\r
+Contents\r
+\r
+THE LOST LAMP\r
+\r
+\r
+\r
+\r
+THE LOST LAMP\r
+\r
+Dramatis Personæ\r
+\r
+MIRO, a lampmaker.\r
+\r
+\r
+ACT I\r
+\r
+SCENE I. A street.\r
+\r
+{speeches}\r
+\r
+*** END OF THE PROJECT GUTENBERG EBOOK 0 ***\r
+"""
+
+
+@pytest.fixture
+def plays(tmp_path: Path) -> Path:
+    """A folder as a user has it below $FIRSTLIGHT_DATA: one play in a Gutenberg edition."""
+    speeches = some_text(30_000).replace("\n", "\r\n")
+    (tmp_path / "data" / "shakespeare").mkdir(parents=True)
+    path = tmp_path / "data" / "shakespeare" / "works.txt"
+    path.write_text(EDITION.format(speeches=speeches), encoding="utf-8", newline="")
+    return path
+
+
+def record_of(run: Path) -> dict:
+    return json.loads((run / "metrics.json").read_text())
+
+
+def test_the_plays_of_an_edition_are_found_counted_and_learned(scripts: Scripts, plays: Path) -> None:
+    run = scripts.train("task=shakespeare", *QUICK)
+    record = record_of(run)
+    assert record["data"]["source"] == "local"
+    statistics = record["data"]["statistics"]
+    assert 25_000 < statistics["characters"] < 31_000
+    assert statistics["longest_line"] <= 60
+    assert record["data"]["tokens"]["train"] == pytest.approx(0.95 * statistics["characters"], abs=1)
+    metrics = record["metrics"]
+    assert metrics["val/perplexity"] == pytest.approx(math.exp(metrics["val/loss"]), rel=1e-5)
+    assert metrics["val/bits_per_character"] == pytest.approx(metrics["val/loss"] / math.log(2), rel=1e-5)
+    assert "LOST" not in (run / "samples" / "00000007.txt").read_text()
+    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    assert history[0]["reference/uniform_perplexity"] == record["data"]["vocab_size"]
+    assert {"train/perplexity", "train/accuracy", "train/loss"} <= {key for line in history for key in line}
+
+
+@pytest.mark.slow  # 1.2 s; test_evaluate_generator.py evaluates the test split of names
+def test_names_have_a_test_split_and_are_kept_with_the_run(scripts: Scripts) -> None:
+    run = scripts.train("task=names", "data.source=sample", *QUICK)
+    record = record_of(run)
+    assert "test/perplexity" in record["metrics"]
+    known = (run / "training_documents.txt").read_text().split()
+    assert len(known) == 16_000
+
+
+@pytest.mark.slow  # 2.5 s; test_metric_names.py knows the bits of texts whose tokens are certain characters
+def test_subwords_compare_with_characters_by_bits(scripts: Scripts, plays: Path) -> None:
+    bits = []
+    for tokenizer in (["tokenizer=char"], ["tokenizer=subword", "tokenizer.max_size=300"]):
+        run = scripts.train("task=text", f"data.path={plays}", *tokenizer, *QUICK)
+        bits.append(record_of(run)["metrics"]["val/bits_per_character"])
+        assert record_of(run)["data"]["vocab_size"] in range(60, 301)
+    assert bits[0] == pytest.approx(bits[1], rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"text\nwith \x00 in it\n" * 100, ":2: the line contains a NUL byte"),
+        (b"text\n" * 100 + b"caf\xe9\n", ":101: byte 0xe9 is not UTF-8"),
+        (b"a few words\n", "tokens, but context_length=64 requires 65; use more text"),
+        (b" \n\n", "tokens, but context_length=64 requires 65"),
+    ],
+    ids=["empty", "binary", "latin-1", "short", "blank"],
+)
+def test_a_file_that_cannot_be_learned_is_one_line(content: bytes, message: str, scripts: Scripts) -> None:
+    (scripts.folder / "bad.txt").write_bytes(content)
+    done = scripts.run("train", "task=text", "data.path=bad.txt")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: bad.txt")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_text_without_a_play_says_what_was_looked_for(scripts: Scripts) -> None:
+    (scripts.folder / "novel.txt").write_text("It was late. " * 1000)
+    done = scripts.run("train", "task=shakespeare", "data.path=novel.txt")
+    assert done.returncode == 2
+    assert "the text has no play" in done.stderr
+    assert "data.preparation=text" in done.stderr
+
+
+@pytest.mark.slow  # 3 s; tests/generator/test_network.py shows it of the network
+def test_without_a_mask_the_next_token_is_seen(scripts: Scripts, plays: Path) -> None:
+    losses = []
+    for causal in ("true", "false"):
+        run = scripts.train(
+            *("task=text", f"data.path={plays}", f"model.causal={causal}", "trainer.max_steps=250"),
+            *("data.batch_size=16", "context_length=16", "model.dim=16", "model.num_layers=1", "trainer.max_epochs=3"),
+            *("model.positions=learned", "callbacks.text_samples=null"),
+        )
+        losses.append(record_of(run)["metrics"]["val/loss"])
+    assert losses[1] < 0.8 * losses[0]

@@ -1,0 +1,146 @@
+"""Tests of evaluating a foreign checkpoint: its card cannot choose an address, cache, path or interpolation."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from firstlight.commands.evaluate import evaluate
+from firstlight.data import CharacterData
+from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, SourceKind
+from firstlight.errors import UserError
+from firstlight.kind.data_changes import DataChanges, address_of, options_of_card
+from firstlight.kind.evaluation import EvaluateOptions
+from firstlight.lit import Generation
+from firstlight.lit.checkpoint import CARD, STAMP
+from tests_support import contents
+
+EVIL = "http://127.0.0.1:9/evil.txt"
+GUTENBERG = "https://www.gutenberg.org/cache/epub/100/pg100.txt"
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("to be or not to be, " * 20)
+    return path
+
+
+@pytest.fixture(scope="module")
+def content(text: Path) -> dict[str, Any]:
+    """Return the content of a checkpoint of an untrained generator. The tests change its card."""
+    data = CharacterData(path=str(text), context_length=5, cache_dir=str(text.parent))
+    module = Generation.for_data(data, dim=6, num_heads=2)
+    return {CARD: {**STAMP, **(module.card or {})}, "state_dict": dict(module.state_dict())}
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Return a list of the requested addresses. No address answers."""
+    asked: list[str] = []
+
+    def fetch(url: str) -> bytes:
+        asked.append(url)
+        return b"something else entirely"
+
+    monkeypatch.setattr("firstlight.data.text_sources._fetch", fetch)
+    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return asked
+
+
+def run_of(content: dict[str, Any], folder: Path, **data: Any) -> Path:
+    content = copy.deepcopy(content)
+    content[CARD]["config"]["data"].update(data)
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "metrics.json").write_text("{}")
+    torch.save(content, folder / "checkpoints" / "last.ckpt")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"path": None, "name": "evil", "url": EVIL}, r"data set evil, which is not below .*; the configuration"),
+        ({"path": None, "name": "../../evil", "url": EVIL}, r"data\.name=\.\./\.\./evil must be the name of a folder"),
+        ({"path": None, "name": "/evil", "url": EVIL}, r"data\.name=/evil must be the name of a folder"),
+        ({"path": None, "name": "${oc.env:SECRET}"}, r"data set \$\{oc\.env:SECRET\}, which is not below"),
+        ({"path": "owner/name"}, r"data\.path=owner/name: the file or folder of the training does not exist"),
+        ({"path": "${oc.env:SECRET}"}, r"data\.path=\$\{oc\.env:SECRET\}: the file or folder of the training"),
+        ({"path": "other.txt"}, r"the run was trained on other data than other\.txt"),
+        ({"preparation": ["plays"]}, r"the checkpoint's data options cannot be used: "),
+        ({"batch_size": "many"}, r"the checkpoint's data options cannot be used: "),
+        ({"shell": "touch canary"}, r"the checkpoint's data\.shell is not an option of this version"),
+    ],
+)
+def test_a_card_chooses_no_address_no_place_and_no_interpolation(
+    data: dict[str, Any],
+    message: str,
+    content: dict[str, Any],
+    fetched: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECRET", "the_secret")
+    Path("other.txt").write_text("a file of one's own, whose content nobody else knows")
+    run = run_of(content, tmp_path / "theirs", **({"cache_dir": str(tmp_path / "evil"), "source": "auto"} | data))
+    before = contents(tmp_path)
+    for changes in (DataChanges(), DataChanges(preparation="lines", separator="|")):
+        with pytest.raises(UserError, match=message) as error:
+            evaluate(EvaluateOptions(str(run), data=changes))
+    assert "the_secret" not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert fetched == []
+    assert contents(tmp_path) == before
+
+
+def test_a_run_on_a_file_that_is_still_there_is_evaluated_with_a_cache_of_this_command(
+    content: dict[str, Any], fetched: list[str], tmp_path: Path
+) -> None:
+    run = run_of(content, tmp_path / "mine", cache_dir=str(tmp_path / "evil"), url=EVIL, source="hub")
+    found = evaluate(EvaluateOptions(str(run)))
+    assert (found / "metrics.json").is_file()
+    assert fetched == []
+    assert not (tmp_path / "evil").exists()
+    assert [*Path("logs/cache/encoded").iterdir()]
+    again = evaluate(EvaluateOptions(str(run), data=DataChanges(source="sample"), log_dir=tmp_path / "other"))
+    assert (again / "metrics.json").is_file()
+    assert (tmp_path / "other" / "cache").is_dir()
+
+
+def test_a_run_on_a_named_download_takes_its_address_from_the_configuration(
+    content: dict[str, Any], fetched: list[str], tmp_path: Path
+) -> None:
+    run = run_of(content, tmp_path / "theirs", path=None, name="shakespeare", url=EVIL, source="auto")
+    with pytest.raises(UserError, match="the run was trained on other data than https://www"):
+        evaluate(EvaluateOptions(str(run)))
+    assert fetched == [GUTENBERG]
+
+
+def test_an_address_is_that_of_the_configuration_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert address_of("shakespeare", CharacterOptions) == {"url": GUTENBERG}
+    assert address_of("amazon_reviews", ReviewOptions) == {"hub": "SetFit/amazon_reviews_multi_en"}
+    assert address_of("movie_reviews", ReviewOptions) == {"hub": "cornell-movie-review-data/rotten_tomatoes"}
+    assert address_of("multi30k", PairOptions) == {"hub": "bentrevett/multi30k"}
+    assert address_of("mine", ReviewOptions) == {}
+    assert address_of(None, CharacterOptions) == {}
+    (tmp_path / "conf" / "task").mkdir(parents=True)
+    (tmp_path / "conf" / "task" / "mine.yaml").write_text("data: {name: mine, hub: me/mine}\n")
+    assert address_of("mine", ReviewOptions) == {"hub": "me/mine"}
+
+
+def test_what_says_how_texts_are_read_is_that_of_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "mine").mkdir(parents=True)
+    tokenizer = {"kind": "word", "word_list": "/etc/hostname", "punctuation": True}
+    saved = {"_target_": "os.system", "name": "mine", "hub": "evil/evil", "text_column": "body", "labels": "stars"}
+    found = options_of_card(saved | {"tokenizer": tokenizer}, ReviewOptions, tmp_path / "cache")
+    assert (found.name, found.text_column, found.labels.name) == ("mine", "body", "stars")
+    assert (found.hub, found.cache_dir, found.source) == ("", str(tmp_path / "cache"), SourceKind.auto)
+    assert (found.tokenizer.word_list, found.tokenizer.punctuation) == (None, True)
+    with pytest.raises(UserError, match="the data set mine, which is not below"):
+        options_of_card(saved | {"source": "hub"}, ReviewOptions, tmp_path / "cache")

@@ -1,0 +1,233 @@
+"""Tests of the attributes of all loaded runs: repr, metrics, history, record, and the examples of the docstrings."""
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+from pandas.api.types import is_float_dtype, is_integer_dtype
+
+import firstlight
+from docstring_examples import run_examples, without_an_example
+from firstlight.classifier.run import LoadedClassifier
+from firstlight.errors import UserError
+from firstlight.kind.loaded import listed
+
+Trained = Callable[[str], Path]
+
+
+@pytest.fixture
+def copied(trained: Trained, tmp_path: Path) -> Path:
+    """Return a copy of a run, which a test can damage."""
+    return Path(shutil.copytree(trained("sentiment"), tmp_path / "run"))
+
+
+def change_record(run: Path, **changes: Any) -> None:
+    record = json.loads((run / "metrics.json").read_text())
+    (run / "metrics.json").write_text(json.dumps(record | changes))
+
+
+def write_history(run: Path, *lines: str) -> None:
+    (run / "history.jsonl").write_text("".join(line + "\n" for line in lines))
+
+
+def facts_of(run: Any) -> dict[str, str]:
+    """Return the lines of a repr below its title, by name."""
+    return {line.split()[0]: line.split(maxsplit=1)[1] for line in repr(run).splitlines()[1:]}
+
+
+# --- repr ---
+
+
+def test_a_repr_says_what_the_run_is_and_how_good_it_is(trained: Trained) -> None:
+    path = trained("sentiment")
+    record = json.loads((path / "metrics.json").read_text())
+    run = firstlight.load(path)
+    title = repr(run).splitlines()[0]
+    assert title == f"LoadedClassifier: task=sentiment, model=tiny, {record['parameters']:,} parameters"
+    assert facts_of(run) == {
+        "classes": "negative, positive",
+        "data": "local",
+        "metrics": f"val/accuracy {record['metrics']['val/accuracy']:.4g}, "
+        f"test/accuracy {record['metrics']['test/accuracy']:.4g}",
+        "status": f"finished after {record['steps']} steps",
+        "folder": f"{path} (best.ckpt)",
+    }
+
+
+def test_a_repr_names_the_checkpoint_that_was_loaded(copied: Path) -> None:
+    run = firstlight.load(copied, checkpoint="last")
+    assert run.checkpoint == copied / "checkpoints" / "last.ckpt"
+    assert facts_of(run)["folder"].endswith("(last.ckpt)")
+
+
+def test_a_run_on_generated_data_says_so() -> None:
+    run: Any = a_run_of(Path("nowhere"), data_source="sample")
+    assert facts_of(run)["data"] == "GENERATED SAMPLE, not real data"
+
+
+def test_a_run_that_failed_says_why(copied: Path) -> None:
+    change_record(copied, status="failed", reason="RunError: the loss is nan", metrics={})
+    assert facts_of(firstlight.load(copied))["status"] == "failed: RunError: the loss is nan"
+
+
+def test_a_run_that_is_still_training_has_what_it_has_so_far(copied: Path) -> None:
+    change_record(copied, status="running", metrics={}, steps=None)
+    write_history(copied, '{"step": 4, "seconds": 1.5, "epoch": 0, "train/loss": 0.7}')
+    with (copied / "history.jsonl").open("a") as file:
+        file.write('{"step": 9, "sec')
+    with (copied / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run = firstlight.load(copied)
+        facts = facts_of(run)
+    assert (facts["status"], facts["metrics"]) == ("running: it is still running", "none yet")
+    assert run.metrics == {}
+    assert run.history["train/loss"].tolist() == [0.7]
+
+
+def test_a_repr_never_fails(copied: Path) -> None:
+    run = firstlight.load(copied)
+    (copied / "metrics.json").write_text("{")
+    assert repr(run).splitlines()[0] == "LoadedClassifier"
+    assert facts_of(run)["status"].startswith("unreadable: metrics.json is cut short or broken")
+    shutil.rmtree(copied)
+    assert facts_of(run)["status"].startswith("unreadable: metrics.json is missing")
+
+
+def test_of_many_classes_the_first_are_listed() -> None:
+    assert listed(["a", "b"]) == "a, b"
+    assert listed([str(number) for number in range(11)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 3 more"
+
+
+# --- record and metrics ---
+
+
+def test_metrics_are_the_numbers_of_the_record(trained: Trained) -> None:
+    run = firstlight.load(trained("sentiment"))
+    record = json.loads((run.path / "metrics.json").read_text())
+    assert run.record == record
+    assert run.metrics == record["metrics"]
+    assert {type(value) for value in run.metrics.values()} == {float}
+    assert {"val/loss", "test/accuracy"} <= run.metrics.keys()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "metrics.json is broken .* must be trained again"),
+        ("[]", "metrics.json is broken .not an object."),
+        (None, "has no metrics.json"),
+        ('{"metrics": {"val/loss": "low"}}', "val/loss is 'low', of type str; train the run again"),
+        ('{"metrics": [1]}', r"metrics is '\[1\]', of type list; train the run again"),
+    ],
+)
+def test_a_damaged_record_is_an_error_of_one_line(content: str | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "metrics.json").write_text(content)
+    with pytest.raises(UserError, match=message) as raised:
+        _ = a_run_of(tmp_path).metrics
+    assert "\n" not in str(raised.value)
+    assert str(tmp_path) in str(raised.value)
+
+
+# --- history ---
+
+
+def test_a_history_has_one_row_a_step_and_a_column_of_floats_a_metric(trained: Trained) -> None:
+    run = firstlight.load(trained("sentiment"))
+    lines = [json.loads(line) for line in (run.path / "history.jsonl").read_text().splitlines()]
+    history = run.history
+    assert history["step"].tolist() == sorted({line["step"] for line in lines})
+    names = {name for line in lines for name in line} - {"step", "epoch", "seconds"}
+    assert list(history.columns) == ["step", "epoch", "seconds", *sorted(names)]
+    for name in names:
+        logged = [(line["step"], line[name]) for line in lines if name in line]
+        found = history.dropna(subset=name)
+        assert list(zip(found["step"], found[name], strict=True)) == logged
+        assert is_float_dtype(history[name])
+    assert is_integer_dtype(history["step"])
+    assert set(history["epoch"].dropna()) == {0, 1, 2}
+    assert history["seconds"].is_monotonic_increasing
+
+
+def test_lines_of_one_step_are_one_row(tmp_path: Path) -> None:
+    write_history(
+        tmp_path,
+        '{"step": 7, "seconds": 1.5, "epoch": null, "lr": 1}',
+        '{"step": 7, "seconds": 1.75, "epoch": 3, "val/loss": NaN, "train/loss": 0.5}',
+        '{"step": 2, "seconds": 0.5, "epoch": null, "lr": 2}',
+    )
+    history = a_run_of(tmp_path).history
+    expected = pandas.DataFrame(
+        {
+            "step": [2, 7],
+            "epoch": pandas.array([None, 3], "Int64"),
+            "seconds": [0.5, 1.75],
+            "lr": [2.0, 1.0],
+            "train/loss": [None, 0.5],
+            "val/loss": [float("nan")] * 2,
+        }
+    )
+    pandas.testing.assert_frame_equal(history, expected)
+
+
+def test_before_anything_was_logged_a_history_is_empty(tmp_path: Path) -> None:
+    history = a_run_of(tmp_path).history
+    assert history.empty
+    assert list(history.columns) == ["step", "epoch", "seconds"]
+    assert is_integer_dtype(history["step"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"step": 2, "sec', r"history\.jsonl:2 is broken"),
+        ("[1]", r"history\.jsonl:2 has no step or no seconds; delete this line"),
+        ('{"seconds": 1.0, "lr": 2}', r"history\.jsonl:2 has no step"),
+        ('{"step": 2, "lr": 2}', r"history\.jsonl:2 has no step or no seconds"),
+        ('{"step": 2, "seconds": 1, "lr": "much"}', r"history\.jsonl is damaged .*much"),
+        ('{"step": 2, "seconds": 1, "epoch": 0.5}', r"history\.jsonl is damaged"),
+        (f'{{"step": {2**64}, "seconds": 1}}', r"history\.jsonl is damaged"),
+    ],
+)
+def test_a_damaged_history_is_an_error_of_one_line(line: str, message: str, tmp_path: Path) -> None:
+    write_history(tmp_path, '{"step": 1, "seconds": 0.5, "lr": 1}', line)
+    with pytest.raises(UserError, match=message) as raised:
+        _ = a_run_of(tmp_path).history
+    assert "\n" not in str(raised.value)
+
+
+# --- the examples of the docstrings ---
+
+
+def test_every_example_of_a_classifier_runs(trained: Trained) -> None:
+    path = trained("sentiment")
+    folder = path.parents[3]
+    assert path.parents[2].name == "logs"
+    assert without_an_example(LoadedClassifier) == []
+    count = run_examples(LoadedClassifier, folder, firstlight=firstlight, run=firstlight.load(path))
+    assert count > 10
+    assert run_examples(firstlight.load, folder) == 4
+    assert run_examples(firstlight.list_runs, folder) == 4
+
+
+def a_run_of(folder: Path, **changes: Any) -> LoadedClassifier:
+    """Return a loaded classifier without a network, for attributes that are read from its folder."""
+    from firstlight.runs.folder import RunFolder
+
+    nothing: Any = None
+    given = {"data_source": "local", "data_fingerprint": "f"} | changes
+    return LoadedClassifier(
+        RunFolder(folder),
+        folder / "checkpoints" / "best.ckpt",
+        nothing,
+        {},
+        tokenizer=nothing,
+        class_names=["bad", "good"],
+        label_names=["0", "1"],
+        **given,
+    )

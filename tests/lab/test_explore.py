@@ -1,0 +1,449 @@
+"""Tests of `explore` from the command line: figures, the page, and errors."""
+
+import base64
+import html
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from firstlight.commands.explore import shows_sample
+from firstlight.data.options import SourceKind
+from firstlight.figures import style
+from firstlight.kind.data_changes import DataChanges
+from firstlight.kind.drawn import Drawn, NothingToDrawError
+from firstlight.kind.kind import get
+from firstlight.kind.tokens import OPINION_NOTE, drawn_words
+from firstlight.lab.explore.catalog import DRAWINGS, NAMES, traits_of
+from firstlight.lab.explore.page import Page
+from firstlight.runs.folder import SAMPLE_NOTE
+from tests_support import ROOT, Scripts
+
+Trained = Callable[[str], Path]
+LINES = "".join(f"the {a} {b} sat on the {c}.\n\n" for a in ("big", "old") for b in ("cat", "dog") for c in "xyz") * 40
+DATA = ["lengths", "labels", "vocabulary", "word_vectors"]
+JUDGED = ["confusion_matrix", "probability_per_star", "predicted_per_class", "calibration", "mistakes", "attributions"]
+INSIDE = ["position_similarity", "position_waves", "embeddings", "norms", "curves"]
+OF_SENTIMENT = [*DATA, *JUDGED, "attention", "attention_head", *INSIDE]
+
+
+@pytest.fixture(scope="module")
+def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run of a character-level generator."""
+    scripts = Scripts(tmp_path_factory.mktemp("generator"))
+    (scripts.folder / "text.txt").write_text(LINES, encoding="utf-8")
+    data = f"data.path={scripts.folder / 'text.txt'}"
+    return scripts.train(
+        "task=text", data, "model=tiny", "model.num_layers=2", "context_length=11", "trainer.max_steps=20",
+        "trainer.log_every_n_steps=5",
+        "trainer.accelerator=cpu", "logger=tensorboard", "data.batch_size=8",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def own(trained: Trained, tmp_path: Path) -> Path:
+    """Return a copy of the sentiment run, which a test can change."""
+    return Path(shutil.copytree(trained("sentiment"), tmp_path / "run"))
+
+
+def drawn(run: Path) -> list[str]:
+    return sorted(path.stem for path in (run / "figures").glob("*.png"))
+
+
+def explored(scripts: Scripts, *arguments: str) -> str:
+    """Run the script successfully, and return its standard error."""
+    done = scripts.run("explore", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def refused(scripts: Scripts, *arguments: str) -> str:
+    """Return the one line of the script's error."""
+    done = scripts.run("explore", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+# Figures that no other test of this file draws. test_traits_say_what_fits checks which figures a run has.
+DRAWN_HERE = ["confusion_matrix", "probability_per_star", "predicted_per_class", "mistakes", "attention"]
+DRAWN_HERE += ["position_similarity", "position_waves"]
+
+
+@pytest.mark.usefixtures("drawn_in_full")
+@pytest.mark.parametrize(
+    ("asked", "figures"),
+    [
+        (("--figures", *DRAWN_HERE), DRAWN_HERE),
+        pytest.param((), OF_SENTIMENT, id="all", marks=pytest.mark.slow),  # 6 s
+    ],
+)
+def test_the_figures_of_a_classifier_are_drawn_and_shown_on_one_page(
+    asked: tuple[str, ...], figures: list[str], own: Path, scripts: Scripts
+) -> None:
+    notes = explored(scripts, str(own), *asked)
+    assert drawn(own) == sorted(figures)
+    for name in figures:
+        assert abs(imread(own / "figures" / f"{name}.png").shape[1] - 1200) <= 1
+        assert "<svg" in (own / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert re.findall(r'<figure id="(\w+)">', page) == figures
+    images = [base64.b64decode(content) for content in re.findall(r"base64,([^\"]+)\"", page)]
+    assert images == [(own / "figures" / f"{name}.png").read_bytes() for name in figures]
+    assert not re.search(r"(src|href)=\"(?!data:|#)", page), "the page needs nothing from elsewhere"
+    for drawing in DRAWINGS:
+        assert (drawing.caption in html.unescape(page)) == (drawing.name in figures)
+    assert "GENERATED SAMPLE" not in page
+    assert "the text is from the validation split" in notes
+    assert notes.count("the text is from the validation split") == 1
+
+
+def test_only_the_captions_of_figures_of_stars_name_stars() -> None:
+    named = {each.name for each in DRAWINGS if re.search(r"\bstars?\b", each.caption)}
+    assert named == {"probability_per_star"}
+
+
+@pytest.mark.parametrize("is_asked_for", [True, False])
+def test_details_are_on_the_page_and_printed_only_for_a_figure_that_was_named(
+    is_asked_for: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Page(tmp_path, "", "", is_sample=False)
+    drawing = next(each for each in DRAWINGS if each.name == "position_similarity")
+    page.add(drawing, Drawn(Figure(), ["the text was cut"], ["the axes are distances"]), is_asked_for=is_asked_for)
+    page.print_notes()
+    printed = capsys.readouterr().err
+    assert "note: position_similarity: the text was cut\n" in printed
+    assert ("the axes are distances" in printed) == is_asked_for
+    assert "the axes are distances" in page.write().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("is_sample", "is_trained_on_sample", "note"),
+    [(False, True, "The run was trained on a GENERATED SAMPLE"), (True, False, SAMPLE_NOTE), (False, False, None)],
+)
+def test_figures_of_the_training_and_of_other_data_are_marked_separately(
+    is_sample: bool, is_trained_on_sample: bool, note: str | None, tmp_path: Path
+) -> None:
+    page = Page(tmp_path, "", "", is_sample=is_sample, is_trained_on_sample=is_trained_on_sample)
+    marked = {}
+    for drawing in (each for each in DRAWINGS if each.name in ("confusion_matrix", "curves")):
+        figure = Figure()
+        figure.suptitle(drawing.name)
+        page.add(drawing, Drawn(figure), is_asked_for=False)
+        marked[drawing.name] = figure.get_suptitle() != drawing.name
+    assert marked == {"confusion_matrix": is_sample, "curves": is_trained_on_sample}
+    text = page.write().read_text(encoding="utf-8")
+    assert text.count("Generated sample.") == sum(marked.values())
+    assert ('<p class="sample">' in text) == (note is not None)
+    assert note is None or note in text
+
+
+@pytest.mark.parametrize(("words", "details"), [(["tea", "great"], [OPINION_NOTE]), (["tea", "wren"], [])])
+def test_positive_and_negative_words_are_explained_where_they_are(words: list[str], details: list[str]) -> None:
+    assert drawn_words(words, str).details == details
+
+
+def test_figures_can_be_chosen_and_a_text_given(own: Path, scripts: Scripts) -> None:
+    explored(scripts, str(own), "--figures", "attributions", "attention_head", "--text", "good " * 40)
+    assert drawn(own) == ["attention_head", "attributions"]
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert page.count("the text has 40 tokens; the network reads 23 of them") == 2
+    assert re.findall(r'<figure id="(\w+)">', page) == ["attributions", "attention_head"], "in the order of asking"
+
+
+OF_TEXT = ["statistics", "characters", "passages", "vocabulary", "next_token", "loss_per_position", "surprise"]
+OF_TEXT += ["attention", "attention_head", "attention_recent", *INSIDE]
+
+
+def drawn_without_svg(generator: Path, scripts: Scripts, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
+    """Return the names of the figures of a generator, without writing SVGs. The test of a classifier reads those."""
+    save = style.save
+    monkeypatch.setattr(style, "save", lambda figure, path: path if path.suffix == ".svg" else save(figure, path))
+    explored(scripts, str(generator), *options)
+    return drawn(generator)
+
+
+def test_the_figures_that_only_a_generator_has_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
+    own_figures = sorted(set(OF_TEXT) - set(OF_SENTIMENT))
+    assert drawn_without_svg(generator, scripts, monkeypatch, "--figures", *own_figures) == own_figures
+
+
+# The tests of a classifier draw the figures that classifiers also have, and the test above draws the others.
+# test_traits_say_what_fits checks which figures a run has.
+@pytest.mark.slow
+def test_all_figures_of_a_generator_are_drawn(generator: Path, scripts: Scripts, monkeypatch) -> None:
+    assert drawn_without_svg(generator, scripts, monkeypatch) == sorted(OF_TEXT)
+
+
+@pytest.mark.slow  # test_traits_say_what_fits checks which figures fit; the other runs of this file draw each of them
+def test_a_generator_of_the_words_of_reviews_has_the_figures_of_both(scripts: Scripts, reviews_folder: Path) -> None:
+    sizes = ["model=tiny", "context_length=13", "trainer.max_steps=5", "trainer.accelerator=cpu"]
+    run = scripts.train("task=review_text", f"data.path={reviews_folder}", *sizes)
+    figures = ["lengths", "next_token", "surprise", "embeddings", "attention_recent"]
+    explored(scripts, str(run), "--figures", *figures)
+    assert drawn(run) == sorted(figures)
+
+
+def test_figures_go_to_the_runs_own_tensorboard(generator: Path, scripts: Scripts) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    done = scripts.run("explore", str(generator), "--figures", "next_token", "--text", "the ca", "--log")
+    assert done.returncode == 0, done.stderr
+    assert f"TensorBoard: the figures are in {generator / 'tensorboard'}" in done.stdout
+    events = EventAccumulator(str(generator / "tensorboard"), size_guidance={"images": 0}).Reload()
+    (image,) = events.Images("explore/next_token")
+    assert image.step == json.loads((generator / "metrics.json").read_text())["steps"] == 20
+
+
+@pytest.mark.slow  # a process of WB; test_loggers.py sends other figures to WB
+def test_figures_go_to_wandb_as_a_run_of_the_same_group(own: Path, scripts: Scripts) -> None:
+    config = own / "config.yaml"
+    node = (
+        "logger:\n  wandb:\n    _target_: lightning.pytorch.loggers.WandbLogger\n    project: p\n    offline: true\n"
+        "    group: null\n    name: null\n    tags: [a]\n    job_type: train\n"
+    )
+    text = re.sub(r"^logger:\n(?:  .*\n)+", node, config.read_text(encoding="utf-8"), flags=re.M)
+    config.write_text(text, encoding="utf-8")
+    done = scripts.run_alone("explore", str(own), "--figures", "curves", "--log")
+    assert done.returncode == 0, done.stderr
+    assert "W&B: kept offline; to upload it: wandb sync" in done.stdout
+    (folder,) = (own / "wandb").glob("offline-run-*")
+    assert list(folder.glob("files/media/images/explore/curves*.png"))
+    content = next(folder.glob("*.wandb")).read_bytes()
+    assert b"explore" in content
+    assert own.name.encode() in content
+
+
+def test_a_run_without_loggers_of_figures_has_none_to_send_them_to(own: Path, scripts: Scripts) -> None:
+    assert "--log: the run's loggers (csv) cannot show figures" in refused(scripts, str(own), "--log")
+
+
+@pytest.mark.slow  # 0.9 s; test_report.py names runs by what differs
+def test_two_runs_are_compared_and_named_by_what_differs(
+    own: Path, trained: Trained, tmp_path: Path, scripts: Scripts, drawn_training: list[str]
+) -> None:
+    other = scripts.train("task=sentiment", *drawn_training, "dropout=0", "seed=5")
+    notes = explored(scripts, str(own), "--compare", str(other), "--figures", "comparison")
+    svg = (own / "figures" / "comparison.svg").read_text(encoding="utf-8")
+    assert "dropout=0.3, training" in svg
+    assert "dropout=0.0, validation" in svg
+    assert "the runs differ in dropout, seed\n" in notes
+
+
+@pytest.mark.slow  # 1.8 s; test_terminal.py and test_train.py check it of a training
+def test_a_run_of_the_sample_says_so_everywhere(own: Path, scripts: Scripts) -> None:
+    import torch
+
+    for path in (own / "checkpoints").glob("*.ckpt"):
+        checkpoint = torch.load(path, weights_only=True)
+        checkpoint["firstlight"]["data_source"] = "sample"
+        torch.save(checkpoint, path)
+    done = scripts.run("explore", str(own), "--figures", "curves", "embeddings")
+    assert "GENERATED SAMPLE" in done.stdout
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert page.count("Generated sample.") == 2
+    assert page.count("GENERATED SAMPLE") == 1 + 2  # at the top, and in the heading of every figure
+    assert "GENERATED SAMPLE" in (own / "figures" / "curves.svg").read_text(encoding="utf-8")
+
+
+def lose_data(run: Path, reviews: Path) -> None:
+    """Change the config of a run so that its data is missing."""
+    import torch
+
+    for path in (run / "checkpoints").glob("*.ckpt"):
+        checkpoint = torch.load(path, weights_only=True)
+        checkpoint["firstlight"]["config"]["data"]["path"] = str(reviews / "nowhere.csv")
+        torch.save(checkpoint, path)
+
+
+@pytest.mark.slow  # 1.2 s; the figures of a run are drawn above
+def test_where_the_data_is_gone_that_is_said_and_the_others_are_drawn(
+    own: Path, scripts: Scripts, reviews_folder: Path
+) -> None:
+    lose_data(own, reviews_folder)
+    notes = explored(scripts, str(own), "--figures", "lengths", "calibration", "norms", "attributions")
+    assert drawn(own) == ["attributions", "norms"]
+    for name in ("lengths", "calibration"):
+        assert re.search(
+            rf"note: {name} is not drawn: .*nowhere\.csv: the file or folder of the training does not exist", notes
+        )
+    assert "norms: no gradients: " in notes
+    assert "the data is not found, so the text is made up" in notes
+    page = (own / "figures" / "figures.html").read_text(encoding="utf-8")
+    assert "Not drawn" in page
+    assert page.count("<li>") == 2
+    explored(scripts, str(own), "--figures", "lengths", "--data.path", str(reviews_folder))
+    assert "lengths" in drawn(own)
+
+
+@pytest.mark.parametrize("trained_on", ["sample", "local"])
+@pytest.mark.parametrize("drawn", ["sample", "local", "missing", None])
+def test_the_data_that_is_drawn_decides_whether_figures_are_marked(trained_on: str, drawn: str | None) -> None:
+    class Subject:
+        data_changes = DataChanges() if drawn is None else DataChanges(path="a.csv")
+        is_sample = trained_on == "sample"
+
+        @property
+        def data(self) -> Any:
+            if drawn == "missing":
+                raise NothingToDrawError("the data is not found")
+            return SimpleNamespace(source=SimpleNamespace(kind=SourceKind(drawn)))
+
+    shown = trained_on if drawn in ("missing", None) else drawn
+    assert shows_sample(Subject()) == (shown == "sample")
+
+
+def test_labels_are_read_as_evaluate_reads_them(own: Path, scripts: Scripts, tmp_path: Path) -> None:
+    rows = [f"It is {word} and works every day,{label}" for label, word in ((1, "bad"), (2, "good")) for _ in range(40)]
+    (tmp_path / "two.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    arguments = (str(own), "--data.path", str(tmp_path / "two.csv"))
+    doubt = scripts.run("evaluate", *arguments).stderr.removeprefix("error: ")
+    assert doubt.startswith(str(tmp_path / "two.csv"))
+    assert refused(scripts, *arguments, "--figures", "confusion_matrix") == f"error: nothing can be drawn: {doubt}"
+
+
+def test_where_nothing_can_be_drawn_that_is_an_error(own: Path, scripts: Scripts, reviews_folder: Path) -> None:
+    lose_data(own, reviews_folder)
+    done = scripts.run("explore", str(own), "--figures", "lengths")
+    assert done.returncode == 2
+    assert "error: nothing can be drawn: " in done.stderr
+    assert "Traceback" not in done.stderr
+    (own / "history.jsonl").write_text('{"step": 1, "epoch": 0, "seconds": 1.0, "val/speed": 2.0}\n')
+    done = scripts.run("explore", str(own), "--figures", "curves")
+    assert f"error: nothing can be drawn: {own / 'history.jsonl'} contains no loss" in done.stderr
+    (own / "history.jsonl").unlink()
+    done = scripts.run("explore", str(own), "--figures", "curves")
+    assert done.returncode == 2
+    assert "history.jsonl is missing or contains no metrics" in done.stderr
+
+
+def test_other_data_than_that_of_training_is_not_taken_for_it(
+    own: Path, scripts: Scripts, reviews_folder: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    for path in (own / "checkpoints").glob("*.ckpt"):
+        checkpoint = torch.load(path, weights_only=True)
+        checkpoint["firstlight"]["data_fingerprint"] = "another"
+        torch.save(checkpoint, path)
+    done = scripts.run("explore", str(own), "--figures", "confusion_matrix")
+    assert done.returncode == 2
+    assert "the run was trained on other data than" in done.stderr
+
+
+def test_the_data_of_a_task_is_drawn_without_a_run(scripts: Scripts, reviews_folder: Path) -> None:
+    done = scripts.run("explore", "--task", "stars", "--data.path", str(reviews_folder))
+    assert done.returncode == 0, done.stderr
+    folder = scripts.folder / "logs" / "stars"
+    assert drawn(folder) == sorted(DATA)
+    assert "GENERATED SAMPLE" not in done.stdout
+
+
+@pytest.mark.slow  # 1 s; the tests above draw data without a run, and mark figures of the sample
+def test_the_sample_of_a_task_is_drawn_without_a_run(scripts: Scripts) -> None:
+    done = scripts.run("explore", "--task", "names", "--data.source", "sample")
+    assert done.returncode == 0, done.stderr
+    assert drawn(scripts.folder / "logs" / "names") == ["characters", "passages", "statistics"]
+    assert "GENERATED SAMPLE" in done.stdout
+    assert "GENERATED SAMPLE" in (scripts.folder / "logs/names/figures/characters.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["RUN", "--figures", "atention"], "the figure does not exist; did you mean attention? Choose from lengths"),
+        (["RUN", "--figures", "surprise"], "apply to this run, a classifier (transformer); choose from lengths,"),
+        (["RUN", "--figures", "comparison"], "--figures comparison requires a second run; name it by --compare"),
+        (["RUN", "--compare", "RUN"], ": this is the run itself; name another run"),
+        (["RUN", "--compare", "nowhere"], "nowhere: the run folder does not exist"),
+        (["RUN", "--text", " "], "--text is empty; write a text, or omit the option"),
+        (["RUN", "--text", "''", "--figures", "attention"], "the text has no word that the network can read"),
+        (["RUN", "--block", "7", "--figures", "attention_head"], "--block 7: the block does not exist; choose from 1"),
+        (["RUN", "--head", "3", "--figures", "attention_head"], "--head 3 must be from 1 to 2 for block 1"),
+        (["RUN", "--task", "stars"], "give either a run, such as latest, or --task"),
+        ([], "give either a run, such as latest, or --task"),
+        (["nowhere"], "nowhere: the run folder does not exist"),
+        (["--task", "star"], "--task star: this task does not exist; there are"),
+        (["--task", "stars", "--text", "good"], "--text requires a run, and --task stars draws only data"),
+        (["--task", "stars", "--log"], "--log requires a run, which has loggers"),
+        (["--task", "stars", "--figures", "attention"], "attention does not apply to --task stars without a run"),
+        (["--task", "stars", "--data.path", "no.csv"], "--data.path no.csv: the file or folder does not exist"),
+        (["--task", "names", "--data.text-column", "a"], "--data.text-column does not apply to --task names"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(arguments: list[str], message: str, trained: Trained, scripts: Scripts) -> None:
+    run = str(trained("sentiment"))
+    assert message in refused(scripts, *(run if argument == "RUN" else argument for argument in arguments))
+    assert not (Path(run) / "figures").exists()
+
+
+def test_a_folder_without_a_config_and_a_baselines_are_refused(own: Path, scripts: Scripts) -> None:
+    (own / "config.yaml").write_text("data: {path: a}\n")
+    assert "is a baseline of `python src/baseline.py`, which has no network" in refused(scripts, str(own))
+    (own / "config.yaml").unlink()
+    assert "config.yaml is missing or broken" in refused(scripts, str(own))
+
+
+def test_a_mistake_is_answered_before_anything_heavy_is_imported(trained: Trained) -> None:
+    code = (
+        "import sys; sys.argv = ['explore.py', {!r}, '--figures', 'surprise']\n"
+        "from firstlight.commands.explore import main\n"
+        "try: main()\n"
+        "except ValueError as error: assert '--figures surprise does not apply' in str(error), error\n"
+        "else: raise AssertionError('no error')\n"
+        "assert not set(sys.modules) & {{'torch', 'matplotlib', 'lightning', 'datasets'}}"
+    )
+    import subprocess
+    import sys
+
+    subprocess.run([sys.executable, "-c", code.format(str(trained("sentiment")))], check=True, cwd=ROOT / "src")
+
+
+def test_help_lists_every_figure(scripts: Scripts) -> None:
+    done = scripts.run("explore", "--help")
+    assert done.returncode == 0
+    words = set(re.findall(r"\w+", done.stdout))
+    assert words >= set(NAMES)
+
+
+def test_every_figure_of_the_catalog_has_its_function_and_a_caption_that_says_more() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    for drawing in DRAWINGS:
+        assert callable(get(drawing.function))
+        assert len(drawing.caption) > 80
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "expected", "missing"),
+    [
+        ({"pooling": "mean", "architecture": "bag_of_words", "positions": "none", "causal": False},
+         {"text_column": "text", "labels": "stars"},
+         {"classifier", "embedding", "reviews", "stars", "words"}, {"attention", "encoded", "looks_back"}),
+        ({"pooling": "mean", "architecture": "logistic", "positions": "none", "causal": False},
+         {"text_column": "text", "labels": "classes"},
+         {"classifier", "reviews"}, {"embedding", "attention", "stars"}),
+        ({"pooling": "max", "architecture": "transformer", "positions": "relative", "causal": True},
+         {"text_column": "text", "labels": "binary"},
+         {"classifier", "attention", "looks_back", "stars"}, {"encoded"}),
+        ({"positions": "rotary", "causal": False, "num_loops": 1}, {"preparation": "lines"},
+         {"generator", "attention", "encoded", "characters"}, {"looks_back", "words", "classifier"}),
+        ({"positions": "sinusoidal", "causal": True, "num_loops": 1}, {"text_column": "text"},
+         {"generator", "reviews", "words", "attention", "looks_back", "encoded", "embedding"},
+         {"characters", "labels", "stars", "classifier"}),
+        ({"positions": "none", "causal": False, "num_decoder_layers": None}, {"source_column": "en"},
+         {"translator", "pairs", "looks_back", "words"}, {"encoded", "generator"}),
+    ],
+)  # fmt: skip
+def test_traits_say_what_fits(model: dict, data: dict, expected: set[str], missing: set[str]) -> None:
+    found = traits_of({"model": model, "data": data}, is_run=True)
+    assert found >= expected | {"run"}
+    assert not found & missing
+    assert "run" not in traits_of({"model": model, "data": data}, is_run=False)

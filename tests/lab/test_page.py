@@ -1,0 +1,185 @@
+"""Tests of the content of the HTML page. tests/lab/test_report.py tests it in a browser."""
+
+import base64
+import json
+import lzma
+import math
+import random
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstlight.figures import style
+from firstlight.lab.reports import page as module
+from firstlight.lab.reports.packed import pack
+from firstlight.lab.reports.page import as_script, content, page, ranked
+from firstlight.lab.reports.table import boards
+from firstlight.runs.summary import Confusion, Curve, Run
+
+METRIC = "val/accuracy"
+
+
+def a_run(name: str, value: float = 0.5, **changes: Any) -> Run:
+    keys = {"task": "stars", "model": "tiny", "seed": 1} | changes.pop("keys", {})
+    given = {"status": "finished", "source": "local", "optimized_metric": METRIC, "metrics": {METRIC: value}} | changes
+    return Run(name, keys=keys, **given)
+
+
+def falls(metric: str) -> bool:
+    return metric.endswith("loss")
+
+
+def content_of(*runs: Run) -> dict[str, Any]:
+    found = content(boards(runs, falls), runs, falls)
+    return json.loads(json.dumps(found, allow_nan=False))
+
+
+def test_no_character_of_the_data_ends_its_element() -> None:
+    data = {"a": "</script><script>alert(1)</script> <!-- & \u2028"}
+    text = as_script(data)
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == data
+
+
+def test_the_page_is_whole_and_names_no_other_host() -> None:
+    html = page("a <b> title", ["a <i> note"], boards([a_run("a")], falls), [a_run("a")], falls)
+    assert "<title>a &lt;b&gt; title</title>" in html
+    assert "<p>a &lt;i&gt; note</p>" in html
+    assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=\"?(https?:)?//", html)
+    assert "default-src 'none'" in html
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, flags=re.DOTALL)
+    assert json.loads(data)["boards"][0]["runs"][0]["folder"] == "a"
+
+
+def test_the_libraries_are_packed_without_a_sign_that_ends_their_element() -> None:
+    texts = ["a <b>" * 997, "", "né ✓"]
+    packed = pack(texts)
+    assert "<" not in packed.text
+    content = lzma.LZMADecompressor().decompress(base64.b85decode(packed.text.replace(",", "<")))
+    sizes = [len(text.encode()) for text in texts]
+    assert (content.decode(), list(packed.sizes)) == ("".join(texts), sizes)
+
+
+def test_the_javascript_unpacks_what_was_packed(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed; the tests in a browser unpack the page's libraries")
+    noise = random.Random(7)
+    texts = ["".join(noise.choices("ab<né ✓", k=20_011)) * 2, "x" * 5003, str(list(range(3001)))]
+    packed = pack(texts)
+    unpack = module.packaged("unpack.js")
+    script = f"{unpack}\nconst {{text, sizes}} = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+    script += "process.stdout.write(JSON.stringify(unpack(text, sizes)));"
+    (tmp_path / "unpack.cjs").write_text(script, encoding="utf-8")
+    given = json.dumps({"text": packed.text, "sizes": packed.sizes})
+    done = subprocess.run(
+        [node, str(tmp_path / "unpack.cjs")], input=given, capture_output=True, encoding="utf-8", check=True
+    )
+    assert json.loads(done.stdout) == texts
+
+
+def test_the_findings_are_in_the_page_without_javascript() -> None:
+    (board,) = boards([a_run("a")], falls)
+    html = page("title", [], [replace(board, finding="stars: a <b> & c.")], board.runs, falls)
+    assert "<li>stars: a &lt;b&gt; &amp; c.</li>" in html
+
+
+def test_a_dollar_in_what_a_run_says_is_a_dollar() -> None:
+    html = page("$title $5", ["${data}"], [], [], falls)
+    assert "<h1>$title $5</h1>" in html
+    assert "<p>${data}</p>" in html
+
+
+def test_the_colours_are_those_of_the_figures() -> None:
+    palette = re.search(r"const PALETTE = \[(.*?)\]", module.packaged("page.js"))
+    assert palette is not None
+    assert tuple(re.findall(r"#\w+", palette[1])) == style.PALETTE
+
+
+def test_single_runs_are_ranked_across_groups_and_those_that_do_not_count_come_last() -> None:
+    runs = [
+        a_run("a", 0.2),
+        a_run("b", 0.9, keys={"seed": 2}),
+        a_run("c", 0.6, keys={"model": "small"}),
+        a_run("d", keys={"model": "small", "seed": 2}, status="failed", why="no", metrics={}),
+    ]
+    (board,) = boards(runs, falls)
+    assert [run.folder for run in ranked(board)] == ["b", "c", "a", "d"]
+    written = content_of(*runs)["boards"][0]["runs"]
+    assert [(run["folder"], run["rank"]) for run in written] == [("b", 1), ("c", 2), ("a", 3), ("d", None)]
+    assert written[3]["why"] == "no"
+    groups = content_of(*runs)["boards"][0]["groups"]
+    assert groups[written[0]["group"]]["name"] == "tiny"
+    assert groups[written[1]["group"]]["name"] == "small"
+
+
+def test_each_cell_of_a_group_has_what_it_is_sorted_by() -> None:
+    runs = [
+        a_run("a", 0.25, parameters=7, metrics={METRIC: 0.25, "test/loss": 3.0}),
+        a_run("b", keys={"model": "small"}),
+    ]
+    board = content_of(*runs)["boards"][0]
+    for group in board["groups"]:
+        assert len(group["sort"]) == len(group["cells"]) == len(board["headers"])
+    by_header = dict(zip(board["headers"], board["groups"][1]["sort"], strict=True))
+    assert (by_header["rank"], by_header[METRIC], by_header["test/loss"], by_header["parameters"]) == (2, 0.25, 3, 7)
+    assert (by_header["model"], by_header["best run"]) == ("tiny", "a")
+
+
+def test_curves_of_the_same_moments_share_them_and_what_is_no_number_is_null() -> None:
+    moments = ([1, 2, 3], [0.12, 0.24, 0.36])
+    curves = {
+        "val/loss": Curve(*moments, [3.0, math.nan, math.inf]),
+        "val/accuracy": Curve(*moments, [0.123456789, 1, 0]),
+        "train/loss": Curve([1], [0.1], [2.0]),
+    }
+    (both, alone) = content_of(a_run("a", curves=curves))["boards"][0]["runs"][0]["curves"]
+    assert (both["steps"], both["seconds"]) == ([1, 2, 3], [0.1, 0.2, 0.4])
+    assert both["values"] == {"val/loss": [3, None, None], "val/accuracy": [0.12346, 1, 0]}
+    assert alone["values"] == {"train/loss": [2]}
+
+
+def test_many_long_curves_are_thinned_to_what_fits_into_a_page(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "MOST_NUMBERS", 300)
+    curve = Curve(list(range(200)), [0.5 * step for step in range(200)], [float(step) for step in range(200)])
+    runs = [a_run(name, curves={"val/loss": curve}, keys={"seed": seed}) for seed, name in enumerate("abcd")]
+    for run in content_of(*runs)["boards"][0]["runs"]:
+        (thin,) = run["curves"]
+        assert len(thin["steps"]) == 25
+        assert (thin["steps"][0], thin["steps"][-1], thin["values"]["val/loss"][-1]) == (0, 199, 199)
+    monkeypatch.setattr(module, "MOST_NUMBERS", 3)
+    assert len(content_of(*runs)["boards"][0]["runs"][0]["curves"][0]["steps"]) == module.FEWEST_POINTS
+
+
+def test_matrices_and_texts_are_those_of_the_best_runs(monkeypatch: Any) -> None:
+    monkeypatch.setattr(module, "DETAILED", 2)
+    confusion = Confusion(["x", "y"], [[1, 2], [3, 4]])
+    runs = [a_run(str(seed), 0.1 * seed, keys={"seed": seed}, confusion=confusion, texts="t") for seed in (1, 2, 3)]
+    written = content_of(*runs)["boards"][0]["runs"]
+    assert [run["texts"] for run in written] == ["t", "t", None]
+    assert [run["confusion"] is None for run in written] == [False, False, True]
+    assert written[0]["confusion"] == {"classes": ["x", "y"], "counts": [[1, 2], [3, 4]]}
+
+
+def test_the_direction_of_every_metric_and_all_that_does_not_count_are_in_the_page() -> None:
+    curve = {"train/loss": Curve([1], [1.0], [1.0])}
+    broken = Run("f", "unreadable", why="metrics.json is empty")
+    written = content_of(a_run("a", curves=curve), broken)
+    assert written["falls"] == {"train/loss": True, METRIC: False}
+    assert written["left"] == [
+        {"folder": "f", "task": None, "data": "–", "status": "unreadable", "why": "metrics.json is empty"}
+    ]
+
+
+def test_a_run_on_generated_data_is_marked_by_its_name_and_its_data() -> None:
+    (board,) = content_of(a_run("a", source="sample"))["boards"]
+    assert board["isSample"]
+    assert "GENERATED SAMPLE" in board["name"]
+    (run,) = board["runs"]
+    assert (run["isSample"], run["data"]) == (True, "GENERATED SAMPLE")
+    assert run["label"].startswith("[generated sample]")

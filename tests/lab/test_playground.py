@@ -1,0 +1,861 @@
+"""Tests of the playground: HTML, events, HTTP, and the command line."""
+
+import base64
+import contextlib
+import dataclasses
+import errno
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
+from http.client import HTTPConnection, HTTPResponse
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from firstlight.classifier import panel as classifier
+from firstlight.classifier.insight import attributions
+from firstlight.classifier.panel import ClassifierPanel, of_words
+from firstlight.commands import playground
+from firstlight.errors import UserError
+from firstlight.generator import panel as generator
+from firstlight.generator.insight import next_tokens
+from firstlight.generator.panel import GeneratorPanel
+from firstlight.generator.writing import Writing
+from firstlight.kind.attention import AttentionMap, attention_of
+from firstlight.kind.load import load
+from firstlight.kind.panels import inputs, markup
+from firstlight.kind.panels.inputs import BadInputError, Inputs
+from firstlight.kind.registry import KINDS
+from firstlight.lab.playground import connections, page
+from firstlight.lab.playground.server import Playground, panel_of
+from firstlight.translator.panel import TranslatorPanel
+from firstlight.translator.run import shortened
+from tests_support import Done, Scripts
+
+REVIEW = "It is <b>GREAT</b>, and it broke <script>alert('x')</script> after two days & 17 hours."
+SENTENCE = "There is a lamp in the garden."
+SCRIPT = "<script>alert('x')</script>"
+# All generators have the same panel. tests/text/test_text_tokenizers.py tests their tokenizers.
+OF_WORDS = pytest.param("review_text", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module")
+def panel(played: Callable[[str], Path]) -> Callable[[str], Any]:
+    """Return a function that returns the panel of a task's run."""
+    panels: dict[str, Any] = {}
+
+    def of(task: str) -> Any:
+        if task not in panels:
+            panels[task] = panel_of(load(played(task)))
+        return panels[task]
+
+    return of
+
+
+def text_of(html: str) -> str:
+    """Return the text of some HTML."""
+    return unescape(re.sub(r"<[^>]*>", " ", html))
+
+
+def weights_in(html: str) -> np.ndarray:
+    """Return the attention weights in some HTML, (rows, columns)."""
+    (found,) = re.findall(r'data-weights="([^"]*)" data-columns="(\d+)"', html)
+    return np.frombuffer(base64.b64decode(found[0]), np.uint8).reshape(-1, int(found[1])) / 255
+
+
+def words_in(html: str) -> list[str]:
+    return [unescape(word) for word in re.findall(r'<span class="word[^>]*>([^<]*)</span>', html)]
+
+
+# --- requests ---
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([], "the request must be a JSON object"),
+        ({"text": 7}, "text=7 must be a text"),
+        ({"seed": "7"}, "seed='7' must be a number"),
+        ({"seed": True}, "seed=True must be a number"),
+        ({"seed": float("nan")}, "seed=nan must be a number"),
+        ({"seed": 3.5}, "seed=3.5 must be a whole number"),
+        ({"seed": 10**400}, "seed, a number of 401 digits, must be between 3 and 11"),
+        ({"seed": -(10**400)}, "seed, a number of 401 digits, must be between 3 and 11"),
+        ({"seed": 12}, "seed=12 must be between 3 and 11"),
+        ({"seed": 2}, "seed=2 must be between 3 and 11"),
+    ],
+)
+def test_what_the_fields_do_not_take_is_refused(values: Any, message: str) -> None:
+    with pytest.raises(BadInputError, match=re.escape(message)):
+        asked = Inputs(values)
+        asked.text("text")
+        asked.integer("seed", 3, 11)
+
+
+def test_an_empty_field_has_its_default() -> None:
+    asked = Inputs({"seed": None, "top_k": "", "low": 3, "high": 11})
+    assert [asked.integer(name, 3, 11, 5) for name in ("seed", "top_k", "none")] == [5, 5, 5]
+    assert [asked.integer(name, 3, 11) for name in ("low", "high", "none")] == [3, 11, None]
+    assert asked.text("none") == ""
+
+
+def test_a_text_is_cut_where_it_matters_least() -> None:
+    text = "a" * inputs.MOST_CHARACTERS + "b"
+    assert inputs.beginning_of(text[1:]) == inputs.end_of(text[1:]) == (text[1:], [])
+    assert inputs.beginning_of(text) == (text[:-1], ["the text is long: only its first 10,000 characters are read"])
+    assert inputs.end_of(text) == (text[1:], ["the prompt is long: only its last 10,000 characters are read"])
+
+
+# --- markup ---
+
+
+def test_words_for_a_class_are_blue_and_words_against_it_vermilion() -> None:
+    assert (markup.shade(2.0, 2.0)[:7], markup.shade(-2.0, 2.0)[:7]) == ("#0072B2", "#D55E00")
+    depths = [int(markup.shade(score, 2.0)[7:], 16) for score in (0.0, 0.5, -1.0, 2.0)]
+    assert depths == [0, 41, 83, 166]
+    assert markup.shade(0.05, 0.05) == markup.shade(0.2, 2.0), "small scores are not deep"
+
+
+def test_words_that_are_not_read_are_grey_and_all_are_text() -> None:
+    words = ["<i>", *(f"w{i}" for i in range(1, 45)), "a&b", "last"]
+    html = markup.shaded_words(words, [0, 45], np.array([-1.0, 3.0]), [45], "<5>")
+    assert words_in(html) == ["<i>", "a&b"]
+    assert "&lt;i&gt;" in html
+    assert "<i>" not in html
+    assert "<5>" not in html
+    shown = text_of(html).split()
+    assert shown == ["<i>", *words[1:31], "…", "and", "14", "more", "a&b", "last"]
+    assert html.index("unread") < html.index("a&amp;b") < html.rindex("unread")
+    assert 'class="word" data-row="0" data-column="0" style="--shade:#D55E00' in html
+    assert 'class="word unknown" data-row="1" data-column="1" style="--shade:#0072B2a6"' in html
+    assert re.findall('title="([^"]*)"', html)[::2] == ["-1.00 for &lt;5&gt;", "not in the vocabulary"]
+
+
+def test_bars_show_all_of_a_few_classes_in_order_and_the_likeliest_of_many() -> None:
+    few = markup.bars({"b": 0.25, '"<a>': 0.75}, "b")
+    assert re.findall(r"width:([\d.]+)%", few) == ["25.00", "75.00"]
+    assert re.findall(r'data-label="([^"]*)" aria-pressed="(\w+)"', few) == [
+        ("b", "true"),
+        ("&quot;&lt;a&gt;", "false"),
+    ]
+    many = markup.bars({f"c{i}": i / 66 for i in range(12)}, "c0")
+    assert re.findall(r'data-label="c(\d+)"', many) == [str(i) for i in range(11, 1, -1)]
+
+
+def test_a_share_is_neither_nothing_nor_everything_unless_it_is() -> None:
+    assert [markup.percent(share) for share in (0.0, 0.00001, 0.073, 0.9999, 1.0)] == [
+        *("0.0%", "<0.1%", "7.3%", ">99.9%", "100.0%")
+    ]
+
+
+def test_stars_are_as_full_as_the_mean() -> None:
+    assert 'width:74.0%">★★★★★</span></span>' in markup.stars(3.7, 5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "number", "head"),
+    [({}, 1, None), ({"map": 0}, 0, None), ({"map": 0, "head": 1}, 0, 1), ({"map": 7, "head": 7}, 1, None)],
+)
+def test_a_view_is_of_one_map_and_one_head_or_their_mean(asked: dict[str, int], number: int, head: int | None) -> None:
+    weights = np.random.default_rng(3).random((2, 3, 5, 7), dtype=np.float32)  # maps, heads, queries, keys
+    view = markup.View([AttentionMap(f"<{i}>", each, [], []) for i, each in enumerate(weights)], Inputs(asked))
+    expected = weights[number].mean(axis=0) if head is None else weights[number, head]
+    assert np.allclose(view.weights, expected)
+    chosen = re.findall(r'value="(\d*)" selected', view.choices())
+    assert chosen == [str(number), "" if head is None else str(head)]
+    assert "&lt;0&gt;" in view.choices()
+    assert view.choices().count("<option") == 2 + 4
+
+
+def test_attention_survives_its_way_to_the_page() -> None:
+    weights = np.random.default_rng(3).random((5, 7))
+    html = f'data-weights="{markup.encoded(weights)}" data-columns="7"'
+    assert np.abs(weights_in(html) - weights).max() <= 0.5 / 255 + 1e-9
+
+
+# --- classifiers ---
+
+
+@pytest.mark.parametrize("task", ["sentiment", pytest.param("stars", marks=pytest.mark.slow)])  # 2 s; more classes
+def test_a_review_has_the_probabilities_that_the_run_predicts(panel, task: str) -> None:
+    html, predicted = panel(task).answer(Inputs({"text": REVIEW})), panel(task).run.predict(REVIEW)
+    shares = [float(width) / 100 for width in re.findall(r"width:([\d.]+)%\"></span>", html)]
+    assert shares == pytest.approx(list(predicted.probabilities.values()), abs=1e-4)
+    assert re.findall(r'data-label="([^"]*)"', html) == panel(task).run.class_names
+    assert re.search(r'data-label="([^"]*)" aria-pressed="true"', html)[1] == predicted.label
+    mean = sum(i * share for i, share in enumerate(predicted.probabilities.values(), start=1))
+    assert (f"{mean:.1f} stars on average" in html) == (task == "stars")
+
+
+@pytest.mark.slow  # 17 s: the server imports Captum; test_insight.py tests the attributions
+def test_words_are_shaded_for_the_class_that_is_asked_about(panel) -> None:
+    run = panel("stars").run
+    for label in run.class_names:
+        html = panel("stars").answer(Inputs({"text": REVIEW, "label": label}))
+        why = attributions(run, REVIEW, label)
+        assert words_in(html) == why.words
+        largest = np.abs(why.scores).max()
+        expected = [markup.shade(score, largest) for score in why.scores]
+        assert re.findall(r"--shade:([^\"]*)\"", html) == expected
+        assert re.search(r'data-label="([^"]*)" aria-pressed="true"', html)[1] == label
+        assert f"<b>{label}</b>, by {why.method}" in html
+    of_another_run = panel("stars").answer(Inputs({"text": REVIEW, "label": "positive"}))
+    assert of_another_run == panel("stars").answer(Inputs({"text": REVIEW}))
+
+
+def test_the_classes_alone_are_what_the_whole_answer_begins_with(panel) -> None:
+    asked = {"text": REVIEW, "label": "2 stars"}
+    quick = panel("stars").answer(Inputs(asked | {"quick": 1}))
+    assert panel("stars").answer(Inputs(asked)).startswith(f'<div class="classes">{quick}</div>')
+    assert quick.count("data-label") == 5
+    assert quick.endswith("</div>")
+    assert words_in(quick) == []
+
+
+def test_hovering_shows_the_attention_of_the_run(panel) -> None:
+    html = panel("stars").answer(Inputs({"text": REVIEW, "map": 0, "head": 1}))
+    found = attention_of(panel("stars").run, REVIEW).maps[0].weights[1]
+    assert np.abs(weights_in(html) - found).max() < 0.005
+
+
+def test_attention_between_words_gathers_that_of_their_tokens() -> None:
+    weights = np.array([[[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]], dtype=np.float32)
+    found = of_words(AttentionMap("block 1", weights, [], []), np.array([4, 4, 9])).weights
+    assert np.allclose(found, [[[0.45, 0.55], [0.75, 0.25]]])
+    assert np.allclose(found.sum(axis=2), 1)
+
+
+def test_a_network_without_attention_has_none_to_hover(panel, monkeypatch) -> None:
+    monkeypatch.setattr(classifier, "has_attention", lambda _: False)
+    html = panel("stars").answer(Inputs({"text": REVIEW}))
+    assert words_in(html)
+    assert "data-weights" not in html
+    assert "select" not in html
+
+
+def test_markup_in_a_review_is_text(panel) -> None:
+    html = panel("sentiment").answer(Inputs({"text": REVIEW}))
+    assert not re.search(r"<(script|b>GREAT)", html, re.IGNORECASE)
+    assert "great" in words_in(html)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("", "Type a review"), (" \n", "Type a review"), ("'`", "The text has no word")]
+)
+def test_a_review_without_words_is_said(panel, text: str, says: str) -> None:
+    html = panel("stars").answer(Inputs({"text": text}))
+    assert says in html
+    assert "bar" not in html
+
+
+def test_a_review_beyond_the_context_is_cut_and_said(panel) -> None:
+    html = panel("stars").answer(Inputs({"text": "good book " * 10_000}))
+    assert "the text is long: only its first 10,000 characters are read" in html
+    assert "; the network reads 61 of them" in html
+    assert len(words_in(html)) == 61
+    assert "more</span>" in html
+    assert len(html) < 50_000
+
+
+def test_unknown_words_are_marked(panel) -> None:
+    html = panel("stars").answer(Inputs({"text": "good xyzzyplugh good"}))
+    assert re.search(r'class="word unknown"[^>]*title="not in the vocabulary">xyzzyplugh<', html)
+    assert html.count("word unknown") == 1
+
+
+# --- generators ---
+
+
+def written(panel: GeneratorPanel, prompt: str, **asked: Any) -> tuple[list[dict], list[dict]]:
+    """Return the events and all their tokens."""
+    events = list(panel.events(prompt, panel.writing(Inputs(asked))))
+    return events, [token for event in events for token in event.get("tokens", [])]
+
+
+@pytest.mark.parametrize("task", ["shakespeare", OF_WORDS])
+def test_the_text_is_what_the_run_writes_with_that_seed(panel, task: str) -> None:
+    run, prompt = panel(task).run, "the good "
+    asked = {"tokens": 97, "temperature": 0.7, "top_k": 5, "top_p": 0.9, "seed": 3}
+    events, tokens = written(panel(task), prompt, **asked)
+    if task == "shakespeare":
+        text = events[0]["begin"] + "".join(token["text"] for token in tokens)
+        assert text == run.generate(prompt, **asked)
+        assert events[-1]["end"]["characters"] == 97 == len(tokens)
+        assert tokens != written(panel(task), prompt, **(asked | {"seed": 4}))[1]
+    assert tokens == written(panel(task), prompt, **asked)[1]
+
+
+def test_the_first_candidates_are_what_may_follow_the_prompt(panel) -> None:
+    expected = next_tokens(panel("shakespeare").run, "ROMEO.", count=10)
+    _, tokens = written(panel("shakespeare"), "ROMEO.", tokens=1, temperature=0)
+    names, model, drawn, is_drawn = zip(*tokens[0]["candidates"], strict=True)
+    assert list(names) == expected.tokens
+    assert model == pytest.approx(expected.probabilities, abs=1e-4)
+    assert is_drawn == (True, *[False] * 9)
+    assert drawn == (1.0, *[0.0] * 9)
+
+
+def test_at_temperature_0_the_likeliest_is_always_written(panel) -> None:
+    of = panel("shakespeare").writing
+    assert [of(Inputs({"temperature": each})).greedy for each in (0, 0.05)] == [True, False]
+    _, greedy = written(panel("shakespeare"), "ROMEO.", tokens=31, temperature=0)
+    _, top_1 = written(panel("shakespeare"), "ROMEO.", tokens=31, temperature=2, top_k=1)
+    assert [token["text"] for token in greedy] == [token["text"] for token in top_1]
+    assert all(token["candidates"][0][2:] == [1.0, True] for token in greedy + top_1)
+
+
+def test_candidates_say_with_what_probability_they_were_drawn(panel) -> None:
+    _, tokens = written(panel("shakespeare"), "ROMEO.", tokens=83, temperature=0.5, top_k=3)
+    for token in tokens:
+        _, model, drawn, is_drawn = map(np.array, zip(*token["candidates"], strict=True))
+        assert (drawn > 0).sum() == 3
+        assert drawn.sum() == pytest.approx(1, abs=1e-4)
+        sharper = model[:3] ** 2  # temperature 0.5
+        assert drawn[:3] == pytest.approx(sharper / sharper.sum(), abs=1e-2)
+        assert is_drawn.sum() == 1
+        assert drawn[is_drawn][0] > 0
+    assert len({int(np.argmax([each[3] for each in token["candidates"]])) for token in tokens}) > 1
+
+
+def test_a_token_that_is_not_among_the_likeliest_is_a_candidate_too(panel) -> None:
+    _, tokens = written(panel("shakespeare"), "ROMEO.", tokens=83, temperature=5)
+    lengths = {len(token["candidates"]) for token in tokens}
+    assert lengths == {10, 11}
+    for token in tokens:
+        (name,) = (name for name, _, _, is_drawn in token["candidates"] if is_drawn)
+        assert name == token["text"].replace("\n", "⏎").replace(" ", "␣")
+
+
+@pytest.mark.parametrize(("seconds", "parts"), [(0.0, 31), (1000.0, 1)])
+def test_the_text_comes_in_parts_of_some_time(panel, monkeypatch, seconds: float, parts: int) -> None:
+    monkeypatch.setattr(generator, "CHUNK_SECONDS", seconds)
+    events, tokens = written(panel("shakespeare"), "The", tokens=31)
+    assert [list(event) for event in events] == [["begin", "notes"], *[["tokens"]] * parts, ["end"]]
+    assert len(tokens) == 31
+
+
+def test_every_part_takes_the_same_time(panel, monkeypatch) -> None:
+    monkeypatch.setattr(generator, "time", SimpleNamespace(monotonic=count().__next__))  # each call adds a second
+    monkeypatch.setattr(generator, "CHUNK_SECONDS", 3.5)
+    events, _ = written(panel("shakespeare"), "The", tokens=31)
+    assert [len(event["tokens"]) for event in events if "tokens" in event] == [*[4] * 7, 3]
+
+
+def test_a_run_of_names_writes_one_after_the_other(panel) -> None:
+    events, tokens = written(panel("names"), "ma", tokens=100, seed=5)
+    begins = [event["begin"] for event in events if "begin" in event]
+    assert begins == ["ma", *["\nma"] * (len(begins) - 1)]
+    assert 1 < len(begins) <= 20
+    assert len(tokens) <= 100
+    ends = [token for token in tokens if token["mark"] == "[end]"]
+    assert len(ends) in (len(begins), len(begins) - 1)
+    assert all(token["text"] == "" for token in ends)
+    names = "".join(event.get("begin", "") + "".join(t["text"] for t in event.get("tokens", [])) for event in events)
+    assert names.split("\n")[1].strip() == panel("names").run.generate("ma", tokens=90, seed=6).strip(), "the next seed"
+
+
+def test_not_more_than_some_names_are_written(panel, monkeypatch) -> None:
+    monkeypatch.setattr(generator, "MOST_DOCUMENTS", 3)
+    events, _ = written(panel("names"), "", tokens=2000)
+    assert sum("begin" in event for event in events) == 3
+
+
+def test_of_a_prompt_too_long_the_end_is_read_and_said(panel) -> None:
+    events, _ = written(panel("shakespeare"), "x" * 90_000 + "the end", tokens=1)
+    assert events[0]["begin"].endswith("xthe end")
+    assert len(events[0]["begin"]) == 10_000
+    assert "the prompt is long: only its last 10,000 characters are read" in events[0]["notes"]
+    assert any("the network sees only the last 61" in note for note in events[0]["notes"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tokens": 2001},
+        {"tokens": 0},
+        {"temperature": -1},
+        {"temperature": 6},
+        {"top_k": 0},
+        {"top_p": 0},
+        {"seed": -1},
+    ],
+)
+def test_settings_have_limits(panel, asked: dict[str, float]) -> None:
+    with pytest.raises(BadInputError, match=rf"{next(iter(asked))}=\S+ must be between"):
+        panel("shakespeare").writing(Inputs(asked))
+
+
+@pytest.mark.parametrize(
+    ("task", "example"),
+    [
+        *(("names", "ma"), ("shakespeare", "ROMEO."), ("stars", None)),
+        pytest.param("review_text", "do not", marks=pytest.mark.slow),  # its training is only for this test
+    ],
+)
+def test_examples_suit_the_run(panel, task: str, example: str | None) -> None:
+    assert (example or classifier.EXAMPLES[0]) in panel(task).examples()
+
+
+@pytest.mark.parametrize("task", ["names", "shakespeare"])
+def test_the_vocabulary_of_a_generator_has_all_tokens_of_its_examples(panel, task: str) -> None:
+    examples = panel(task).examples()
+    assert len({*examples}) == 3
+    assert not any("unknown" in note for text in examples for note in panel(task).run.read(text, Writing()).notes)
+
+
+# --- translators ---
+
+
+def test_a_sentence_has_the_translation_and_the_attention_of_the_run(panel) -> None:
+    run = panel("translation").run
+    for beam_size in (1, 4):
+        html = panel("translation").answer(Inputs({"text": SENTENCE, "beam_size": beam_size, "map": 0, "head": 1}))
+        translation = run.translate(SENTENCE, beam_size=beam_size)
+        assert re.search(r'class="verdict translation">(.*?)</p>', html)[1] == (
+            markup.escape(translation) or "<i>The translation is empty.</i>"
+        )
+        found = run.cross_attention(SENTENCE, run.write(SENTENCE, beam_size=beam_size))
+        assert np.abs(weights_in(html) - found.weights[0, 1].numpy()).max() < 0.005
+        assert words_in(html) == [name or "·" for name in [*found.source, *found.written]]
+        assert html.count("data-column=") == len(found.source)
+        assert html.count("data-row=") == len(found.written)
+
+
+def test_markup_in_a_sentence_is_text(panel) -> None:
+    html = panel("translation").answer(Inputs({"text": f"A {SCRIPT} man"}))
+    assert not re.search("<script", html, re.IGNORECASE)
+
+
+def test_markup_that_a_translator_writes_is_text(panel, monkeypatch) -> None:
+    tokenizer = panel("translation").run.tokenizers.target
+    monkeypatch.setattr(type(tokenizer), "decode", lambda *_: SCRIPT)
+    monkeypatch.setattr(type(tokenizer), "readable", lambda _, ids: [SCRIPT for _ in ids])
+    html = panel("translation").answer(Inputs({"text": SENTENCE}))
+    assert SCRIPT not in html
+    assert f'class="verdict translation">{markup.escape(SCRIPT)}</p>' in html
+
+
+@pytest.mark.parametrize("text", ["the garden " * 5000, "x" * 10_000, "a b " * 30 + "x" * 3000])
+def test_a_sentence_beyond_the_context_is_cut_and_said(panel, text: str) -> None:
+    run = panel("translation").run
+    sentence, notes = shortened(run, text[:10_000])
+    assert text.startswith(sentence)
+    (length,) = run.tokenizers.source.encode_batch([sentence]).lengths
+    assert 1 <= length <= 61
+    if text.startswith(("the", "x")):
+        assert length >= 60, "as much as fits"
+    (note,) = notes
+    assert f"more than 61 tokens, the most that the run reads; it is cut after “{sentence[-30:]}”" in note
+    html = panel("translation").answer(Inputs({"text": text, "beam_size": 1}))
+    assert markup.escape(note) in html
+
+
+def test_a_sentence_that_fits_is_not_touched(panel) -> None:
+    assert shortened(panel("translation").run, " as  it is ") == (" as  it is ", [])
+
+
+def test_no_sentence_is_said(panel) -> None:
+    assert "Type a sentence" in panel("translation").answer(Inputs({"text": " "}))
+
+
+# --- the page ---
+
+
+def test_the_page_has_a_section_for_each_kind_and_a_panel_for_each_run(panel) -> None:
+    order = ["names", "stars", "translation", "sentiment"]
+    html = page.page([panel(task) for task in order])
+    assert re.findall(r'section data-kind="(\w+)"', html) == ["classifier", "generator", "translator"]
+    assert re.findall(r'data-run="(\d)"', html) == ["1", "3", "0", "2"]
+    assert re.findall(r"<h3>(.*?)</h3>", html) == [
+        *("stars, tiny", "sentiment, tiny", "names, tiny", "translation (en → de), tiny")
+    ]
+    assert html.count("<form") == 3
+    assert html.count(classifier.EXAMPLES[0][:20]) == 2, "once as a value, once to be read"
+    assert 'data-kind="translator"' not in page.page([panel("names")])
+
+
+def test_a_panel_says_what_run_it_shows(panel) -> None:
+    run, record = panel("stars").run, panel("stars").run.folder.read()
+    text = text_of(page.page([panel("stars")]))
+    metric = record["optimized_metric"]
+    for fact in (
+        f"{record['parameters']:,} parameters",
+        f"{metric} {record['metrics'][metric]:.4g}",
+        "context length 61",
+    ):
+        assert fact in text
+    assert str(run.folder.path) in text
+    assert "GENERATED SAMPLE" not in text
+    sample = dataclasses.replace(run, data_source="sample")
+    assert "trained on a GENERATED SAMPLE, not on real data" in text_of(page.page([ClassifierPanel(sample)]))
+
+
+def test_what_a_run_says_of_itself_is_text(panel, tmp_path: Path) -> None:
+    run = panel("stars").run
+    folder = dataclasses.replace(run.folder, path=tmp_path / "<b>$sections")
+    folder.path.mkdir()
+    folder.write({"task": SCRIPT, "model": "${x}"})
+    html = page.page([ClassifierPanel(dataclasses.replace(run, folder=folder))])
+    assert SCRIPT not in html
+    assert f"{SCRIPT}, ${{x}}" in unescape(html)
+    assert "&lt;b&gt;$sections" in html
+
+
+def test_the_page_names_no_other_machine() -> None:
+    names = ("page.html", "page.css", "page.js")
+    for text in (*map(page.read, names), *map(page.fragment, KINDS.values()), page.stylesheet()):
+        assert not re.search(r"https?:|//\w|@import|url\(", text)
+    assert "--for: #0072B2;" in page.stylesheet()
+
+
+# --- over HTTP ---
+
+
+@contextlib.contextmanager
+def served(app: Playground) -> Iterator[str]:
+    """Run an application and yield its address."""
+    server, listening = playground.server_of(app), playground.listen(0)
+    thread = threading.Thread(target=playground.serve, args=(server, listening), daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        app.stopping.set()
+        server.should_exit = True
+        thread.join(30)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def address(panel) -> Iterator[str]:
+    """Yield the address of a playground of four runs: stars, sentiment, shakespeare, translation."""
+    with served(Playground([panel(task) for task in ("stars", "sentiment", "shakespeare", "translation")])) as found:
+        yield found
+
+
+def sent(address: str, path: str, data: bytes | None = None, **headers: str) -> HTTPResponse:
+    """Send a GET request, or POST some data, and return the response with an unread body."""
+    connection = HTTPConnection(address, timeout=60)
+    connection.request("GET" if data is None else "POST", path, data, {"Content-Type": "application/json"} | headers)
+    return connection.getresponse()
+
+
+def ask(address: str, path: str, values: Any, **headers: str) -> tuple[int, str]:
+    """Post values as JSON, or bytes unchanged, and return the status and the body."""
+    response = sent(address, path, values if isinstance(values, bytes) else json.dumps(values).encode(), **headers)
+    return response.status, response.read().decode()
+
+
+def test_twenty_at_once_are_all_answered_as_one_would_be(panel, address: str) -> None:
+    asked = {
+        "/runs/0/answer": {"text": REVIEW},
+        "/runs/1/answer": {"text": "good " * 50},
+        "/runs/2/write": {"text": "ROMEO.", "tokens": 60},
+        "/runs/3/answer": {"text": SENTENCE},
+    }
+
+    def events(body: str) -> list[Any]:
+        return [event for line in body.splitlines() for event in json.loads(line).get("tokens", [])]
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda path: (path, *ask(address, path, asked[path])), [*asked] * 5))
+    assert len(answers) == 20
+    alone = {path: ask(address, path, values)[1] for path, values in asked.items()}
+    for path, status, body in answers:
+        assert status == 200
+        assert (events(body) == events(alone[path])) if path.endswith("write") else (body == alone[path])
+    assert len(events(alone["/runs/2/write"])) == 60
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "headers", "status", "says"),
+    [
+        ("/runs/4/answer", {}, {}, 404, ""),
+        ("/runs/0/write", {}, {}, 404, ""),
+        ("/runs/2/answer", {}, {}, 404, ""),
+        ("/runs/x/answer", {}, {}, 404, ""),
+        ("/runs/0/answer", {}, {"Host": "evil.test"}, 400, "Invalid host"),
+        ("/runs/0/answer", {"text": "good book"}, {"Content-Type": "text/plain"}, 400, "application/json"),
+        ("/runs/0/answer", b"{", {}, 400, "not valid JSON"),
+        ("/runs/0/answer", b"[" * 100_000, {}, 400, "not valid JSON"),
+        ("/runs/0/answer", b"\xff", {}, 400, "not valid JSON"),
+        ("/runs/0/answer", [], {}, 400, "JSON object"),
+        ("/runs/0/answer", {"text": ["good"]}, {}, 400, "must be a text"),
+        ("/runs/0/answer", {"text": "good book", "head": -1}, {}, 400, "head=-1 must be between"),
+        ("/runs/0/answer", {"text": "x" * 2_000_001}, {}, 400, "at most 2,000,000 bytes"),
+        ("/runs/2/write", {"tokens": 10**9}, {}, 400, "tokens=1e+09 must be between"),
+        ("/runs/2/write", {"seed": 10**400}, {}, 400, "seed, a number of 401 digits, must be between"),
+        ("/runs/2/write", b'{"seed": ' + b"1" * 5000 + b"}", {}, 400, "not valid JSON"),
+        ("/runs/2/write", {"seed": "<b>"}, {}, 400, "seed=&#x27;&lt;b&gt;&#x27; must be a number"),
+        ("/runs/0/answer", {"text": "good \ud800 book"}, {}, 200, "book"),
+        ("/runs/0/answer", {"text": "good book " * 10_000}, {}, 200, "only its first 10,000 characters"),
+        ("/runs/3/answer", {"text": "good \ud800 book"}, {}, 200, "verdict"),
+        ("/runs/3/answer", {"text": "a " * 70 + "\ud800" * 70}, {}, 200, "verdict"),
+        ("/runs/2/write", {"text": "\ud800", "tokens": 1}, {}, 200, '{"begin": "?"'),
+        ("/runs/2/write", {"seed": "\ud800"}, {}, 400, "seed="),
+    ],
+)
+def test_bad_input_is_answered_in_words(address: str, path, values, headers, status: int, says: str) -> None:
+    found, body = ask(address, path, values, **headers)
+    assert found == status
+    assert says in body
+    assert "Traceback" not in body
+
+
+def test_the_browser_is_told_to_ask_nobody_else(address: str) -> None:
+    for path in ("/", "/page.css", "/page.js"):
+        headers = sent(address, path).headers
+        policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["connect-src"] == "'self'"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+    assert ask(address, "/runs/0/answer", {})[0] == 200
+
+
+class Watched(GeneratorPanel):
+    """Panel of a generator with events from the test."""
+
+    def __init__(self, run: Any, events: Callable[[], Iterator[dict]]) -> None:
+        super().__init__(run)
+        self.events = events
+
+    def write(self, asked: Inputs) -> Iterator[dict]:
+        return self.events()
+
+
+def test_text_arrives_while_the_rest_is_still_to_come(panel) -> None:
+    gate = threading.Event()
+
+    def events() -> Iterator[dict]:
+        yield {"begin": "first", "notes": []}
+        assert gate.wait(30)
+        yield {"end": {}}
+
+    with served(Playground([Watched(panel("names").run, events)])) as address:
+        response = sent(address, "/runs/0/write", b"{}")
+        assert b"first" in response.readline()
+        gate.set()
+        assert json.loads(response.readline()) == {"end": {}}
+
+
+def test_others_are_answered_while_a_run_writes_and_never_at_the_same_moment(panel) -> None:
+    busy, overlaps, over = threading.Lock(), [], threading.Event()
+
+    def events() -> Iterator[dict]:
+        for number in range(2000):
+            overlaps.append(not busy.acquire(blocking=False))
+            if number > 5 and over.wait(0.005):
+                busy.release()
+                return
+            busy.release()
+            yield {"begin": "x", "notes": []}
+
+    def quick() -> Iterator[dict]:
+        overlaps.append(not busy.acquire(blocking=False))
+        over.wait(0.05)
+        busy.release()
+        yield {"end": {}}
+
+    turns = iter([events, quick, quick, quick])
+    with (
+        served(Playground([Watched(panel("names").run, lambda: next(turns)())])) as address,
+        ThreadPoolExecutor() as pool,
+    ):
+        long = sent(address, "/runs/0/write", b"{}")
+        long.readline()
+        answers = list(pool.map(lambda _: ask(address, "/runs/0/write", {})[1], range(3)))
+        assert [json.loads(answer) for answer in answers] == [{"end": {}}] * 3
+        over.set()
+        long.read()
+    assert not any(overlaps)
+
+
+def test_what_we_got_wrong_is_said_without_a_traceback(panel, monkeypatch, caplog) -> None:
+    def events() -> Iterator[dict]:
+        yield {"begin": "first", "notes": []}
+        raise ZeroDivisionError("secret")
+
+    def answer(_: Any, __: Any) -> str:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(TranslatorPanel, "answer", answer)
+    panels = [Watched(panel("names").run, events), panel("translation")]
+    with served(Playground(panels)) as address:
+        status, body = ask(address, "/runs/1/answer", {"text": "x"})
+        assert status == 500
+        lines = ask(address, "/runs/0/write", {})[1].splitlines()
+    assert json.loads(lines[-1])["error"] in body
+    assert len(lines) == 2
+    assert "secret" not in body + lines[-1]
+    assert "the text could not be completed" in caplog.text, "but the terminal has it"
+
+
+def test_a_character_that_the_run_cannot_read_is_the_last_event(panel) -> None:
+    def events() -> Iterator[dict]:
+        raise UserError("the character '%' is not in the vocabulary")
+        yield
+
+    with served(Playground([Watched(panel("names").run, events)])) as address:
+        assert ask(address, "/runs/0/write", {}) == (
+            200,
+            json.dumps({"error": "the character '%' is not in the vocabulary"}) + "\n",
+        )
+
+
+@pytest.mark.parametrize("task", ["stars", "names", "translation", OF_WORDS])
+def test_every_panel_can_be_warmed_up(panel, task: str) -> None:
+    panel(task).warm_up()
+
+
+# --- connections without a request ---
+
+HALF_A_REQUEST = b"POST /runs/0/write HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def silent(address: str, count: int, sends: bytes = b"") -> list[socket.socket]:
+    """Return open connections without a complete request."""
+    host, port = address.split(":")
+    opened = []
+    for _ in range(count):
+        opened.append(socket.create_connection((host, int(port)), timeout=30))
+        opened[-1].sendall(sends)
+    return opened
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Return whether the server closes a connection within its timeout."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.fixture
+def names_address(panel) -> Iterator[str]:
+    """Yield the address of a playground of one run that writes no text."""
+    with served(Playground([Watched(panel("names").run, lambda: iter([{"end": {}}]))])) as found:
+        yield found
+
+
+def test_the_oldest_silent_connection_makes_room_for_a_new_one(names_address: str, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 5)
+    opened = silent(names_address, 5)
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert is_closed(opened[0])
+    opened += silent(names_address, 20, HALF_A_REQUEST)
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert all(map(is_closed, opened[:-5]))
+    for connection in opened:
+        connection.close()
+
+
+@pytest.mark.parametrize("sends", [b"", b"GET / HT", HALF_A_REQUEST + b"Content-Length: 9\r\n\r\n{"])
+def test_a_connection_has_some_seconds_to_ask(
+    capfd: pytest.CaptureFixture[str], names_address: str, monkeypatch, sends: bytes
+) -> None:
+    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 0.2)
+    (connection,) = silent(names_address, 1, sends)
+    assert is_closed(connection)
+    connection.close()
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_a_connection_that_is_answered_may_take_its_time(panel, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "SECONDS_TO_ASK", 0.1)
+    over = threading.Event()
+
+    def events() -> Iterator[dict]:
+        over.wait(0.4)
+        yield {"end": {}}
+
+    with served(Playground([Watched(panel("names").run, events)])) as address:
+        assert ask(address, "/runs/0/write", {}) == (200, '{"end": {}}\n')
+
+
+def test_a_request_that_is_broken_off_leaves_no_traceback(
+    capfd: pytest.CaptureFixture[str], names_address: str
+) -> None:
+    for _ in range(3):
+        (connection,) = silent(names_address, 1, HALF_A_REQUEST + b"Content-Length: 900\r\n\r\n{")
+        time.sleep(0.05)  # until it is read
+        connection.close()
+    assert ask(names_address, "/runs/0/write", {})[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+# --- the command line ---
+
+
+def refused(done: Done, message: str) -> None:
+    assert done.returncode == 2
+    assert re.fullmatch(f"error: {message}\n", done.stderr), done.stderr
+
+
+def test_a_run_must_be_named_and_exist(scripts: Scripts) -> None:
+    refused(scripts.run("playground"), "name a run: its folder, `latest` or `best:<metric>`; several runs .*")
+    refused(scripts.run("playground", "nowhere"), "nowhere: the run folder does not exist; name an existing one, .*")
+    refused(scripts.run("playground", "latest"), "latest: no trained run below logs; .*")
+
+
+def test_a_damaged_checkpoint_is_one_line(scripts: Scripts, trained: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in ("metrics.json", "checkpoints/best.ckpt"):
+        (folder / name).write_bytes((trained("sentiment") / name).read_bytes())
+    content = bytearray((folder / "checkpoints" / "best.ckpt").read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    (folder / "checkpoints" / "best.ckpt").write_bytes(content)
+    refused(scripts.run("playground", str(folder), "--port", "0"), ".*best.ckpt.*")
+
+
+def test_a_port_that_was_asked_for_and_is_in_use_is_one_line(scripts: Scripts, trained: Callable[[str], Path]) -> None:
+    with playground.listen(0) as other:
+        port = other.getsockname()[1]
+        done = scripts.run("playground", str(trained("sentiment")), "--port", str(port))
+    refused(done, f"--port {port} is in use; choose another port, or omit the option")
+    refused(
+        scripts.run("playground", str(trained("sentiment")), "--port", "65536"),
+        "--port 65536 must be between 0 and 65535",
+    )
+
+
+def test_without_a_wish_the_next_free_port_is_taken(monkeypatch) -> None:
+    with playground.listen(0) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setattr(playground, "PORT", port)
+        monkeypatch.setattr(playground, "LAST_PORT", port + 50)
+        with playground.listen(None) as listening:
+            host, found = listening.getsockname()
+            assert host == "127.0.0.1"
+            assert port < found <= port + 50
+        monkeypatch.setattr(playground, "LAST_PORT", port)
+        with pytest.raises(UserError, match=f"all ports from {port} to {port} are in use"):
+            playground.listen(None)
+
+
+def test_another_failure_of_the_port_is_not_hidden(monkeypatch) -> None:
+    def bind(*_: Any) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(playground.socket, "socket", type("Socket", (socket.socket,), {"bind": bind}))
+    with pytest.raises(OSError, match="broken"):
+        playground.listen(None)
+
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
+def test_without_the_extra_the_remedy_is_named(scripts: Scripts, monkeypatch, missing: str) -> None:
+    monkeypatch.setattr(playground, "find_spec", lambda name: None if name == missing else sys)
+    extra = re.escape("pip install -c constraints.txt -e '.[playground]'")
+    refused(scripts.run("playground", "nowhere"), f"the playground requires the extra playground: {extra}")

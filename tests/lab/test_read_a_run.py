@@ -1,0 +1,330 @@
+"""Predicting with, evaluating and loading a trained run, which is all that is needed for it."""
+
+import csv
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import firstlight
+from firstlight.commands import predict
+from firstlight.commands.predict import lines_of, text_columns_of
+from firstlight.errors import UserError
+from firstlight.files.rows import Row
+from firstlight.kind.kind import get
+from firstlight.kind.registry import KINDS
+from firstlight.spelling import kept
+from tests_support import Scripts, sample_rows
+
+Trained = Callable[[str], Path]
+
+
+@pytest.fixture
+def runs(trained: Trained) -> dict[str, Path]:
+    """Two runs that are trained before the test begins, since a training replaces the handlers of the log."""
+    return {task: trained(task) for task in ("sentiment", "stars")}
+
+
+def test_a_prediction_is_the_label_and_the_probabilities(trained: Trained, scripts: Scripts) -> None:
+    texts = ["It's great, (really)! 5/5: café", "Bad"]
+    done = scripts.run("predict", str(trained("sentiment")), "--text", *texts)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.split()[0] in ("negative", "positive")
+        assert "negative 0." in line
+        assert "positive 0." in line
+
+
+def test_python_and_the_command_line_agree(trained: Trained, scripts: Scripts) -> None:
+    prediction = firstlight.load(trained("stars")).predict("It works, and it looks good.")
+    done = scripts.run("predict", str(trained("stars")), "--text", "It works, and it looks good.")
+    assert done.stdout.startswith(prediction.label)
+    assert f"{prediction.label} {prediction.probabilities[prediction.label]:.3f}" in done.stdout
+    assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_many_texts_are_judged_as_each_alone(trained: Trained) -> None:
+    run = firstlight.load(trained("stars"))
+    texts = [review["text"] for review in sample_rows("reviews", 37)] + [""]
+    together = list(run.predict_many(texts))
+    for text, prediction in zip(texts, together, strict=True):
+        alone = run.predict(text)
+        assert alone.label == prediction.label
+        assert alone.probabilities == pytest.approx(prediction.probabilities, abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", "!!!", "word " * 200_000, "\ud800", "[PAD] [UNK]"])
+def test_an_odd_review_is_judged_all_the_same(text: str, trained: Trained) -> None:
+    prediction = firstlight.load(trained("sentiment")).predict(text)
+    assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "txt"])
+def test_a_file_is_scored_row_by_row(ending: str, trained: Trained, scripts: Scripts) -> None:
+    texts = [review["text"] for review in sample_rows("reviews", 11)]
+    source, target = scripts.folder / f"in.{ending}", scripts.folder / "out.csv"
+    if ending == "txt":
+        source.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    else:
+        from firstlight.files.rows import RowWriter
+
+        with RowWriter(source, ["text", "label"]) as file:
+            for text in texts:
+                file.write({"text": text, "label": 3})
+    done = scripts.run("predict", str(trained("sentiment")), "--input", str(source), "--output", str(target))
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(target.open(encoding="utf-8")))
+    assert [row["text"] for row in rows] == texts
+    assert {row["label"] for row in rows} <= {"negative", "positive"}
+    assert all(float(row["probability_positive"]) + float(row["probability_negative"]) > 0.999 for row in rows)
+    assert ending == "txt" or all(row["given_label"] == "3" for row in rows)
+
+
+def test_predict_reads_the_lines_of_standard_input(
+    trained: Trained, scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "It works, and it looks good.\r\nDer Geschmack ist süß.\n"
+    (scripts.folder / "lines.txt").write_text(lines, encoding="utf-8")
+    expected = scripts.run("predict", str(trained("sentiment")), "--input", "lines.txt").stdout
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode()), encoding="ascii"))
+    done = scripts.run("predict", str(trained("sentiment")), "--input", "-")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected
+    assert "süß" in done.stdout
+
+
+def test_standard_input_that_cannot_be_read_is_one_line() -> None:
+    assert [row.values for row in lines_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"))] == [
+        {"text": "one"},
+        {"text": ""},
+        {"text": "two"},
+    ]
+    with pytest.raises(UserError, match="standard input:2: the line is not UTF-8"):
+        list(lines_of(io.BytesIO(b"one\n\xff\n")))
+
+
+def test_texts_without_a_run_are_answered_with_the_run_to_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["predict", "--text", "It works."])
+    with pytest.raises(UserError, match=r"RUN is missing; name a run .* latest --text 'It works.'$"), kept():
+        predict.main()
+
+
+def test_a_broken_line_leaves_no_half_written_output(trained: Trained, scripts: Scripts) -> None:
+    source = scripts.folder / "in.jsonl"
+    source.write_text('{"text": "good"}\n{"text": \n', encoding="utf-8")
+    done = scripts.run("predict", str(trained("sentiment")), "--input", "in.jsonl", "--output", "out.csv")
+    assert done.returncode == 2
+    assert "in.jsonl:2" in done.stderr
+    assert [path.name for path in scripts.folder.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "nowhere.csv"], "nowhere.csv"),
+        (["--input", "in.csv", "--text-column", "body"], "there is no column body; set --text-column to one of text"),
+        (["--input", "in.csv", "--output", "out.xls"], "out.xls"),
+        (["--text", "good", "--input", "in.csv"], "give either --text or --input"),
+        ([], "give either --text or --input"),
+    ],
+)
+def test_a_mistake_in_predict_is_one_line(
+    arguments: list[str], message: str, trained: Trained, scripts: Scripts
+) -> None:
+    (scripts.folder / "in.csv").write_text("text\ngood\n")
+    done = scripts.run("predict", str(trained("sentiment")), *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_texts_beyond_the_context_are_cut_and_counted(runs: dict[str, Path], caplog: pytest.LogCaptureFixture) -> None:
+    run = firstlight.load(runs["sentiment"])
+    long = " ".join(["good"] * 23)
+    expected = run.predict(long)
+    assert caplog.messages == []
+    assert run.predict(f"{long} good").probabilities == expected.probabilities
+    assert len(list(run.predict_many(iter([long, f"{long} bad", "good", f"{long} good"])))) == 4
+    assert caplog.messages == [
+        "1 of 1 texts is longer than the context of 23 tokens and was cut",
+        "2 of 4 texts are longer than the context of 23 tokens and were cut",
+    ]
+
+
+def test_an_evaluation_repeats_the_numbers_of_the_run(
+    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    for task, run in runs.items():
+        expected = json.loads((run / "metrics.json").read_text())["metrics"]
+        done = scripts.run("evaluate", str(run))
+        assert done.returncode == 0, done.stderr
+        found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())["metrics"]
+        assert found == pytest.approx({name: value for name, value in expected.items() if name in found}, rel=1e-5)
+        for name in ("confusion_matrix.png", "confusion_matrix.csv", "probability_per_star.png"):
+            assert (run / "evaluate" / "test" / name).stat().st_size > 0
+        rows = list(csv.DictReader((run / "evaluate" / "test" / "predictions.csv").open(encoding="utf-8")))
+        assert len(rows) == 100
+        record = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())
+        num_left_out = sum(row["label"] == "3 stars" for row in rows) if task == "sentiment" else 0
+        assert (record["rows"], record["left_out"]) == (100 - num_left_out, num_left_out)
+        run_of_it = firstlight.load(run)
+        num_cut = int((run_of_it.tokenizer.encode_batch([row["text"] for row in rows]).lengths > 23).sum())
+        assert record["cut"] == num_cut > 1
+        assert f"{num_cut} of 100 texts are longer than the context of 23 tokens and were cut" in caplog.messages
+        assert {row["label"] for row in rows} == {"1 star", "2 stars", "3 stars", "4 stars", "5 stars"}
+
+
+def test_other_data_can_be_evaluated(trained: Trained, scripts: Scripts) -> None:
+    lines = ["body,score"] + [f'"{review["text"]}",{int(review["label"]) + 1}' for review in plain_reviews(20)]
+    (scripts.folder / "mine.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    columns = ["--data.text-column", "body", "--data.label-column", "score"]
+    run = str(trained("stars"))
+    done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns)
+    assert done.returncode == 2
+    assert "label 5 is outside 0 to 4; set --data.lowest-label 1" in done.stderr
+    done = scripts.run("evaluate", run, "--data.path", "mine.csv", *columns, "--data.lowest-label", "1")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(next((Path(run) / "evaluate").glob("mine-*-test/metrics.json")).read_text())["rows"] == 20
+
+
+def judged(run: Path) -> dict[str, Any]:
+    """The record of the only evaluation of other data."""
+    (file,) = (run / "evaluate").glob("mine-*/metrics.json")
+    return json.loads(file.read_text())
+
+
+@pytest.mark.slow  # 0.6 s; tests/data/test_labels.py reads such labels
+def test_labels_0_and_1_of_other_data_are_negative_and_positive(trained: Trained, scripts: Scripts) -> None:
+    run = tmp_copy(trained("sentiment"), scripts.folder)
+    reviews = [review for review in plain_reviews(40) if int(review["label"]) != 2]
+    found = []
+    for low, high in (("0", "4"), ("0", "1")):
+        shutil.rmtree(run / "evaluate", ignore_errors=True)
+        lines = [f'"{review["text"]}",{low if int(review["label"]) < 2 else high}' for review in reviews]
+        (scripts.folder / "mine.csv").write_text("\n".join(["text,label", *lines]) + "\n", encoding="utf-8")
+        done = scripts.run("evaluate", str(run), "--data.path", "mine.csv")
+        assert done.returncode == 0, done.stderr
+        assert f"labels {low}, {high} → negative, positive\n" in done.stdout
+        found.append(judged(run)["metrics"])
+        assert judged(run)["labels"] == {low: "negative", high: "positive"}
+        assert (judged(run)["rows"], judged(run)["left_out"]) == (len(reviews), 0)
+    assert found[0] == found[1]
+
+
+def test_labels_that_may_be_stars_or_classes_are_refused_unless_it_is_said(
+    runs: dict[str, Path], scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_copy(runs["sentiment"], scripts.folder)
+    (scripts.folder / "mine.csv").write_text("text,label\nbad,1\ngood,2\n")
+    asked = ["evaluate", str(run), "--data.path", "mine.csv"]
+    done = scripts.run(*asked)
+    assert done.returncode == 2
+    assert "lowest" in done.stderr
+    assert not (run / "evaluate").exists()
+    for option, value, line in (
+        ("lowest-label", "1", "labels 1, 2 → negative, positive"),
+        ("labels", "stars", "labels 1 → negative (2 left out)"),
+    ):
+        done = scripts.run(*asked, f"--data.{option}", value)
+        assert done.returncode == 0, done.stderr
+        assert line in done.stdout
+    assert "mine.csv, test split: no row is positive" in caplog.text
+    done = scripts.run("evaluate", str(runs["stars"]), "--data.path", "mine.csv", "--data.labels", "classes")
+    assert done.returncode == 2
+    assert "--data.labels classes: the run predicts stars; leave it out" in done.stderr
+
+
+def test_a_file_without_splits_is_the_test_split(trained: Trained, scripts: Scripts) -> None:
+    (scripts.folder / "mine.csv").write_text("text,label\nbad,0\ngood,4\n")
+    run = str(trained("sentiment"))
+    done = scripts.run("evaluate", run, "--data.path", "mine.csv", "--split", "validation")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: --split validation: mine.csv has no splits and is read as the test split; leave --split out\n",
+    )
+
+
+def test_the_column_of_the_training_is_predicted_if_the_input_has_it() -> None:
+    def chosen(kind: str, *columns: str) -> list[str]:
+        data = {"source_column": "en", "target_column": "de"} if kind == "translator" else {"text_column": "body"}
+        predictor = get(KINDS[kind].predictor)(SimpleNamespace(config={"data": data}), {})
+        return text_columns_of(predictor.trained_columns, Row(1, dict.fromkeys(columns)))
+
+    assert chosen("classifier", "id", "body", "text") == ["body"]
+    assert chosen("classifier", "id", "text") == ["text"]
+    assert chosen("translator", "de", "en") == ["en"]
+    assert chosen("translator", "id", "text") == ["text"]
+    assert text_columns_of(["b", "a"], Row(1, {"a": "", "b": "", "text": ""})) == ["b", "a"]
+    assert text_columns_of(["b", "a"], Row(1, {"a": "", "text": ""})) == ["text"]
+
+
+def tmp_copy(run: Path, folder: Path) -> Path:
+    """A run of a test's own, without evaluations."""
+    return Path(shutil.copytree(run, folder / "run", ignore=shutil.ignore_patterns("evaluate")))
+
+
+def plain_reviews(count: int) -> list[dict[str, Any]]:
+    return [review for review in sample_rows("reviews", 5 * count) if '"' not in review["text"]][:count]
+
+
+def test_an_evaluation_never_falls_back_to_other_data(scripts: Scripts, tmp_path: Path, small_sample: str) -> None:
+    quick = ["trainer.max_steps=1", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", small_sample]
+    quick += ["++callbacks.confusion_matrix=null"]
+    run = scripts.train("model=tiny", "data.source=auto", *quick)
+    own = tmp_path / "data" / "amazon_reviews"
+    own.mkdir(parents=True)
+    for split in ("train", "validation", "test"):
+        (own / f"{split}.jsonl").write_text('{"text": "good", "label": 4}\n{"text": "bad", "label": 0}\n')
+    done = scripts.run("evaluate", str(run))
+    assert done.returncode == 2
+    assert "the run was trained on other data than data/amazon_reviews" in done.stderr
+    done = scripts.run("evaluate", str(run), "--data.source", "sample", "--split", "validation")
+    assert done.returncode == 0, done.stderr
+    assert "generated sample" in done.stdout
+
+
+def test_latest_and_best_name_a_run(trained: Trained, scripts: Scripts) -> None:
+    log_dir = str(trained("stars").parents[2])
+    for name in ("latest", "best:val/loss", "best:test/accuracy"):
+        done = scripts.run("predict", name, "--log-dir", log_dir, "--text", "good")
+        assert done.returncode == 0, done.stderr
+    done = scripts.run("predict", "best:val/acuracy", "--log-dir", log_dir, "--text", "good")
+    assert done.returncode == 2
+    assert f"masked language model below {log_dir} has this metric; there are test/accuracy" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("https://example.org/run", "is a URL"),
+        ("nowhere", "nowhere: the run folder does not exist; name an existing one"),
+        ("empty", "is not a run folder: it has no metrics.json"),
+        ("latest", "latest: no trained run of a classifier, translator or masked language model below logs"),
+    ],
+)
+def test_what_is_no_run_is_said_in_one_line(name: str, message: str, scripts: Scripts) -> None:
+    (scripts.folder / "empty").mkdir()
+    done = scripts.run("predict", name, "--text", "good")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_checkpoint_is_refused(trained: Trained, tmp_path: Path) -> None:
+    moved = tmp_path / "run"
+    shutil.copytree(trained("sentiment"), moved)
+    best = moved / "checkpoints" / "best.ckpt"
+    content = bytearray(best.read_bytes())
+    content[len(content) // 2] ^= 1
+    best.write_bytes(content)
+    with pytest.raises(UserError, match=r"is damaged in .*; use the run's other checkpoint"):
+        firstlight.load(moved)
+    assert firstlight.load(moved, checkpoint="last").predict("good").label in ("negative", "positive")

@@ -1,0 +1,725 @@
+"""Tests of `python src/report.py`: its files, its output, its errors, and the page in a real browser."""
+
+import csv
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser import Opened, a_browser, open_file
+from firstlight.commands import report as module
+from firstlight.runs.outcomes import Outcomes, write_outcomes
+from run_folders import a_history, make_baseline, make_run, write_confusion
+from tests_support import ROOT, Done, Scripts
+
+METRIC = "val/accuracy"
+FILES = ("report.html", "report.md", "report.csv")
+NASTY = "</script><img src=x onerror=\"document.title='broken'\"><b>bold</b>"
+COUNTS = [[5, 1, 0], [2, 3, 4], [0, 7, 11]]
+
+
+def fill(folder: Path) -> Path:
+    """Write runs of two tasks, one of them on generated data, with a failed job, a damaged run and a baseline."""
+    value = {("tiny", 0): 0.31, ("tiny", 0.2): 0.37, ("small", 0): 0.53, ("small", 0.2): 0.47}
+    for (model, dropout), mean in value.items():
+        for seed in (1, 2):
+            accuracy = mean + 0.01 * (2 * seed - 3)
+            make_run(
+                folder,
+                f"sweeps/grid/dropout-{dropout}_model-{model}_seed-{seed}",
+                *(f"model={model}", f"dropout={dropout}", f"seed={seed}", "optimizer.lr=1e-3"),
+                model=model,
+                dropout=dropout,
+                seed=seed,
+                counts=COUNTS,
+                metrics={METRIC: accuracy, "val/loss": 1.7 - accuracy, "test/accuracy": accuracy - 0.1},
+                parameters=1009 if model == "tiny" else 20_011,
+                flops=int((1e9 if model == "tiny" else 3e10) * (1 + seed)),
+                lines=a_history(11, scale=1 + mean),
+            )
+    make_run(folder, "sweeps/grid/seed-3", "optimizer.lr=1e30", seed=3, status="failed", reason=NASTY, metrics={})
+    broken = make_run(folder, "stars/runs/now")
+    (broken / "metrics.json").write_text("")
+    make_baseline(folder, "stars/baseline/then", metrics={METRIC: 0.43, "val/loss": 1.3}, parameters=503)
+    names = {"task": "names", "optimized_metric": "val/loss", "metrics": {"val/loss": 2.25}, "source": "sample"}
+    make_run(folder, "names/runs/one", "data.source=sample", texts=f"né\n\n{NASTY}", **names)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of `fill` with its report."""
+    home = tmp_path_factory.mktemp("home")
+    fill(home / "logs")
+    done = Scripts(home).run("report", "logs")
+    assert done.returncode == 0, done.stderr
+    (home / "stdout").write_text(done.stdout)
+    (home / "stderr").write_text(done.stderr)
+    return home / "logs"
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    with (folder / "report.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def data_of(folder: Path) -> dict[str, Any]:
+    """Return the JSON in the page."""
+    html = (folder / "report.html").read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, flags=re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def report(home: Path, *arguments: str) -> Done:
+    return Scripts(home).run("report", *arguments)
+
+
+def test_the_page_of_a_small_sweep_is_below_2_mb(logs: Path) -> None:
+    assert (logs / "report.html").stat().st_size < 2_000_000
+
+
+def test_every_run_is_in_every_file(logs: Path) -> None:
+    rows = rows_of(logs)
+    assert len(rows) == 12
+    assert {row["folder"] for row in rows} == {
+        str(path.parent.relative_to(logs)) for path in logs.glob("**/metrics.json")
+    }
+    written = [run["folder"] for board in data_of(logs)["boards"] for run in board["runs"]]
+    assert {*written, "stars/runs/now"} == {row["folder"] for row in rows}
+    markdown = (logs / "report.md").read_text(encoding="utf-8")
+    assert "## names (GENERATED SAMPLE): val/loss (lower is better)" in markdown
+    assert "## stars: val/accuracy (higher is better)" in markdown
+    assert "10 of 12 runs are counted, 2 are not" in markdown
+
+
+def test_the_table_has_the_mean_and_deviation_over_seeds_ranked_by_validation(logs: Path) -> None:
+    rows = [row for row in rows_of(logs) if row["task"] == "stars" and row["best_of_group"] == "true"]
+    found = [(row["rank"], row["model"], row["dropout"], float(row["group_mean"]), row["group_seeds"]) for row in rows]
+    assert found == [
+        ("1", "small", "0", pytest.approx(0.53), "2"),
+        ("2", "small", "0.2", pytest.approx(0.47), "2"),
+        ("3", "tfidf", "", pytest.approx(0.43), "1"),
+        ("4", "tiny", "0.2", pytest.approx(0.37), "2"),
+        ("5", "tiny", "0", pytest.approx(0.31), "2"),
+    ]
+    assert [row["seed"] for row in rows] == ["2", "2", "1", "2", "2"]
+    assert float(rows[0]["group_sd"]) == pytest.approx(0.0141421, rel=1e-4)
+    assert rows[0]["value"] == "0.54"
+
+
+def test_what_is_not_counted_is_told_with_its_reason_in_every_file_and_on_stderr(logs: Path) -> None:
+    stderr = (logs.parent / "stderr").read_text()
+    assert f"not counted: logs/sweeps/grid/seed-3 (failed): {NASTY}" in stderr
+    assert "not counted: logs/stars/runs/now (unreadable): metrics.json is empty" in stderr
+    left = {run["folder"]: run["why"] for run in data_of(logs)["left"]}
+    assert left == {"sweeps/grid/seed-3": NASTY, "stars/runs/now": "metrics.json is empty"}
+    assert {row["folder"]: row["reason"] for row in rows_of(logs) if row["reason"]} == left
+    assert "metrics.json is empty" in (logs / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_terminal_has_the_best_groups_and_where_the_files_are(logs: Path) -> None:
+    stdout = (logs.parent / "stdout").read_text()
+    assert stdout.splitlines()[-1] == "The report is logs/report.html"
+    for part in ("stars: val/accuracy (higher is better)", "small · dropout 0", "0.53 ± 0.13", "logs/report.html"):
+        assert part in stdout
+    assert stdout.index("small · dropout 0 ") < stdout.rindex("tfidf")
+    assert "names (GENERATED SAMPLE)" in stdout
+    assert "the numbers say nothing about real data" in stdout
+
+
+def test_more_groups_than_the_terminal_shows_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path)
+    monkeypatch.setattr(module, "GROUPS_ON_TERMINAL", 2)
+    done = report(tmp_path, ".")
+    assert "… and 4 more groups in the files" in done.stdout
+    assert "small" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith("│") and "tfidf" in line]
+
+
+def test_group_by_and_metric_choose_what_is_grouped_and_what_ranks(tmp_path: Path) -> None:
+    fill(tmp_path / "logs")
+    done = report(tmp_path, "logs", "--group-by", "model", "--metric", "val/loss")
+    assert done.returncode == 0, done.stderr
+    best = [row for row in rows_of(tmp_path / "logs") if row["best_of_group"] == "true" and row["task"] == "stars"]
+    assert [(row["model"], row["group_runs"], row["group_seeds"]) for row in best] == [
+        ("small", "4", "2"),
+        ("tfidf", "1", "1"),
+        ("tiny", "4", "2"),
+    ]
+    assert float(best[0]["group_mean"]) == pytest.approx(1.2)
+    assert {row["metric"] for row in best} == {"val/loss"}
+    markdown = (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
+    assert "Grouped by model." in markdown
+    assert "## stars: val/loss (lower is better)" in markdown
+
+
+def test_a_baseline_is_named_by_its_values_and_every_other_group_has_a_verdict(tmp_path: Path) -> None:
+    fill(tmp_path / "logs")
+    done = report(tmp_path, "logs", "--baseline", "model=tiny", "dropout=0.2")
+    assert done.returncode == 0, done.stderr
+    best = {(row["model"], row["dropout"]): row for row in rows_of(tmp_path / "logs") if row["best_of_group"] == "true"}
+    assert best["small", "0"]["verdict"] == "better"
+    assert best["tiny", "0"]["verdict"] == "worse"
+    assert (best["tiny", "0.2"]["verdict"], float(best["small", "0"]["verdict_p"])) == ("", 0.0)
+    assert "against tiny · dropout 0.2" in (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
+    assert "against rank 4" in done.stdout
+    assert "8 of the compared runs have no predictions/validation.npz" in done.stderr
+
+
+def test_the_predictions_of_an_evaluation_replace_those_that_an_earlier_version_did_not_write(tmp_path: Path) -> None:
+    for model, predicted in (("tiny", [0] * 18), ("small", [0, 1, 2] * 6)):
+        for seed in (1, 2):
+            accuracy = (1.0 if model == "small" else 0.33) - 0.01 * seed
+            run = make_run(tmp_path / "logs", f"{model}-{seed}", model=model, seed=seed, metrics={METRIC: accuracy})
+            with_predictions(run, predicted)
+            if model == "tiny":
+                (run / "evaluate" / "validation").mkdir(parents=True)
+                (run / "predictions" / "validation.npz").rename(run / "evaluate" / "validation" / "predictions.npz")
+    done = report(tmp_path, "logs")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "by seeds only" not in (tmp_path / "logs" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_damaged_file_of_predictions_is_reported_and_the_seeds_decide(tmp_path: Path) -> None:
+    fill(tmp_path / "logs")
+    damaged = tmp_path / "logs" / "sweeps" / "grid" / "dropout-0_model-tiny_seed-1"
+    (damaged / "predictions").mkdir()
+    (damaged / "predictions" / "validation.npz").write_bytes(b"PK\x03\x04")
+    done = report(tmp_path, "logs")
+    assert done.returncode == 0, done.stderr
+    where = "not compared by texts: logs/sweeps/grid/dropout-0_model-tiny_seed-1: predictions/validation.npz"
+    assert f"{where} cannot be read" in done.stderr
+
+
+def with_predictions(run: Path, predicted: list[int]) -> str:
+    """Write predictions of 18 texts of three classes into a run's folder, and return its name for --compare."""
+    guesses, targets = np.array(predicted), np.arange(18) % 3
+    hits = (guesses == targets).astype(np.int64)
+    losses = np.where(hits, 0.25, 2.0).astype(np.float32)
+    ones = np.ones_like(targets)
+    outcomes = Outcomes(np.arange(18), losses, ones, hits, "k", targets=targets, predicted=guesses)
+    write_outcomes(run / "predictions" / "validation.npz", outcomes)
+    return str(run.relative_to(run.parents[1]))
+
+
+def test_two_runs_are_compared_on_the_terminal_and_on_a_page(tmp_path: Path) -> None:
+    data = {"source": "local", "fingerprint": "f", "classes": ["bad", "so-so", "good"]}
+    a = make_run(tmp_path / "logs", "a", metrics={METRIC: 1 / 3}, data=data)
+    b = make_run(tmp_path / "logs", "b", model="small", metrics={METRIC: 1.0}, data=data)
+    names = [with_predictions(a, [0] * 18), with_predictions(b, [0, 1, 2] * 6)]
+    done = report(tmp_path, "logs", "--compare", *names)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A  logs/a\nB  logs/b\nB is better than A by 66.7 ± ")
+    assert "12 of 18 predictions changed. B gains most in the class so-so: +6 texts." in done.stdout
+    assert re.search(r"model +│ +tiny │ +small", done.stdout)
+    assert done.stdout.splitlines()[-1] == "The page is logs/compare.html"
+    html = (tmp_path / "logs" / "compare.html").read_text(encoding="utf-8")
+    assert "<td>so-so</td><td>6</td><td>0.0%</td><td>100.0%</td>" in html
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["a", "b", "compare.html"]
+
+
+COMPARE_MISTAKES = {
+    "logs/a logs/names": "--compare logs/a logs/names: the tasks are stars and names; name two runs of one task",
+    "logs/a logs/failed": "--compare logs/failed: the run is failed (it broke); name finished runs",
+    "logs/a nowhere": "nowhere: the run folder does not exist",
+    "logs/a logs/a --metric val/macro_f1": "--metric val/macro_f1: not measured by both runs; there are val/accuracy,",
+    "logs/a logs/a --group-by model": "--group-by does not apply to --compare, which compares two runs; remove it",
+}
+
+
+@pytest.mark.parametrize("arguments", COMPARE_MISTAKES)
+def test_a_comparison_that_is_not_possible_is_one_line(arguments: str, tmp_path: Path) -> None:
+    make_run(tmp_path / "logs", "a")
+    make_run(tmp_path / "logs", "names", task="names")
+    make_run(tmp_path / "logs", "failed", status="failed", reason="it broke", metrics={})
+    done = report(tmp_path, "logs", "--compare", *arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert COMPARE_MISTAKES[arguments] in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "logs" / "compare.html").exists()
+
+
+def test_the_page_of_two_runs_draws_their_curves_on_one_axis(browser: Any, tmp_path: Path) -> None:
+    for name, scale in (("a", 1.0), ("b", 0.5)):
+        make_run(tmp_path / "logs", name, model=name, lines=a_history(7, scale))
+    assert report(tmp_path, "logs", "--compare", "logs/a", "logs/b").returncode == 0
+    found = open_file(browser, tmp_path / "logs" / "compare.html", width=390)
+    found.page.wait_for_selector("body[data-drawn]")
+    assert (found.errors, found.foreign) == ([], [])
+    drawn = found.page.evaluate("[...document.querySelectorAll('#curves > div')].map((plot) => plot.data)")
+    assert [[line["name"] for line in lines] for lines in drawn] == [["A", "B"]] * 3
+    assert drawn[1][1]["y"][0] == pytest.approx(0.55)
+    assert found.page.evaluate("document.documentElement.scrollWidth") <= 390
+    found.page.close()
+
+
+MISTAKES = {
+    "logs --baseline model=medium": "--baseline model=medium: no group has these values; there are small · dropout 0;",
+    "logs --baseline tiny": "--baseline tiny: stars has 2 such groups: tiny · dropout 0.2; tiny · dropout 0",
+    "logs --metric val/acuracy": "no run that counts has this validation metric; there are val/accuracy, val/loss",
+    "logs --metric test/accuracy": (
+        "--metric test/accuracy: a test metric must not rank runs, since choices are made on validation"
+    ),
+    "logs --metric train/loss": "--metric train/loss: no run that counts has this",
+    "logs --group-by model droput": "--group-by droput: no run has this key; there are context_length, dropout,",
+    "logs --group-by": "--group-by names no key; there are",
+    "nowhere": "nowhere: the folder does not exist",
+    "a_file": "a_file is a file; name the folder",
+    "empty": "empty: the folder has no runs; train a run first",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_is_one_line_exit_code_2_and_nothing_is_written(arguments: str, tmp_path: Path) -> None:
+    fill(tmp_path / "logs")
+    (tmp_path / "empty" / "deep").mkdir(parents=True)
+    (tmp_path / "a_file").write_text("")
+    for folder in ("logs", "empty"):
+        for name in FILES:
+            (tmp_path / folder / name).write_text("before")
+    done = report(tmp_path, *arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert MISTAKES[arguments] in done.stderr
+    assert done.stderr.count("\n") == 1
+    for folder in ("logs", "empty"):
+        assert {(tmp_path / folder / name).read_text() for name in FILES} == {"before"}
+
+
+def test_a_metric_where_nothing_has_finished_is_a_mistake_but_the_report_is_none(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", status="failed", reason="it broke", metrics={}, data=None)
+    done = report(tmp_path, ".", "--metric", METRIC)
+    assert done.returncode == 2
+    assert "no run has finished" in done.stderr
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    assert [row["reason"] for row in rows_of(tmp_path)] == ["it broke"]
+
+
+def test_a_report_of_nothing_but_damaged_runs_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a" / ".hydra").mkdir(parents=True)
+    os.utime(tmp_path / "a" / ".hydra", (0, 0))  # a new folder is that of a run that is starting
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    assert "metrics.json is missing: the run ended before it was written" in done.stderr
+    assert "metrics.json is missing: the run ended before it was written" in (tmp_path / "report.md").read_text()
+
+
+def test_half_a_character_in_a_record_does_not_stop_the_report(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a", status="failed", metrics={})
+    record = json.loads((path / "metrics.json").read_text()) | {"reason": "it \ud83d broke"}
+    (path / "metrics.json").write_text(json.dumps(record))
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    assert [row["reason"] for row in rows_of(tmp_path)] == ["it ? broke"]
+
+
+def test_a_second_report_replaces_the_first(tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    assert report(tmp_path, ".").returncode == 0
+    make_run(tmp_path, "b", seed=2)
+    assert report(tmp_path, ".").returncode == 0
+    assert len(rows_of(tmp_path)) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", *sorted(FILES)]
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['report.py', {str(tmp_path)!r}]\n"
+        f"runpy.run_path({str(ROOT / 'src' / 'report.py')!r}, run_name='__main__')\n"
+        "print(sorted({'torch', 'lightning', 'matplotlib', 'pandas', 'numpy', 'hydra', 'itables'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_real_sweep_and_a_failed_job_are_reported(scripts: Scripts, drawn_training: list[str]) -> None:
+    grid = ["-m", *drawn_training, "optimizer.lr=1e-3,1e30", "seed=1,2", "trainer.max_steps=6", "logger=none"]
+    assert scripts.run("train", *grid, "trainer.val_check_interval=3").returncode == 1
+    done = scripts.run("report", "logs")
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(scripts.folder / "logs")
+    assert [(row["rank"], row["status"], row["group_seeds"]) for row in rows] == [
+        *[("1", "finished", "2")] * 2,
+        *[("", "failed", "")] * 2,
+    ]
+    assert {row["optimizer.lr"] for row in rows} == {"0.001", "1e+30"}
+    assert all("loss" in row["reason"] for row in rows[2:])
+    metrics = {}
+    for file in (scripts.folder / "logs").glob("**/metrics.json"):
+        record = json.loads(file.read_text())
+        metrics[str(file.parent.relative_to(scripts.folder / "logs"))] = record["metrics"].get(METRIC)
+    assert all(float(row["value"]) == metrics[row["folder"]] for row in rows[:2])
+    (board,) = data_of(scripts.folder / "logs")["boards"]
+    assert board["swept"] == []  # the rate of a failed run is no axis
+    assert {name for curve in board["runs"][0]["curves"] for name in curve["values"]} >= {METRIC, "train/loss"}
+    assert board["runs"][0]["confusion"] is not None
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with a_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any, logs: Path) -> Opened:
+    found = open_file(browser, logs / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    return found
+
+
+@pytest.fixture
+def stars(opened: Opened) -> Any:
+    """Return the page with the tab of stars open and without filters."""
+    opened.page.locator("#tabs button", has_text="names").click()
+    opened.page.locator("#tabs button", has_text="stars").click()
+    return opened.page
+
+
+def texts(page: Any, selector: str) -> list[str]:
+    return [text.strip() for text in page.locator(selector).all_inner_texts()]
+
+
+def column(page: Any, table: str, header: str) -> list[str]:
+    """Return the cells of a column of a table, in the displayed order."""
+    headers = page.eval_on_selector_all(
+        f"#{table}_wrapper .dt-scroll-head thead tr:first-child > *", "all => all.map(each => each.innerText.trim())"
+    )
+    return texts(page, f"#{table} tbody tr td:nth-child({headers.index(header) + 1})")
+
+
+def traces(page: Any, plot: str) -> list[dict[str, Any]]:
+    """Return the traces of a plot."""
+    return page.evaluate(f"document.getElementById('{plot}').data ?? []")
+
+
+def redrawn(page: Any, change: Any) -> None:
+    """Make a change that redraws the plots, and wait for the redraw."""
+    before = page.evaluate("document.body.dataset.drawn")
+    change()
+    page.wait_for_function(f"document.body.dataset.drawn !== '{before}'")
+
+
+def sort_by(page: Any, table: str, header: str) -> None:
+    page.locator(f"#{table}_wrapper .dt-scroll-head thead tr:first-child > *", has_text=header).first.click()
+
+
+def filter_field(page: Any, header: str) -> Any:
+    headers = page.eval_on_selector_all(
+        "#runs_wrapper .dt-scroll-head thead tr:first-child > *", "all => all.map(each => each.innerText.trim())"
+    )
+    return (
+        page.locator("#runs_wrapper .dt-scroll-head thead tr:nth-child(2) > *")
+        .nth(headers.index(header))
+        .locator("input")
+    )
+
+
+def test_the_page_opens_without_an_error_or_a_request(opened: Opened) -> None:
+    assert opened.errors == []
+    assert opened.foreign == []
+    assert len([address for address in opened.requests if address.startswith("file:")]) == 1
+    assert opened.page.title() == "logs: 12 runs"
+    assert texts(opened.page, "#tabs button") == ["stars (10)", "names (GENERATED SAMPLE) (1)"]
+
+
+def test_the_header_says_what_is_compared(stars: Any) -> None:
+    header = stars.locator("header").inner_text()
+    assert "10 of 12 runs are counted, 2 are not" in header
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", header)
+    assert "stars by val/accuracy (higher is better)" in header
+    overview = texts(stars, "#overview tbody tr")
+    assert re.findall("names|stars|GENERATED SAMPLE", " ".join(overview)) == ["stars", "names", "GENERATED SAMPLE"]
+    assert "0.53 ± 0.13" in overview[0]
+
+
+def test_the_page_opens_with_its_findings(stars: Any) -> None:
+    stars_finding, names_finding = texts(stars, "#findings li")
+    assert stars_finding.startswith(
+        "stars: small beats tiny by 16.0 ± 0.0 points at 20 times the parameters; dropout is"
+    )
+    assert names_finding == "names (GENERATED SAMPLE): val/loss is 2.25 over 1 seed; one seed has no interval."
+    assert stars.evaluate("document.querySelector('#findings').getBoundingClientRect().top") < 200
+    assert column(stars, "groups", "against small · dropout 0")[:2] == [
+        *("the reference", "worse by 6.0 ± 0.0 points (by seeds only)"),
+    ]
+    (means,) = traces(stars, "means")
+    assert (means["x"][0], means["error_x"]["array"][0]) == (pytest.approx(0.53), pytest.approx(0.127, abs=0.001))
+
+
+def test_sections_without_content_are_left_out(opened: Opened) -> None:
+    page = opened.page
+
+    def shown() -> set[str]:
+        plots = ("means", "curves-steps", "parallel", "parameters", "heat", "confusion", "texts", "overview", "left")
+        assert not page.locator("section:has(#numbers)").is_visible()  # no key has three numbers
+        return {plot for plot in plots if page.locator(f"section:has(#{plot})").is_visible()}
+
+    page.locator("#tabs button", has_text="names").click()
+    assert shown() == {"curves-steps", "texts", "overview", "left"}
+    page.locator("#tabs button", has_text="stars").click()
+    assert shown() == {
+        *("means", "curves-steps", "parallel", "parameters", "heat", "confusion", "overview", "left"),
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone_and_follows_the_colour_scheme(browser: Any, logs: Path, scheme: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page.goto((logs / "report.html").absolute().as_uri())
+    page.wait_for_selector("body[data-drawn]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    text = page.evaluate("document.getElementById('curves-steps').layout.font.color")
+    assert (background, text) == (
+        ("rgb(255, 255, 255)", "#222") if scheme == "light" else ("rgb(22, 24, 28)", "#e6e6e6")
+    )
+    page.close()
+
+
+def test_the_groups_are_ranked_and_sort_by_a_click(stars: Any) -> None:
+    assert column(stars, "groups", "rank") == ["1", "2", "3", "4", "5", "–"]
+    assert column(stars, "groups", METRIC)[0] == "0.53 ± 0.13"
+    sort_by(stars, "groups", "parameters")
+    assert column(stars, "groups", "parameters")[:3] == ["503", "1,009", "1,009"]
+    sort_by(stars, "groups", "parameters")
+    assert next(count for count in column(stars, "groups", "parameters") if count != "–") == "20,011"
+
+
+def test_the_runs_sort_by_numbers_and_not_by_digits(stars: Any) -> None:
+    assert column(stars, "runs", METRIC)[:3] == ["0.54", "0.52", "0.48"]
+    sort_by(stars, "runs", "parameters")
+    assert column(stars, "runs", "parameters")[0] == "503"
+    sort_by(stars, "runs", "parameters")
+    counts = [count for count in column(stars, "runs", "parameters") if count != "–"]
+    assert counts[0] == "20,011"
+    assert counts[-1] == "503"
+
+
+def test_a_filter_leaves_the_runs_that_pass_in_the_table_and_in_every_plot(stars: Any) -> None:
+    assert len(traces(stars, "curves-steps")) == 9
+    redrawn(stars, lambda: filter_field(stars, "model").fill("small"))
+    assert column(stars, "runs", "model") == ["small"] * 4
+    assert "all 4 filtered runs of 10" in stars.locator("#drawn").inner_text()
+    assert len(traces(stars, "curves-steps")) == len(traces(stars, "curves-seconds")) == 4
+    points = [count for trace in traces(stars, "parameters") if trace["mode"] == "markers" for count in trace["x"]]
+    assert points == [20_011] * 4
+    assert len(traces(stars, "parallel")[0]["line"]["color"]) == 4
+    redrawn(stars, lambda: filter_field(stars, "dropout").fill("0.2"))
+    assert column(stars, "runs", METRIC) == ["0.48", "0.46"]
+    redrawn(stars, lambda: filter_field(stars, "model").fill("nothing"))
+    assert "no runs match the filters" in stars.locator("#runs").inner_text()
+    assert "The filtered runs have no curve" in stars.locator("#curves-steps").inner_text()
+    assert traces(stars, "heat") == []
+
+
+def test_the_search_field_filters_too(stars: Any) -> None:
+    redrawn(stars, lambda: stars.locator("#runs_wrapper input[type=search]").first.fill("tfidf"))
+    assert column(stars, "runs", "model") == ["tfidf"]
+
+
+def test_every_plot_is_seen(stars: Any) -> None:
+    for plot in ("curves-steps", "curves-seconds", "parameters", "compute", "heat"):
+        box = stars.locator(f"#{plot} .main-svg").first.bounding_box()
+        assert box is not None
+        assert box["width"] > 400
+        assert box["height"] > 150
+    assert stars.locator("#curves-steps .scatterlayer .js-line").count() == 9
+    assert stars.locator("#parameters .scatterlayer .point").count() == 9
+    assert stars.locator("#heat .heatmaplayer image").count() == 1
+    assert stars.locator("#parallel .axis-title, #parallel .axis-heading").count() >= 3
+    assert stars.locator("#confusion .heatmaplayer image").count() == 4
+    assert "step" in stars.locator("#curves-steps").inner_text()
+    assert "time since the start of the fit (s)" in stars.locator("#curves-seconds").inner_text()
+
+
+def test_curves_are_over_steps_and_over_seconds_and_their_metric_can_be_chosen(stars: Any) -> None:
+    over_steps, over_seconds = traces(stars, "curves-steps")[0], traces(stars, "curves-seconds")[0]
+    assert over_steps["x"] == [5 * index + 4 for index in range(11)]
+    assert over_seconds["x"] == pytest.approx([0.5 * index + 0.25 for index in range(11)], abs=0.06)
+    assert over_steps["y"][1] == pytest.approx(0.75)
+    redrawn(stars, lambda: stars.locator("#curve-metric").select_option("train/loss"))
+    assert traces(stars, "curves-steps")[0]["y"][0] == pytest.approx(1.53)
+
+
+def test_size_and_compute_are_drawn_on_logarithms_with_the_pareto_front(stars: Any) -> None:
+    for plot, front in {"parameters": [503, 20_011], "compute": [2e9, 3e9, 6e10, 9e10]}.items():
+        layout = stars.evaluate(
+            f"(({{xaxis, yaxis}}) => [xaxis.type, yaxis.type])(document.getElementById('{plot}').layout)"
+        )
+        assert layout == ["log", "log"]
+        (line,) = (trace for trace in traces(stars, plot) if trace.get("meta") == "front")
+        assert line["x"] == front
+        assert line["y"] == sorted(line["y"])
+        assert line["y"][-1] == pytest.approx(0.54)
+    assert "counted by the run" in stars.locator("#compute").inner_text()
+    redrawn(stars, lambda: stars.locator("#metric").select_option("val/loss"))
+    (line,) = (trace for trace in traces(stars, "parameters") if trace.get("meta") == "front")
+    assert line["y"] == sorted(line["y"], reverse=True)
+    assert line["x"] == [503, 20_011]
+
+
+def test_the_heat_map_has_the_means_of_any_two_keys(stars: Any) -> None:
+    stars.locator("#heat-x").select_option("dropout")
+    redrawn(stars, lambda: stars.locator("#heat-y").select_option("seed"))
+    redrawn(stars, lambda: stars.locator("#heat-x").select_option("model"))
+    redrawn(stars, lambda: stars.locator("#heat-y").select_option("dropout"))
+    (trace,) = traces(stars, "heat")
+    ticks = stars.evaluate(
+        "(({xaxis, yaxis}) => [xaxis.ticktext, yaxis.ticktext])(document.getElementById('heat').layout)"
+    )
+    assert ticks == [["small", "tfidf", "tiny"], ["0", "0.2", "–"]]
+    expected = [[0.53, None, 0.31], [0.47, None, 0.37], [None, 0.43, None]]
+    for row, means in zip(trace["z"], expected, strict=True):
+        assert [None if value is None else pytest.approx(value) for value in row] == means
+    redrawn(stars, lambda: stars.locator("#heat-y").select_option("model"))
+    assert "Choose two different keys" in stars.locator("#heat").inner_text()
+
+
+def test_the_metric_is_drawn_against_a_learning_rate_with_a_line_for_each_width(browser: Any, tmp_path: Path) -> None:
+    for dim, kind, rate, seed in product((32, 128), ("standard", "mup"), (0.001, 0.01, 0.1), (1, 2)):
+        best = 0.01 if kind == "mup" or dim == 32 else 0.001
+        loss = 2.2 - dim / 1000 + abs(math.log10(rate / best)) + 0.01 * seed
+        keys = (f"model.dim={dim}", f"model.parametrization={kind}", f"optimizer.lr={rate}")
+        name = "_".join((*keys, str(seed)))
+        make_run(tmp_path, name, *keys, seed=seed, optimized_metric="val/loss", metrics={"val/loss": loss})
+    assert report(tmp_path, ".").returncode == 0
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    chosen = [found.page.locator(f"#number-{place}").input_value() for place in ("x", "lines", "panels")]
+    assert chosen == ["optimizer.lr", "model.dim", "model.parametrization"]
+    lines = {(trace["xaxis"], trace["name"]): trace for trace in traces(found.page, "numbers")}
+    assert lines.keys() == {(axis, f"dim {dim}") for axis in ("x", "x2") for dim in (32, 128)}  # mup, then standard
+    assert lines["x2", "dim 128"]["y"] == [pytest.approx(2.087 + each) for each in (0, 1, 2)]
+    best = {line: trace["x"][trace["marker"]["size"].index(12)] for line, trace in lines.items()}
+    assert best == {("x", "dim 32"): 0.01, ("x", "dim 128"): 0.01, ("x2", "dim 32"): 0.01, ("x2", "dim 128"): 0.001}
+    assert found.page.evaluate("document.getElementById('numbers').layout.xaxis2.type") == "log"
+    assert found.errors == []
+    found.page.close()
+
+
+def test_the_parallel_coordinates_have_the_swept_keys_and_the_metric(stars: Any) -> None:
+    (trace,) = traces(stars, "parallel")
+    assert [dimension["label"] for dimension in trace["dimensions"]] == ["model", "dropout", "seed", METRIC]
+    assert trace["dimensions"][0]["ticktext"] == ["small", "tfidf", "tiny"]
+    assert len(trace["dimensions"][-1]["values"]) == 9
+
+
+def test_confusion_matrices_are_those_of_the_best_or_of_the_selected_runs(stars: Any) -> None:
+    assert "best 4 filtered runs" in stars.locator("#confusion-note").inner_text()
+    matrix = stars.evaluate("document.querySelector('#confusion .plot').data[0]")
+    assert matrix["z"][1] == pytest.approx([2 / 9, 3 / 9, 4 / 9])
+    assert matrix["text"][2] == ["0<br>0%", "7<br>39%", "11<br>61%"]
+    redrawn(stars, lambda: stars.locator("#runs tbody tr", has_text="dropout-0_model-tiny_seed-1").first.click())
+    assert stars.locator("#confusion .plot").count() == 1
+    assert "#9 · tiny · dropout 0 · seed 1" in stars.locator("#confusion").inner_text()
+
+
+def test_the_colours_can_be_those_of_a_key(stars: Any) -> None:
+    redrawn(stars, lambda: stars.locator("#colour").select_option("model"))
+    lines = traces(stars, "curves-steps")
+    assert len({line["line"]["color"] for line in lines if line["legendgroup"] == "model tiny"}) == 1
+    assert len({line["line"]["color"] for line in lines}) == 2
+    assert sum(line["showlegend"] for line in lines) == 2
+
+
+def test_generated_data_is_marked_in_every_view(opened: Opened) -> None:
+    page = opened.page
+    page.locator("#tabs button", has_text="names").click()
+    assert page.locator("#groups .badge").count() == 1
+    assert page.locator("#runs .badge").count() == 1
+    assert page.locator("#texts .badge").count() == 1
+    assert "[generated sample]" in page.locator("#texts figcaption").inner_text()
+    for plot in ("curves-steps", "curves-seconds", "parallel", "parameters", "compute", "heat"):
+        found = page.locator(f"#{plot}")
+        assert "GENERATED SAMPLE" in found.inner_text() or not traces(page, plot)
+    assert traces(page, "parameters")
+    assert traces(page, "curves-steps")[0]["text"].startswith("[generated sample]")
+    assert set(texts(page, "h2 .board")) == {"names: GENERATED SAMPLE"}
+
+
+def test_what_a_run_says_is_shown_as_text(opened: Opened) -> None:
+    page = opened.page
+    page.locator("#tabs button", has_text="names").click()
+    assert page.locator("#texts pre").inner_text() == f"né\n\n{NASTY}"
+    assert NASTY in page.locator("#left").inner_text()
+    page.locator("#tabs button", has_text="stars").click()
+    assert NASTY in page.locator("#runs").inner_text()
+    assert page.locator("main b, main img").count() == 0
+    assert page.title() == "logs: 12 runs"
+    assert opened.errors == []
+
+
+def test_names_of_folders_keys_and_classes_are_text_too(browser: Any, tmp_path: Path) -> None:
+    tag = "<img src=x onerror=alert(1)>"
+    for seed, value in ((1, "<b>x<b>"), (2, "$&'\"")):
+        path = make_run(tmp_path, f"{tag}-{seed}", f"+a.{tag}={value}", seed=seed, model=value, task=f"<i>{tag}")
+        write_confusion(path, [[1, 2], [3, 4]], ["<u>c</u>", "&amp;"])
+    done = report(tmp_path, ".")
+    assert done.returncode == 0, done.stderr
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    assert found.page.locator("main img, main b, main i, main u").count() == 0
+    assert f"{tag}-1" in found.page.locator("#runs").inner_text()
+    assert "<u>c</u>" in found.page.locator("#confusion").inner_text()
+    assert "<b>x<b>" in found.page.locator("#curves-steps").inner_text()
+    assert "<b>x<b>" in found.page.locator("#heat").inner_text()
+    assert (found.errors, found.foreign) == ([], [])
+    found.page.close()
+
+
+def test_of_many_runs_the_best_are_drawn_and_the_page_says_so(browser: Any, tmp_path: Path) -> None:
+    for seed in range(71):
+        make_run(tmp_path, f"seed-{seed}", seed=seed, metrics={METRIC: 0.2 + 0.01 * seed}, lines=a_history(3))
+    assert report(tmp_path, ".").returncode == 0
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("body[data-drawn]")
+    assert "The plots show the best 60 of the 71 filtered runs." in found.page.locator("#drawn").inner_text()
+    lines = traces(found.page, "curves-steps")
+    assert len(lines) == 60
+    assert len(traces(found.page, "parallel")[0]["line"]["color"]) == 60
+    assert sum(len(trace["x"]) for trace in traces(found.page, "compute") if trace["mode"] == "markers") == 60
+    assert not any(line["text"] == "seed 10" for line in lines)
+    redrawn(found.page, lambda: found.page.locator("#most").select_option("all"))
+    assert len(traces(found.page, "curves-steps")) == 71
+    assert len(traces(found.page, "heat")) == 0  # one key alone, the seed
+    found.page.close()
+
+
+def test_a_page_without_a_readable_run_says_why(browser: Any, tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    (tmp_path / "a" / "metrics.json").write_text("{")
+    assert report(tmp_path, ".").returncode == 0
+    found = open_file(browser, tmp_path / "report.html")
+    found.page.wait_for_selector("#left table")
+    assert "cut short or broken" in found.page.locator("#left").inner_text()
+    assert found.page.locator("#runs").count() == 0
+    assert found.errors == []
+    found.page.close()
+
+
+def test_optimized_mode_decides_which_values_are_better(tmp_path: Path) -> None:
+    for model, value in (("tiny", 1.0), ("small", 3.0)):
+        optimized = {"optimized_metric": "val/energy", "optimized_mode": "min", "metrics": {"val/energy": value}}
+        make_run(tmp_path / "logs", model, f"model={model}", **optimized | {"model": model})
+    done = Scripts(tmp_path).run("report")
+    assert done.returncode == 0, done.stderr
+    assert "val/energy (lower is better)" in done.stdout
+    with (tmp_path / "logs" / "report.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["model"] for row in csv.DictReader(file)] == ["tiny", "small"]

@@ -1,0 +1,328 @@
+"""Tests of groups of runs: mean and deviation over seeds, and the ranking by validation within each task."""
+
+import math
+import statistics
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from firstlight.lab.reports.table import (
+    accuracy_half_width,
+    boards,
+    common_metric,
+    label_of,
+    most_runs_first,
+    not_counted,
+    reason,
+    short_name,
+    spread_of,
+    swept_keys,
+)
+from firstlight.lab.reports.text import cells, headers
+from firstlight.runs.summary import Run, shown
+
+METRIC = "val/accuracy"
+
+
+def a_run(value: float = 0.5, *, seed: int = 1, task: str = "stars", **changes: Any) -> Run:
+    keys = {"task": task, "model": "tiny", "dropout": 0.1, "seed": seed} | changes.pop("keys", {})
+    metrics = changes.pop("metrics", {METRIC: value})
+    name = changes.pop("folder", f"{task}-{keys['model']}-{keys['dropout']}-{seed}")
+    given = {"status": "finished", "source": "local", "optimized_metric": METRIC} | changes
+    return Run(name, keys=keys, metrics=metrics, **given)
+
+
+def falls(metric: str) -> bool:
+    return metric.endswith("loss")
+
+
+def test_a_group_is_what_is_equal_but_for_the_seed() -> None:
+    values = [0.31, 0.37, 0.47]
+    runs = [a_run(value, seed=seed) for seed, value in enumerate(values)]
+    runs += [a_run(0.41, seed=seed, keys={"dropout": 0.2}) for seed in (1, 2)]
+    (board,) = boards(runs, falls)
+    assert board.keys == ("dropout",)
+    first, second = board.groups
+    assert (first.keys, first.rank, first.seeds) == ({"dropout": 0.2}, 1, 2)
+    assert (first.spreads[METRIC].mean, first.spreads[METRIC].deviation) == (pytest.approx(0.41), pytest.approx(0))
+    assert (second.keys, second.rank, second.seeds) == ({"dropout": 0.1}, 2, 3)
+    assert second.spreads[METRIC].mean == pytest.approx(statistics.mean(values))
+    assert second.spreads[METRIC].deviation == pytest.approx(statistics.stdev(values))
+    assert second.best is runs[2]
+
+
+def test_one_seed_has_no_deviation() -> None:
+    (board,) = boards([a_run(0.5)], falls)
+    assert (board.groups[0].spreads[METRIC].mean, board.groups[0].spreads[METRIC].deviation) == (0.5, None)
+
+
+@pytest.mark.parametrize(("metric", "best"), [("val/loss", 0.3), (METRIC, 0.7)])
+def test_a_loss_is_best_when_low_and_an_accuracy_when_high(metric: str, best: float) -> None:
+    runs = [
+        a_run(metrics={metric: value}, optimized_metric=metric, keys={"dropout": value}, seed=seed)
+        for value in (0.5, 0.3, 0.7)
+        for seed in (1, 2)
+    ]
+    (board,) = boards(runs, falls)
+    assert board.falls == (metric == "val/loss")
+    assert [group.rank for group in board.groups] == [1, 2, 3]
+    assert board.groups[0].keys == {"dropout": best}
+    best_of_all = boards([*runs[::2], a_run(metrics={metric: 0.5}, seed=9, optimized_metric=metric)], falls)[0]
+    assert best_of_all.runs[0].metrics[metric] == best
+
+
+def test_the_best_of_a_group_is_its_best_seed() -> None:
+    runs = [
+        a_run(metrics={"val/loss": value}, seed=seed, optimized_metric="val/loss")
+        for seed, value in enumerate((3, 1, 2))
+    ]
+    (board,) = boards(runs, falls)
+    assert [run.metrics["val/loss"] for run in board.groups[0].counted] == [1, 2, 3]
+
+
+def test_tasks_are_never_ranked_against_each_other() -> None:
+    runs = [a_run(0.9, task="sentiment"), a_run(0.4), a_run(0.3, keys={"model": "small"})]
+    found = boards(runs, falls, group_by=["model"])
+    assert [(board.task, len(board.groups)) for board in found] == [("sentiment", 1), ("stars", 2)]
+    assert [group.rank for board in found for group in board.groups] == [1, 1, 2]
+
+
+def test_runs_on_generated_data_are_ranked_among_themselves() -> None:
+    runs = [a_run(0.4), a_run(0.9, source="sample"), a_run(0.5, source="hub", seed=2)]
+    real, sample = boards(runs, falls)
+    assert (real.is_sample, sample.is_sample) == (False, True)
+    assert {run.source for run in real.runs} == {"local", "hub"}
+    assert real.groups[0].spreads[METRIC].mean == pytest.approx(0.45)
+    assert sample.name == "stars (GENERATED SAMPLE)"
+    assert label_of(runs[1], sample).startswith("[generated sample] ")
+    assert not label_of(runs[0], real).startswith("[")
+
+
+@pytest.mark.parametrize(
+    ("others", "where"), [(["sample"], True), (["local"], False), (["sample", "hub"], False), ([], False)]
+)
+def test_a_run_that_ended_before_its_data_was_known_stands_with_those_of_its_task(
+    others: list[str], where: bool
+) -> None:
+    early = a_run(metrics={}, source=None, status="failed", why="it broke", seed=7)
+    elsewhere = a_run(task="names", source="sample" if where is False else "hub")
+    found = boards([*(a_run(source=source) for source in others), early, elsewhere], falls)
+    (board,) = (board for board in found if early in board.runs)
+    assert (board.task, board.is_sample) == ("stars", where)
+
+
+def test_group_by_takes_the_named_keys_alone() -> None:
+    runs = [
+        a_run(value, seed=seed, keys={"dropout": dropout, "optimizer.lr": rate})
+        for value, seed, dropout, rate in [(0.1, 1, 0, 1), (0.2, 2, 0, 2), (0.4, 1, 0.5, 1), (0.6, 1, 0.5, 2)]
+    ]
+    (board,) = boards(runs, falls, group_by=["dropout", "task"])
+    assert board.keys == ("dropout",)
+    assert board.swept == ("dropout", "optimizer.lr")
+    best, worst = board.groups
+    assert (best.keys, len(best.counted), best.seeds) == ({"dropout": 0.5}, 2, 1)
+    assert (worst.keys, len(worst.counted), worst.seeds) == ({"dropout": 0}, 2, 2)
+    assert best.spreads[METRIC].mean == pytest.approx(0.5)
+    assert best.spreads[METRIC].deviation == pytest.approx(statistics.stdev([0.4, 0.6]))
+
+
+def test_a_run_that_repeats_another_adds_no_seed() -> None:
+    runs = [a_run(0.2, seed=1), a_run(0.4, seed=1, folder="again"), a_run(0.5, seed=2)]
+    spread = spread_of(runs, METRIC)
+    assert spread is not None
+    assert spread.mean == pytest.approx(0.4)
+    assert spread.deviation == pytest.approx(statistics.stdev([0.3, 0.5]))
+    assert boards(runs, falls)[0].groups[0].seeds == 2
+
+
+DAMAGED = {
+    "failed": a_run(9.0, seed=5, status="failed", why="the loss is nan"),
+    "incomplete": a_run(9.0, seed=5, status="incomplete", why="killed"),
+    "without the metric": a_run(seed=5, metrics={"val/loss": 9.0}),
+    "not a number": a_run(math.nan, seed=5),
+    "infinite": a_run(math.inf, seed=5),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_what_does_not_count_is_in_no_mean_and_has_a_reason(kind: str) -> None:
+    (board,) = boards([a_run(0.4), a_run(0.6, seed=2), DAMAGED[kind]], falls)
+    (group,) = board.groups
+    assert group.spreads[METRIC].mean == pytest.approx(0.5)
+    assert (group.seeds, group.counted[0].metrics[METRIC], group.others) == (2, 0.6, (DAMAGED[kind],))
+    ((left, why),) = not_counted([board], board.runs)
+    assert left is DAMAGED[kind]
+    expected = {
+        "failed": "the loss is nan",
+        "incomplete": "killed",
+        "without the metric": "it has no val/accuracy",
+        "not a number": "val/accuracy is nan",
+        "infinite": "val/accuracy is inf",
+    }
+    assert why == reason(left, METRIC) == expected[kind]
+
+
+def test_a_group_in_which_nothing_counts_is_listed_last_and_unranked() -> None:
+    failed = a_run(metrics={}, status="failed", why="no", keys={"dropout": 0})
+    (board,) = boards([failed, a_run(0.1)], falls)
+    assert [group.rank for group in board.groups] == [1, None]
+    assert board.groups[1].best is None
+    assert board.runs[-1] is failed
+
+
+def test_a_run_that_cannot_be_read_is_on_no_board_but_is_not_forgotten() -> None:
+    broken = Run("broken", "unreadable", why="metrics.json is empty")
+    runs = [a_run(), broken]
+    found = boards(runs, falls)
+    assert [run.folder for board in found for run in board.runs] == [runs[0].folder]
+    assert list(not_counted(found, runs)) == [(broken, "metrics.json is empty")]
+
+
+def test_another_metric_may_rank_and_a_task_without_it_has_no_ranks() -> None:
+    runs = [
+        a_run(metrics={METRIC: 0.1, "val/loss": 1.0}),
+        a_run(metrics={METRIC: 0.9, "val/loss": 2.0}, keys={"model": "small"}),
+        a_run(task="names", metrics={"val/perplexity": 3.0}),
+    ]
+    names, stars = boards(runs, falls, metric="val/loss")
+    assert [group.keys["model"] for group in stars.groups] == ["tiny", "small"]
+    assert [group.rank for group in names.groups] == [None]
+    assert names.groups[0].others == (runs[2],)
+
+
+def test_the_metric_is_the_one_that_most_runs_were_optimized_for() -> None:
+    assert common_metric([a_run(), a_run(optimized_metric="val/loss"), a_run()]) == METRIC
+    failed = [a_run(status="failed", why="x", optimized_metric="val/loss") for _ in range(3)]
+    assert common_metric([a_run(), *failed]) == METRIC
+    assert common_metric(failed) == "val/loss"
+    assert common_metric([]) is None
+
+
+def test_the_metrics_of_test_come_last_and_rank_nothing() -> None:
+    metrics = {"test/accuracy": 0.9, "val/loss": 1.0, METRIC: 0.5, "test/loss": 2.0}
+    (board,) = boards([a_run(metrics=metrics)], falls)
+    assert board.metrics == (METRIC, "val/loss", "test/accuracy", "test/loss")
+    assert board.metric == METRIC
+
+
+def test_what_differs_is_swept_but_not_the_seed_nor_what_a_baseline_lacks() -> None:
+    runs = [
+        a_run(seed=1, keys={"z": 1, "b": 2, "dropout": 0.3}),
+        a_run(seed=2, keys={"z": 1.0, "b": 3, "dropout": 0.3}),
+        a_run(seed=3, keys={"model": "tfidf", "dropout": None, "z": None, "b": 2}, is_baseline=True),
+    ]
+    assert swept_keys(runs) == ["model", "b"]
+
+
+def test_a_short_name_has_the_words_and_the_last_parts_of_keys() -> None:
+    keys = {"model": "tiny", "experiment": None, "optimizer.lr": 0.001, "seed": 3}
+    assert short_name(keys) == "tiny · lr 0.001 · seed 3"
+    assert short_name({}) == "all runs"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (True, "true"),
+        (0.1, "0.1"),
+        (1e-05, "1e-05"),
+        (0.12345678, "0.12345678"),
+        (7, "7"),
+        ("a", "a"),
+        (2.0, "2"),
+    ],
+)
+def test_a_value_is_shown_as_one_would_type_it(value: Any, text: str) -> None:
+    assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"flops": 5, "parameters": 7, "tokens": 11}, (5.0, "counted by the run")),
+        ({"parameters": 7, "tokens": 11}, (6 * 7 * 11.0, "6 × parameters × tokens")),
+        (
+            {"parameters": 7, "fit_seconds": 3.0, "tokens_per_second": 2.0},
+            (6 * 7 * 6.0, "6 × parameters × fit seconds × tokens per second"),
+        ),
+        ({"parameters": 7}, None),
+        ({"tokens": 7}, None),
+    ],
+)
+def test_compute_is_what_was_counted_or_else_estimated(known: dict[str, Any], expected: Any) -> None:
+    assert a_run(**known).compute == expected
+
+
+def test_the_rate_of_a_failed_run_is_no_swept_axis_but_its_group_is_named() -> None:
+    typo = a_run(metrics={}, status="failed", why="the loss is nan", keys={"optimizer.lr": 1e30})
+    runs = [a_run(0.1, keys={"optimizer.lr": 0.01}), a_run(0.2, keys={"model": "small", "optimizer.lr": 0.01}), typo]
+    (board,) = boards(runs, falls)
+    assert board.swept == board.keys == ("model",)
+    assert [group.keys for group in board.groups] == [
+        {"model": "small"},
+        {"model": "tiny"},
+        {"model": "tiny", "optimizer.lr": 1e30},
+    ]
+
+
+APART = {
+    "sees its target": {"apart": {"model.causal": "sees its target"}},
+    "data.max_train_rows=3000": {"apart": {"data.max_train_rows": "data.max_train_rows=3000"}},
+    "data other": {"fingerprint": "other"},
+    "data.split_seed=2": {"split": {"data.split_seed": 2}},
+    "31 in validation": {"sizes": {"train": 997, "validation": 31}},
+    "101 in training": {"sizes": {"train": 101, "validation": 53}},
+}
+
+
+@pytest.mark.parametrize("note", APART)
+def test_runs_that_cannot_be_compared_are_ranked_among_themselves(note: str) -> None:
+    usual: dict[str, Any] = {
+        "fingerprint": "usual",
+        "sizes": {"train": 997, "validation": 53},
+        "split": {"data.split_seed": 1},
+    }
+    apart = a_run(0.99, folder="apart", **(usual | APART[note]))
+    runs = [a_run(0.4, **usual), a_run(0.5, seed=2, **usual), apart, a_run(0.3, keys={"model": "old"})]
+    main, other = boards(runs, falls)
+    assert (main.name, other.name) == ("stars", f"stars ({note})")
+    assert other.runs == [apart]
+    assert [group.rank for group in main.groups] == [1, 2]  # a run without known data joins the others
+
+
+def test_a_key_of_group_by_pools_what_it_would_set_apart_with_a_badge() -> None:
+    few = a_run(0.2, keys={"data.max_train_rows": 3000, "trainer.max_steps": 30}, **APART["data.max_train_rows=3000"])
+    runs = [a_run(0.4, keys={"trainer.max_steps": 300}), few]
+    assert len(boards(runs, falls)) == 2
+    assert len(boards(runs, falls, group_by=["model"])) == 2
+    (board,) = boards(runs, falls, group_by=["data.max_train_rows"])
+    assert [group.differ for group in board.groups] == [(), ()]
+    same_rows = [replace(run, apart={}) for run in runs]
+    (board,) = boards(same_rows, falls, group_by=["model"])
+    assert board.groups[0].differ == ("data.max_train_rows", "trainer.max_steps")
+    assert headers(board).index("differ in") > 0
+    assert "data.max_train_rows, trainer.max_steps" in cells(board.groups[0], board)
+
+
+def test_the_half_width_of_a_mean_is_students() -> None:
+    spread = spread_of([a_run(value, seed=seed) for seed, value in enumerate((0.31, 0.37, 0.47))], METRIC)
+    assert spread is not None
+    assert spread.half_width == pytest.approx(4.302653 * statistics.stdev((0.31, 0.37, 0.47)) / math.sqrt(3))
+
+
+def test_an_accuracy_has_the_interval_of_its_split() -> None:
+    (board,) = boards([a_run(0.84, sizes={"validation": 2500}, is_of_classes=True)], falls)
+    assert accuracy_half_width(board.groups[0], METRIC) == pytest.approx(0.01436, abs=1e-4)
+    assert "± of the split" in headers(board)
+    for changes in ({"sizes": {}}, {"is_of_classes": False}):
+        (board,) = boards([a_run(0.84, **({"sizes": {"validation": 2500}, "is_of_classes": True} | changes))], falls)
+        assert accuracy_half_width(board.groups[0], METRIC) is None
+        assert "± of the split" not in headers(board)
+
+
+def test_the_board_with_most_counted_runs_is_first() -> None:
+    failed = [a_run(task="names", metrics={}, status="failed", why="x", seed=seed) for seed in range(5)]
+    found = boards([*failed, a_run(), a_run(seed=2), a_run(task="names", seed=7)], falls)
+    assert [board.task for board in most_runs_first(found)] == ["stars", "names"]

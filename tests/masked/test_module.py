@@ -1,0 +1,189 @@
+"""Training of a masked language model with Lightning on the generated reviews."""
+
+import json
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from lightning.pytorch import Callback, Trainer
+from torch.optim import AdamW
+
+from firstlight.callbacks.reseed import ReseedEveryStep
+from firstlight.callbacks.throughput import Throughput
+from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
+from firstlight.lit.schedules import constant
+from firstlight.masked.data import MaskedBatch, MaskedReviewData
+from firstlight.masked.filling import fill_in
+from firstlight.masked.module import MaskedLanguageModeling
+from firstlight.masked.network import MaskedLanguageModel
+from firstlight.masked.options import MaskedConfig
+from firstlight.networks.config import Norm
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec")
+
+CONTEXT = 11
+STEPS = 15  # one pass over the 600 reviews
+
+
+@pytest.fixture
+def data(reviews_folder: Path) -> Callable[..., MaskedReviewData]:
+    def make(**options: Any) -> MaskedReviewData:
+        defaults = {"context_length": CONTEXT, "batch_size": 40, "evaluation_batch_size": 30}
+        made = MaskedReviewData(
+            path=str(reviews_folder), cache_dir=str(reviews_folder / "cache"), **(defaults | options)
+        )
+        made.ensure_setup()
+        return made
+
+    return make
+
+
+def module_for(data: MaskedReviewData, *, lr: float = 0.03, **options: Any) -> MaskedLanguageModeling:
+    torch.manual_seed(1)
+    sizes = {"dim": 8, "num_heads": 2, "context_length": CONTEXT, "norm": Norm.pre, "dropout": 0.0}
+    config = MaskedConfig(**(sizes | {"embedding_std": 0.5, "final_norm": True} | options))
+    network = MaskedLanguageModel(config, data.tokenizer.vocab_size)
+    return MaskedLanguageModeling(network, partial(AdamW, lr=lr), constant)
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Callable[..., Trainer]:
+    def make(*callbacks: Callback, **options: Any) -> Trainer:
+        quiet = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "logger": False}
+        defaults = {"max_epochs": 1, "enable_checkpointing": False, "num_sanity_val_steps": 0}
+        return Trainer(default_root_dir=tmp_path, callbacks=list(callbacks), **(quiet | defaults | options))
+
+    return make
+
+
+@torch.inference_mode()
+def judged(module: MaskedLanguageModeling, batches: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the loss of every target and whether it was predicted, (targets,) each, computed text by text."""
+    losses, hits = [], []
+    for batch in batches:
+        length = batch.token_ids.shape[1]
+        for place, target in zip(batch.places.tolist(), batch.targets, strict=True):
+            row, column = divmod(place, length)
+            text = batch.token_ids[row, batch.padding_mask[row]]
+            logits = module.eval()(text[None])[0, column]
+            losses.append(F.cross_entropy(logits, target))
+            hits.append(logits.argmax() == target)
+    return torch.stack(losses).double(), torch.stack(hits)
+
+
+@pytest.mark.parametrize("stage", ["val", "test"])
+def test_loss_perplexity_and_accuracy_are_those_of_the_masked_words(stage: str, data, trainer) -> None:
+    source = data()
+    module = module_for(source)
+    running = trainer(Perplexity(), TokenAccuracy())
+    (metrics,) = (running.validate if stage == "val" else running.test)(module, datamodule=source, verbose=False)
+    losses, hits = judged(module, source.val_dataloader() if stage == "val" else source.test_dataloader())
+    assert metrics == pytest.approx(
+        {
+            f"{stage}/loss": float(losses.mean()),
+            f"{stage}/perplexity": float(losses.mean().exp()),
+            f"{stage}/accuracy": float(hits.double().mean()),
+        },
+        rel=1e-4,
+    )
+
+
+def test_the_metrics_do_not_depend_on_the_seed_or_the_size_of_the_batches(data, trainer) -> None:
+    module = module_for(data())
+    found = [
+        trainer(Perplexity(), TokenAccuracy()).validate(module, datamodule=data(**options), verbose=False)[0]
+        for options in ({}, {"seed": 2, "evaluation_batch_size": 7})
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+class Steps(Callback):
+    """The mean loss and the accuracy of each training batch, computed from its logits."""
+
+    def __init__(self) -> None:
+        self.losses: list[tuple[float, float]] = []
+        self.shapes: list[tuple[int, ...]] = []
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        again = F.cross_entropy(outputs["logits"], batch.targets)
+        self.losses.append((float(outputs["loss"]), float(again)))
+        self.shapes.append((tuple(outputs["logits"].shape), batch.num_targets))
+
+
+def test_only_the_masked_words_are_trained_on(data, trainer) -> None:
+    source, steps, throughput = data(), Steps(), Throughput()
+    running = trainer(steps, throughput, Perplexity(), TokenAccuracy(), log_every_n_steps=1)
+    running.fit(module_for(source), datamodule=source)
+    assert [loss for loss, _ in steps.losses] == pytest.approx([again for _, again in steps.losses])
+    assert all(shape == (count, source.tokenizer.vocab_size) for shape, count in steps.shapes)
+    assert throughput.tokens == source.lengths(source.rows("train")).sum()
+    assert throughput.examples == 600
+    logged = running.callback_metrics
+    assert float(logged["train/perplexity"]) == pytest.approx(math.exp(steps.losses[-1][0]), rel=1e-4)
+    assert 0 <= float(logged["train/accuracy"]) <= 1
+
+
+def test_the_rule_of_the_texts_is_learned_and_filled_in(tmp_path: Path, trainer) -> None:
+    """Texts count from a random number, so the neighbors of a masked number determine it."""
+    numbers = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    for split, count in (("train", 300), ("validation", 50)):
+        rows = [{"text": " ".join((numbers * 2)[i % 11 :][:7]), "label": i % 5} for i in range(count)]
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = MaskedReviewData(path=str(tmp_path), cache_dir=str(tmp_path), context_length=CONTEXT, batch_size=20)
+    source.ensure_setup()
+    module = module_for(source, convolution=3, dim=16)
+    running = trainer(TokenAccuracy(), max_epochs=9)
+    before = running.validate(module, datamodule=source, verbose=False)[0]["val/loss"]
+    running.fit(module, datamodule=source)
+    assert before > math.log(10)
+    assert float(running.callback_metrics["val/loss"]) < 0.5
+    filled = fill_in(module.network.eval(), source.tokenizer, "Four five [MASK] seven [MASK] nine ten", count=1)
+    assert filled.text == "Four five six seven eight nine ten"
+
+
+def test_a_resumed_training_ends_with_the_weights_of_an_uninterrupted_one(data, trainer, tmp_path: Path) -> None:
+    """The training is interrupted in the second pass, whose masks differ from those of the first."""
+    source = data()
+    whole = module_for(source, dropout=0.1)
+    trainer(ReseedEveryStep(1), max_steps=2 * STEPS, max_epochs=-1).fit(whole, datamodule=source)
+    first = trainer(ReseedEveryStep(1), max_steps=STEPS + 4, max_epochs=-1)
+    first.fit(module_for(source, dropout=0.1), datamodule=data())
+    first.save_checkpoint(tmp_path / "interrupted.ckpt")
+    torch.rand(7)
+    resumed = module_for(source, dropout=0.1)
+    second = trainer(ReseedEveryStep(1), max_steps=2 * STEPS, max_epochs=-1)
+    second.fit(resumed, datamodule=data(), ckpt_path=tmp_path / "interrupted.ckpt")
+    assert second.global_step == 2 * STEPS
+    for name, weight in whole.state_dict().items():
+        assert torch.equal(weight, resumed.state_dict()[name]), name
+
+
+def test_a_batch_without_a_target_has_no_loss_and_no_gradient(data) -> None:
+    module, nothing = module_for(data()), torch.zeros(0, dtype=torch.long)
+    empty = torch.zeros(1, 1, dtype=torch.long)
+    loss = module.training_step(MaskedBatch(empty, empty != 0, nothing, nothing, torch.zeros(1), 0))["loss"]
+    loss.backward()
+    assert loss == 0
+    assert all(weight.grad is None or not weight.grad.any() for weight in module.parameters())
+
+
+def test_the_trainer_predicts_the_likeliest_words_for_each_mask(data, trainer) -> None:
+    source = data()
+    module = module_for(source)
+    module.card = {"tokenizer": source.tokenizer.to_json()}
+    module.num_fillings = 3
+    loader = source.text_dataloader(["It [MASK].", "I [MASK] it and [MASK] it."])
+    ((one, two),) = trainer().predict(module, dataloaders=loader)
+    assert [len(one), len(two)] == [1, 2]
+    assert all(len(fillings) == 3 for fillings in [*one, *two])
+    assert {each.word for fillings in two for each in fillings} <= set(source.tokenizer.words[2:])
+
+
+def test_no_proposals_are_an_error(data) -> None:
+    with pytest.raises(ValueError, match=r"^num_fillings=0 must be at least 1$"):
+        MaskedLanguageModeling(module_for(data()).network, num_fillings=0)

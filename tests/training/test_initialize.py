@@ -1,0 +1,319 @@
+"""Starting from another run's weights: what fits is taken, what a generator knows by name or by place is moved."""
+
+import json
+import logging
+import random
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from firstlight.classifier.data import ReviewData
+from firstlight.classifier.module import Classification
+from firstlight.errors import UserError
+from firstlight.generator.module import Generation
+from firstlight.generator.network import Generator
+from firstlight.generator.options import GeneratorConfig
+from firstlight.lit.checkpoint import STAMP
+from firstlight.lit.schedules import constant
+from firstlight.networks.config import Norm, Positions
+from firstlight.text.options import TokenizerOptions
+from firstlight.text.sentence_tokenizers import SentenceTokenizer
+from firstlight.text.text_tokenizers import CharacterTokenizer
+from firstlight.training.initialize import initialize_from
+from firstlight.translator.data import PairData
+from firstlight.translator.module import Translation
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
+from tests_support import Scripts
+
+EMBEDDING, HEAD, BIAS = "network.embedding.weight", "network.head.weight", "network.head.bias"
+POSITIONS = "network.positions.table.weight"
+QUERY = "network.blocks.{}.self_attention.query.weight"
+RELATIVE = "network.blocks.0.self_attention.relative.table.weight"
+
+
+def generation(tokenizer: CharacterTokenizer, seed: int, **options: Any) -> Generation:
+    torch.manual_seed(seed)
+    sizes = {"dim": 12, "num_heads": 3, "num_layers": 2, "context_length": 7, "norm": Norm.pre}
+    network = Generator(GeneratorConfig(**(sizes | options)), tokenizer.vocab_size)
+    return Generation(network, partial(torch.optim.SGD, lr=0.1), constant)
+
+
+@dataclass
+class Saved:
+    """Writes the weights of a generator as a run that has been trained."""
+
+    folder: Path
+    more: dict[str, Any] = field(default_factory=dict)  # of the card
+
+    def __call__(self, module: Generation, tokenizer: CharacterTokenizer) -> dict[str, Tensor]:
+        (self.folder / "checkpoints").mkdir(parents=True)
+        (self.folder / "metrics.json").write_text("{}")
+        state = {name: weight.clone() for name, weight in module.state_dict().items()}
+        card = {**STAMP, "network": "generator", "tokenizer": tokenizer.to_json()} | self.more
+        torch.save({"state_dict": state, "firstlight": card}, self.folder / "checkpoints" / "last.ckpt")
+        return state
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    return Saved(tmp_path / "run")
+
+
+def initialized(saved: Saved, module: Generation, tokenizer: CharacterTokenizer) -> tuple[dict[str, Tensor], ...]:
+    """The weights before and after."""
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    initialize_from(str(saved.folder), saved.folder.parent, module, SimpleNamespace(tokenizer=tokenizer, card=dict))
+    return before, module.state_dict()
+
+
+def characters(letters: str, unknown_symbol: str | None = "\ufffd") -> CharacterTokenizer:
+    return CharacterTokenizer(letters, unknown_symbol)
+
+
+def test_weights_of_another_maximal_update_parametrization_are_refused(saved: Saved) -> None:
+    vocabulary, mup = characters("abc"), {"parametrization": "mup", "base_dim": 6}
+    saved.more = {"config": {"model": {"dim": 12, **mup}}}
+    saved(generation(vocabulary, 0, **mup), vocabulary)
+    with pytest.raises(UserError) as error:
+        initialized(saved, generation(vocabulary, 1), vocabulary)
+    assert str(error.value) == (
+        f"init_from={saved.folder}: its network has 2 times its base width, but the new network 1 times, so the "
+        "same weights would give other logits; set model.dim, model.parametrization and model.base_dim as there"
+    )
+    before, after = initialized(saved, generation(vocabulary, 1, **mup), vocabulary)
+    assert not torch.equal(before[HEAD], after[HEAD])
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("positions", Positions)
+def test_the_same_network_takes_every_weight(positions: Positions, tied: bool, saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    options = {"positions": positions, "tie_embeddings": tied}
+    given = saved(generation(vocabulary, 0, **options), vocabulary)
+    with caplog.at_level(logging.INFO):
+        before, after = initialized(saved, generation(vocabulary, 1, **options), vocabulary)
+    assert all(torch.equal(weight, given[name]) for name, weight in after.items())
+    assert not torch.equal(before[EMBEDDING], after[EMBEDDING])
+    assert f"{len(after)} weights copied; not copied: none" in caplog.text
+
+
+def test_characters_that_both_know_keep_their_rows(saved: Saved, caplog) -> None:
+    """The other vocabulary has them at other ids; the other words keep their new random vectors."""
+    theirs, ours = characters("acegikm"), characters("abcdefghi")
+    given = saved(generation(theirs, 0), theirs)
+    with caplog.at_level(logging.INFO):
+        before, after = initialized(saved, generation(ours, 1), ours)
+    shared = set(theirs.words) & set(ours.words)
+    assert shared == {"\ufffd", *"acegi"}
+    for name in (EMBEDDING, HEAD, BIAS):
+        for row, word in enumerate(ours.words):
+            expected = given[name][theirs.words.index(word)] if word in shared else before[name][row]
+            assert torch.equal(after[name][row], expected), (name, word)
+    assert torch.equal(after[QUERY.format(1)], given[QUERY.format(1)])
+    assert "init_from: the other run has 6 of 10 words" in caplog.text
+
+
+def test_tied_embeddings_stay_tied_and_take_the_shared_rows(saved: Saved) -> None:
+    theirs, ours = characters("acegikm"), characters("abcdefghi")
+    given = saved(generation(theirs, 0, tie_embeddings=True), theirs)
+    module = generation(ours, 1, tie_embeddings=True)
+    _, after = initialized(saved, module, ours)
+    assert module.network.head.weight is module.network.embedding.weight
+    for word in "acegi":
+        row, other_row = ours.words.index(word), theirs.words.index(word)
+        assert torch.equal(after[EMBEDDING][row], given[EMBEDDING][other_row])
+
+
+def test_a_vocabulary_with_nothing_in_common_starts_anew(saved: Saved) -> None:
+    theirs, ours = characters("abc", None), characters("xyzw", None)
+    saved(generation(theirs, 0), theirs)
+    before, after = initialized(saved, generation(ours, 1), ours)
+    for name in (EMBEDDING, HEAD, BIAS):
+        assert torch.equal(after[name], before[name])
+
+
+@pytest.mark.parametrize("length", [13, 29, 7])
+def test_learned_positions_are_stretched_between_their_ends(length: int, saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=Positions.learned), vocabulary)
+    module = generation(vocabulary, 1, positions=Positions.learned, context_length=length)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert after[POSITIONS].shape == (length, 12)
+    for row in range(length):  # by hand: row r of the new table is at r * 6 / (length - 1) of the old one
+        place = row * 6 / (length - 1)
+        low, share = min(int(place), 5), place - min(int(place), 5)
+        expected = (1 - share) * given[POSITIONS][low] + share * given[POSITIONS][low + 1]
+        assert_close(after[POSITIONS][row], expected, atol=1e-5, rtol=0)
+    assert (f"{POSITIONS} stretched from 7 to {length} rows" in caplog.text) is (length != 7)
+    assert f"{len(after)} weights copied; not copied: none" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "first"), [(Positions.learned, POSITIONS, 0), (Positions.relative, RELATIVE, 3)]
+)
+def test_positions_are_cut_and_not_squeezed_for_a_shorter_context(
+    kind: Positions, name: str, first: int, saved: Saved, caplog
+) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=kind), vocabulary)
+    module = generation(vocabulary, 1, positions=kind, context_length=4)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert torch.equal(after[name], given[name][first : first + len(after[name])])
+    assert f"{name} cut from" in caplog.text
+
+
+def test_relative_positions_are_stretched_about_the_distance_of_nothing(saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=Positions.relative), vocabulary)
+    module = generation(vocabulary, 1, positions=Positions.relative, context_length=13)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert (given[RELATIVE].shape, after[RELATIVE].shape) == ((13, 4), (25, 4))
+    assert_close(after[RELATIVE][::2], given[RELATIVE])  # a distance of 2 is now what 1 was, and 0 is still 0
+    assert f"{RELATIVE} stretched from 13 to 25 rows" in caplog.text
+
+
+@pytest.mark.parametrize("positions", [Positions.rotary, Positions.sinusoidal, Positions.none])
+def test_positions_that_are_not_learned_need_no_stretching(positions: Positions, saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    given = saved(generation(vocabulary, 0, positions=positions), vocabulary)
+    module = generation(vocabulary, 1, positions=positions, context_length=13)
+    with caplog.at_level(logging.INFO):
+        _, after = initialized(saved, module, vocabulary)
+    assert all(torch.equal(weight, given[name]) for name, weight in after.items())
+    assert "stretched" not in caplog.text
+    assert module.network(torch.zeros(1, 13, dtype=torch.long)).shape == (1, 13, 8)
+
+
+def test_what_does_not_fit_is_named_with_both_shapes(saved: Saved, caplog) -> None:
+    vocabulary = characters("abcdefg")
+    saved(generation(vocabulary, 0), vocabulary)
+    with caplog.at_level(logging.INFO):
+        initialized(saved, generation(vocabulary, 1, feed_forward_dim=17, num_layers=3), vocabulary)
+    assert "network.blocks.0.feed_forward" in caplog.text
+    assert "(48, 12) here (17, 12)" in caplog.text
+    assert QUERY.format(2) in caplog.text
+
+
+def test_a_network_of_another_width_takes_nothing(saved: Saved) -> None:
+    vocabulary = characters("abcdefg")
+    saved(generation(vocabulary, 0), vocabulary)
+    module = generation(vocabulary, 1, dim=18, feed_forward_dim=17)
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    with pytest.raises(UserError, match=r"^init_from=.*: no weight in .*last\.ckpt has the name and shape of a weight"):
+        initialized(saved, module, vocabulary)
+    assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
+
+
+# --- from the command line ---
+
+SIZES = [
+    "task=text",
+    "data.path=text.txt",
+    "model=tiny",
+    "model.num_layers=1",
+    "model.positions=learned",
+    "data.batch_size=17",
+    "trainer.max_epochs=1",
+    "trainer.accelerator=cpu",
+    "callbacks.text_samples.num_tokens=7",
+]
+
+
+def test_a_run_goes_on_with_a_longer_context_and_another_text(scripts: Scripts) -> None:
+    chosen = random.Random(0)
+    (scripts.folder / "text.txt").write_text("".join(chosen.choices(["ka", "lo", "mi", " ", "\n"], k=1201)))
+    (scripts.folder / "other.txt").write_text("".join(chosen.choices(["ka", "re", "mi", " ", "\n"], k=1201)))
+    first = scripts.train(*SIZES, "context_length=7")
+    done = scripts.run("train", *SIZES, "data.path=other.txt", "context_length=13", f"init_from={first}")
+    assert done.returncode == 0, done.stderr
+    assert f"init_from: {POSITIONS} stretched from 7 to 13 rows" in done.stdout
+    assert "init_from: the other run has 7 of 9 words" in done.stdout
+    assert "weights copied; not copied: none" in done.stdout
+    second = scripts.newest_run()
+    assert second != first
+    record = json.loads((second / "metrics.json").read_text())
+    assert record["status"] == "finished"
+    assert record["metrics"]["val/loss"] < record["metrics"]["val/perplexity"]
+    done = scripts.run("generate", str(second), "--prompt", "ka re mi ka", "--tokens", "7")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def sentence_tokenizer(*words: str) -> SentenceTokenizer:
+    return SentenceTokenizer.train([" ".join(words)], TokenizerOptions(min_document_frequency=1))
+
+
+def translation(source: SentenceTokenizer, target: SentenceTokenizer, seed: int, *, shared: bool) -> Translation:
+    torch.manual_seed(seed)
+    config = EncoderDecoderConfig(
+        dim=12, num_heads=3, context_length=7, share_embeddings=shared, tie_embeddings=True, head_bias=False
+    )
+    network = EncoderDecoder(config, source.vocab_size, target.vocab_size)
+    return Translation(network, partial(torch.optim.SGD, lr=0.1), constant)
+
+
+def test_one_vocabulary_takes_the_words_of_two_those_of_the_target_first(tmp_path: Path) -> None:
+    english, german, both = (
+        sentence_tokenizer(*words.split()) for words in ("cat in dog", "katze in hund", "hund dog in katze fish")
+    )
+    old = translation(english, german, 0, shared=False)
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "metrics.json").write_text("{}")
+    card = {**STAMP, "network": "encoder_decoder", "tokenizer": german.to_json()}
+    card["source_tokenizer"] = english.to_json()
+    torch.save({"state_dict": old.state_dict(), "firstlight": card}, folder / "checkpoints" / "last.ckpt")
+    data = PairData()
+    data.tokenizer = data.source_tokenizer = both
+    new = translation(both, both, 1, shared=True)
+    own = new.network.embedding.weight.detach().clone()
+    initialize_from(str(folder), tmp_path, new, data)
+    given = {"source": old.network.source_embedding.weight, "target": old.network.embedding.weight}
+    expected = {
+        "dog": given["source"][english.words.index("Ġdog")],
+        "katze": given["target"][german.words.index("Ġkatze")],
+        "hund": given["target"][german.words.index("Ġhund")],
+        "in": given["target"][german.words.index("Ġin")],  # both know it
+        "fish": own[both.words.index("Ġfish")],  # neither does
+    }
+    for word, vector in expected.items():
+        for weight in (new.network.embedding.weight, new.network.source_embedding.weight, new.network.head.weight):
+            assert_close(weight[both.words.index(f"Ġ{word}")], vector, msg=word)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["x", "y", "z"], ["b", "a", "c"]])
+def test_the_output_layer_is_copied_only_for_the_same_classes(names: list[str], tmp_path: Path, caplog) -> None:
+    def data_of(names: list[str]) -> ReviewData:
+        path = tmp_path / f"{''.join(names)}.csv"
+        path.write_text("\n".join(["text,label", *(f"a good film {i},{names[i % 3]}" for i in range(60))]))
+        options = {"labels": "classes", "class_names": names, "context_length": 7, "cache_dir": str(tmp_path)}
+        return ReviewData(path=str(path), **options)
+
+    modules = [Classification.for_data(data_of(each), dim=6, num_heads=2) for each in (["a", "b", "c"], names)]
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    (folder / "metrics.json").write_text("{}")
+    content = {"state_dict": modules[0].state_dict(), "firstlight": {**STAMP, **(modules[0].card or {})}}
+    torch.save(content, folder / "checkpoints" / "last.ckpt")
+    data = data_of(names)
+    data.ensure_setup()
+    with caplog.at_level(logging.INFO):
+        initialize_from(str(folder), tmp_path, modules[1], data)
+    old, new = (module.state_dict() for module in modules)
+    is_same = names == ["a", "b", "c"]
+    for name, weight in old.items():
+        if name.startswith("network.head.") and weight.dim() > 1:
+            assert torch.equal(weight, new[name]) == is_same, name
+    assert torch.equal(old[QUERY.format(0)], new[QUERY.format(0)])
+    assert ("has other classes, so its output layer is not copied" in caplog.text) != is_same
+    assert ("not copied: network.head." in caplog.text) != is_same

@@ -1,0 +1,293 @@
+"""A training run from the command line, and what it leaves behind."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from tests_support import Scripts
+
+KEYS = {
+    "task",
+    "model",
+    "dropout",
+    "context_length",
+    "seed",
+    "overrides",
+    "status",
+    "data",
+    "parameters",
+    "seconds",
+    "tokens_per_second",
+    "threads",
+    "versions",
+    "git",
+    "checkpoint",
+    "metrics",
+}
+
+
+def test_a_run_records_what_it_was_and_what_came_of_it(trained: Callable[[str], Path], reviews_folder: Path) -> None:
+    record = json.loads((trained("stars") / "metrics.json").read_text())
+    assert record.keys() >= KEYS
+    assert (record["task"], record["model"], record["status"]) == ("stars", "tiny", "finished")
+    assert (record["context_length"], record["seed"], record["dropout"]) == (23, 1, 0.3)
+    assert "context_length=23" in record["overrides"]
+    assert record["data"]["source"] == "local"
+    assert record["data"]["path"] == str(reviews_folder)
+    assert record["data"]["rows"] == {"train": 600, "validation": 100, "test": 100}
+    assert record["steps"] == 30
+    assert record["seconds"].keys() >= {"start_up", "fit", "test"}
+    assert record["tokens_per_second"] > 0
+    for metric in ("val/loss", "val/accuracy", "val/macro_f1", "val/mean_absolute_error", "test/accuracy"):
+        assert metric in record["metrics"]
+
+
+def test_the_metrics_are_those_of_the_best_checkpoint(trained: Callable[[str], Path]) -> None:
+    run = trained("stars")
+    history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+    best = max(line["val/accuracy"] for line in history if "val/accuracy" in line)
+    assert json.loads((run / "metrics.json").read_text())["metrics"]["val/accuracy"] == pytest.approx(best)
+
+
+def test_the_history_has_steps_seconds_and_metrics(trained: Callable[[str], Path]) -> None:
+    history = [json.loads(line) for line in (trained("stars") / "history.jsonl").read_text().splitlines()]
+    assert all({"step", "seconds"} <= line.keys() for line in history)
+    assert [line["step"] for line in history if "train/loss" in line] == [4, 9, 14, 19, 24, 29]
+    assert [line["step"] for line in history if "val/loss" in line] == [14, 29]
+    seconds = [line["seconds"] for line in history]
+    assert seconds == sorted(seconds)
+
+
+def test_a_binary_run_leaves_out_three_stars(trained: Callable[[str], Path]) -> None:
+    data = json.loads((trained("sentiment") / "metrics.json").read_text())["data"]
+    assert data["rows"] == {"train": 480, "validation": 80, "test": 80}
+    assert data["classes"] == ["negative", "positive"]
+
+
+def test_the_folder_holds_everything(trained: Callable[[str], Path]) -> None:
+    run = trained("stars")
+    for name in (
+        ".hydra/overrides.yaml",
+        "checkpoints/best.ckpt",
+        "checkpoints/last.ckpt",
+        "config.yaml",
+        "config.txt",
+        "confusion_matrix/test.csv",
+        "confusion_matrix/test.png",
+        "confusion_matrix/validation.png",
+        "csv/version_0/metrics.csv",
+        "train.log",
+        "vocabulary.txt",
+    ):
+        assert (run / name).stat().st_size > 0
+
+
+def test_the_saved_config_is_resolved(trained: Callable[[str], Path]) -> None:
+    config = yaml.safe_load((trained("stars") / "config.yaml").read_text())
+    assert config["model"]["context_length"] == 23
+    assert "${" not in (trained("stars") / "config.yaml").read_text()
+
+
+def test_the_last_checkpoint_holds_plain_tensors(trained: Callable[[str], Path]) -> None:
+    checkpoint = torch.load(trained("stars") / "checkpoints" / "last.ckpt", weights_only=True)
+    assert all(isinstance(weight, torch.Tensor) for weight in checkpoint["state_dict"].values())
+    assert sum(weight.numel() for weight in checkpoint["state_dict"].values()) > 1000
+
+
+def test_everything_lies_below_the_log_folder(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "paths.log_dir=deep/logs", "trainer.max_steps=1")
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in scripts.folder.iterdir()] == ["deep"]
+
+
+def test_the_end_of_a_run_says_what_to_do_with_it(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
+    assert "test" in done.stdout
+    assert "python src/explore.py mine\n  python src/playground.py mine\n  python src/report.py mine\n" in done.stdout
+    assert "python src/predict.py mine --text" in done.stdout
+    again = scripts.run("train", *tiny_training, "trainer.max_steps=3", "hydra.run.dir=mine")
+    assert again.returncode == 2
+    assert "mine already has a run; add resume=auto to resume it" in again.stderr
+
+
+def test_without_data_or_network_a_run_says_that_it_used_the_sample(scripts: Scripts, small_sample: str) -> None:
+    quick = ["trainer.max_steps=2", "trainer.limit_val_batches=1", "test=false", small_sample]
+    done = scripts.run("train", "model=tiny", *quick)
+    assert done.returncode == 0, done.stderr
+    assert "GENERATED SAMPLE" in done.stdout
+    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
+    assert record["data"]["source"] == "sample"
+    assert not any(name.startswith("test/") for name in record["metrics"])
+
+
+def test_a_run_can_start_from_another_runs_weights(
+    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
+) -> None:
+    done = scripts.run(
+        "train", *tiny_training, "task=sentiment", f"init_from={trained('stars')}", "trainer.max_steps=1"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "weights copied; not copied: network.head.outputs.weight (5, 16) here (1, 16)" in done.stdout
+
+
+def test_a_bag_of_words_can_start_from_another_ones_weights(scripts: Scripts, tiny_training: list[str]) -> None:
+    quick = ["model=bag_of_words", "trainer.max_steps=2", "logger=none", "test=false"]
+    first = scripts.train(*tiny_training, *quick)
+    done = scripts.run("train", *tiny_training, *quick, "seed=2", f"init_from={first}")
+    assert done.returncode == 0, done.stderr
+    assert "weights copied; not copied: none" in done.stdout
+
+
+def test_another_width_cannot_be_initialized_from(
+    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
+) -> None:
+    done = scripts.run(
+        "train", *tiny_training, f"init_from={trained('stars')}", "model.dim=18", "model.feed_forward_dim=7"
+    )
+    assert done.returncode == 2
+    assert "no weight in" in done.stderr
+
+
+def test_a_diverging_run_ends_with_its_reason(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "optimizer.lr=1e30", "trainer.gradient_clip_val=null")
+    assert done.returncode == 1
+    assert "the loss is" in done.stderr
+    assert "lower optimizer.lr" in done.stderr
+    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
+    assert record["status"] == "failed"
+    assert "the loss is" in record["reason"]
+
+
+@pytest.mark.parametrize("debug", ["default", "overfit", "limit", "profiler"])
+@pytest.mark.slow  # a training each; a setting only shortens or instruments it
+def test_each_debug_setting_runs(debug: str, scripts: Scripts, tiny_training: list[str]) -> None:
+    paths = [argument for argument in tiny_training if argument.startswith(("data.path", "model", "context"))]
+    more = ["trainer.limit_train_batches=0.5", "trainer.limit_val_batches=1"] if debug == "limit" else []
+    done = scripts.run("train", *paths, f"debug={debug}", *more, "trainer.limit_test_batches=1")
+    assert done.returncode == 0, done.stderr
+    record = json.loads((scripts.newest_run() / "metrics.json").read_text())
+    assert record["status"] == "finished"
+    if debug == "overfit":
+        history = [json.loads(line) for line in (scripts.newest_run() / "history.jsonl").read_text().splitlines()]
+        assert [line["train/accuracy"] for line in history if "train/accuracy" in line][-1] > 0.95
+
+
+@pytest.mark.slow  # trainings; tests/parity checks the settings and the arithmetic
+@pytest.mark.parametrize("experiment", ["post/sentiment", "post/stars", "post/stars_dim8"])
+def test_each_post_experiment_runs(experiment: str, scripts: Scripts, reviews_folder: Path) -> None:
+    done = scripts.run("train", f"experiment={experiment}", f"data.path={reviews_folder}", "trainer.max_steps=20")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_network_of_another_shape_cannot_be_resumed(scripts: Scripts, trained: Callable[[str], Path]) -> None:
+    done = scripts.run("train", f"resume={trained('stars')}", "model.dim=20")
+    assert done.returncode == 2
+    assert "model.dim=20 differs from the 16 that the resumed run was trained with" in done.stderr
+
+
+BAD_FILES = {
+    "empty": (b"", "the file is empty"),
+    "no_such_column": (b"body,label\ngood,4\n", "the column 'text' does not exist; the columns are body, label"),
+    "label_out_of_range": (b"text,label\ngood,4\nbad,9\n", ":3: label 9 is outside 0 to 4"),
+    "label_missing": (b"text,label\ngood,4\nbad,\n", ":3: the label in column label is missing"),
+    "broken_utf8": (b"text,label\ngood,4\nb\xff\xfed,0\n", ":3: byte 0xff is not UTF-8"),
+    "one_class": (b"text,label\n" + b"good thing,4\n" * 50, "every training row is positive"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_data_is_one_line_with_file_and_line(case: str, scripts: Scripts) -> None:
+    content, message = BAD_FILES[case]
+    (scripts.folder / "mine.csv").write_bytes(content)
+    done = scripts.run("train", "data.path=mine.csv", "tokenizer.min_document_frequency=1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: mine.csv")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow  # 0.3 s; tests/classifier/test_data.py reads word lists
+def test_a_runs_vocabulary_serves_as_a_word_list(
+    scripts: Scripts, tiny_training: list[str], trained: Callable[[str], Path]
+) -> None:
+    words = trained("stars") / "vocabulary.txt"
+    run = scripts.train(*tiny_training, f"tokenizer.word_list={words}", "trainer.max_steps=1", "test=false")
+    assert (run / "vocabulary.txt").read_text() == words.read_text()
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        pytest.param("+optimizer.foo=1", "optimizer: ", marks=pytest.mark.slow),  # as that of the schedule
+        ("optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),
+        ("+schedule.foo=1", "schedule: "),
+        pytest.param("+module.foo=1", "module: ", marks=pytest.mark.slow),  # the same
+        ("trainer.val_check_interval=0", "trainer.val_check_interval=0 must be a share of an epoch above 0"),
+        ("trainer.val_check_interval=1000", "trainer.val_check_interval=1000: `val_check_interval` (1000) must be"),
+        ("trainer.max_epochs=abc", "trainer.max_epochs=abc must be a whole number"),
+        ("model.context_length=9", "model.context_length=9 differs from context_length=23"),
+        ("seed=99999999999999999999", "must be at least 0 and below 2**32"),
+        ("paths.log_dir=/dev/null/x", "/dev/null/x"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(argument: str, message: str, scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, argument)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_run_that_trained_no_step_is_not_finished(scripts: Scripts, tiny_training: list[str]) -> None:
+    done = scripts.run("train", *tiny_training, "trainer.max_time={seconds: 0}")
+    assert done.returncode == 1
+    assert done.stderr == "error: no step was trained; raise trainer.max_time or trainer.limit_train_batches\n"
+    assert json.loads((scripts.newest_run() / "metrics.json").read_text())["status"] == "failed"
+
+
+# "none" leaves out what either of the others has.
+@pytest.mark.parametrize(
+    "callbacks", ["none", *(pytest.param(name, marks=pytest.mark.slow) for name in ("checkpoint", "early_stopping"))]
+)
+def test_one_callback_alone_will_do(callbacks: str, scripts: Scripts, tiny_training: list[str]) -> None:
+    run = scripts.train(*tiny_training, f"callbacks={callbacks}", "trainer.max_epochs=1", "logger=none", "test=false")
+    assert "val/accuracy" in json.loads((run / "metrics.json").read_text())["metrics"]
+
+
+@pytest.mark.slow  # 0.3 s; Lightning's own arithmetic
+def test_mixed_precision_trains_with_clipping(scripts: Scripts, tiny_training: list[str]) -> None:
+    (scripts.folder / "seen.py").write_text(
+        "import torch\nfrom lightning.pytorch import Callback\n"
+        "class Seen(Callback):\n"
+        "    def on_train_batch_start(self, trainer, module, *_):\n"
+        "        module.network.register_forward_hook(lambda *_: self.types.add(torch.is_autocast_enabled('cpu')))\n"
+        "    types = set()\n"
+        "    def on_before_optimizer_step(self, trainer, module, optimizer):\n"
+        "        self.trainer = trainer\n"
+        "    def on_train_batch_end(self, trainer, module, *_):\n"
+        "        norm = torch.stack([p.grad.norm() for p in module.parameters() if p.grad is not None]).norm()\n"
+        "        assert self.types == {True}\n"
+        "        assert norm <= 1.0001e-3, norm\n"
+        "    def on_fit_end(self, trainer, module):\n"
+        "        open('seen', 'w').close()\n"
+    )
+    watch = ["++callbacks.seen._target_=seen.Seen", "trainer.gradient_clip_val=1e-3"]
+    scripts.train(*tiny_training, "trainer.precision=bf16-mixed", "trainer.max_steps=2", "test=false", *watch)
+    assert (scripts.folder / "seen").exists()
+
+
+@pytest.mark.slow  # 0.9 s; test_read_a_run.py evaluates runs
+def test_a_run_of_a_single_file_can_be_evaluated(scripts: Scripts, reviews_folder: Path) -> None:
+    (scripts.folder / "mine.jsonl").write_bytes((reviews_folder / "train.jsonl").read_bytes())
+    quick = ["trainer.max_steps=5", "++callbacks.confusion_matrix=null", "logger=none"]
+    run = scripts.train("task=reviews", "data.path=mine.jsonl", "model=tiny", *quick)
+    done = scripts.run("evaluate", str(run))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((run / "evaluate" / "test" / "metrics.json").read_text())
+    assert found["rows"] == 60
+    assert found["metrics"]["test/loss"] == pytest.approx(
+        json.loads((run / "metrics.json").read_text())["metrics"]["test/loss"], rel=1e-5
+    )

@@ -1,0 +1,557 @@
+"""The vectors of words that a training starts from: which rows they fill, how wide, and whether they may change."""
+
+import json
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+import firstlight
+from firstlight.classifier.data import ReviewData
+from firstlight.classifier.options import Architecture, ClassifierConfig
+from firstlight.data.options import Labels
+from firstlight.data.table_data import TableData
+from firstlight.errors import UserError
+from firstlight.generator.data import ReviewTextData
+from firstlight.generator.options import GeneratorConfig
+from firstlight.lit.networks import build_network
+from firstlight.lit.optimizers import build_optimizer
+from firstlight.text.options import TokenizerOptions, VectorOptions, VectorsKind
+from firstlight.text.ragged import RaggedIds
+from firstlight.text.tokenizers import PAD_ID, UNKNOWN_ID
+from firstlight.text.vectors import cooccurrence, principal_components
+from firstlight.training.word_vectors import fill, set_vectors
+from firstlight.translator.data import PairData
+from firstlight.translator.options import EncoderDecoderConfig
+from tests_support import Scripts
+
+DIM = 3
+EVERY_WORD = TokenizerOptions(min_document_frequency=1)
+TRAINING = [
+    "the film was good and the cat was good",
+    "the film was bad and the dog was very very bad",
+    "some good dog and some bad cat sat on the mat",
+    "lonely",  # has no neighbour, hence no counted vector
+]
+VALIDATION = ["mat mat mat cat cat dog dog film film", "good bad good bad lonely good"]
+
+
+# --- small data ---
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def opened(data: TableData) -> TableData:
+    data.prepare_data()
+    data.setup("fit")
+    return data
+
+
+def text_data(
+    kind: type[ReviewData] | type[ReviewTextData], folder: Path, training: list[str] = TRAINING, **options: Any
+) -> TableData:
+    """Labelled texts below a folder, opened."""
+    for split, texts in {"train": training, "validation": VALIDATION}.items():
+        rows = [{"text": text, "label": i % 2} for i, text in enumerate(texts)]
+        write_lines(folder / "texts" / f"{split}.jsonl", rows)
+    places = {"path": str(folder / "texts"), "cache_dir": str(folder / "cache")}
+    sizes = {"context_length": 4, "tokenizer": EVERY_WORD, "labels": Labels.classes}
+    return opened(kind(**(places | sizes | options)))
+
+
+def pair_data(folder: Path, pairs: list[tuple[str, str]], **options: Any) -> PairData:
+    """Sentences and their translations below a folder, opened."""
+    for split in ("train", "validation"):
+        write_lines(folder / "pairs" / f"{split}.jsonl", [{"en": source, "de": target} for source, target in pairs])
+    places = {"path": str(folder / "pairs"), "cache_dir": str(folder / "cache")}
+    data = opened(PairData(**(places | {"context_length": 13, "tokenizer": EVERY_WORD} | options)))
+    assert isinstance(data, PairData)
+    return data
+
+
+def network_for(data: TableData, config: Any = None) -> nn.Module:
+    torch.manual_seed(0)
+    config = config or ClassifierConfig(dim=DIM, num_heads=1, context_length=4)
+    return build_network(config, **data.network_sizes())
+
+
+def rows_of(embedding: nn.Embedding) -> Tensor:
+    return embedding.weight.detach().clone()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> TableData:
+    return text_data(ReviewData, tmp_path)
+
+
+def counted(texts: list[str], words: list[str], window: int) -> NDArray[np.float32]:
+    """The components of what stands beside each word, without [PAD] and [UNK]."""
+    id_of = {word: i for i, word in enumerate(words)}
+    ids = RaggedIds.from_rows([[id_of.get(word, UNKNOWN_ID) for word in text.split()] for text in texts])
+    return principal_components(cooccurrence(ids, len(words), window, (PAD_ID, UNKNOWN_ID)), DIM)
+
+
+def from_file(path: Path, lines: dict[str, list[float]], **options: Any) -> VectorOptions:
+    """Options that read a file of these vectors."""
+    path.write_text("".join(f"{word} {' '.join(map(str, numbers))}\n" for word, numbers in lines.items()))
+    return VectorOptions(**({"kind": VectorsKind.file, "path": str(path)} | options))
+
+
+# --- counted ---
+
+
+@pytest.mark.parametrize("std", [None, 0.1])
+@pytest.mark.parametrize("window", [1, 2])
+def test_counted_vectors_are_the_components_of_the_training_texts_as_wide_as_asked(
+    window: int, std: float | None, data: TableData
+) -> None:
+    """Of whole texts, though the context is shorter, and not of the validation texts."""
+    network = network_for(data)
+    before = rows_of(network.embedding)
+    set_vectors(VectorOptions(VectorsKind.cooccurrence, window=window, std=std), network, data)
+    found, words = rows_of(network.embedding), data.tokenizer.words
+    expected = counted(TRAINING, words, window)
+    without = [PAD_ID, UNKNOWN_ID, words.index("lonely")]
+    known = [i for i in range(len(words)) if i not in without]
+    scale = 1 if std is None else std / expected[known].std()
+    assert_close(found[known], torch.from_numpy(expected[known] * np.float32(scale)))
+    assert torch.equal(found[without], before[without])
+    if std is not None:
+        assert found[known].std(correction=0).item() == pytest.approx(std, rel=1e-5)
+
+
+def test_only_the_training_rows_that_are_used_are_counted(tmp_path: Path) -> None:
+    data = text_data(ReviewData, tmp_path, max_train_rows=3, split_seed=1)
+    assert isinstance(data, ReviewData)
+    texts = [TRAINING[row] for row in data.rows("train")]
+    assert len(texts) == 3
+    network = network_for(data)
+    before = rows_of(network.embedding)
+    set_vectors(VectorOptions(VectorsKind.cooccurrence), network, data)
+    expected = torch.from_numpy(counted(texts, data.tokenizer.words, 1))
+    known = expected.any(dim=1)
+    assert_close(rows_of(network.embedding), torch.where(known[:, None], expected, before))
+
+
+def test_an_unknown_word_is_no_neighbour_and_keeps_the_places_beside_it(tmp_path: Path) -> None:
+    """Of "some good dog and some bad cat" here "good dog and" and "bad cat" are left."""
+    data = text_data(ReviewData, tmp_path, tokenizer=TokenizerOptions(min_document_frequency=2))
+    words = data.tokenizer.words
+    assert set(words[2:]) == {"the", "film", "was", "good", "bad", "and", "cat", "dog"}
+    network = network_for(data)
+    before = rows_of(network.embedding)
+    set_vectors(VectorOptions(VectorsKind.cooccurrence), network, data)
+    expected = torch.from_numpy(counted(TRAINING, words, 1))
+    assert_close(rows_of(network.embedding)[2:], expected[2:])
+    assert torch.equal(rows_of(network.embedding)[:2], before[:2])
+
+
+def test_a_log_line_says_how_many_words_and_tokens_have_a_vector(data: TableData, caplog) -> None:
+    with caplog.at_level(logging.INFO):
+        set_vectors(VectorOptions(VectorsKind.cooccurrence), network_for(data), data)
+    tokens = [word for text in TRAINING for word in text.split()]
+    words = set(tokens)
+    assert (len(words), len(tokens)) == (14, 32)
+    line = "vectors=cooccurrence, embedding: 13 of 14 words have a vector (96.9% of the training tokens)"  # 31 of 32
+    assert caplog.messages.count(line) == 1
+
+
+def test_texts_of_single_words_have_no_counted_vectors(tmp_path: Path) -> None:
+    data = text_data(ReviewData, tmp_path, ["one", "two", "three", "four"])
+    with pytest.raises(
+        UserError, match=r"^vectors=cooccurrence: none of the \d+ words has a vector; use longer texts$"
+    ):
+        set_vectors(VectorOptions(VectorsKind.cooccurrence), network_for(data), data)
+
+
+def test_more_components_than_words_are_refused(data: TableData) -> None:
+    network = network_for(data, ClassifierConfig(dim=20, num_heads=1, architecture=Architecture.bag_of_words))
+    with pytest.raises(UserError, match=r"^model\.dim=20 is too large for a vocabulary of 16 words"):
+        set_vectors(VectorOptions(VectorsKind.cooccurrence), network, data)
+
+
+# --- from a file ---
+
+
+def test_a_file_fills_the_rows_of_its_words_and_no_other(tmp_path: Path, data: TableData, caplog) -> None:
+    """[PAD] and [UNK] are no words, whatever the file says."""
+    network = network_for(data)
+    before = rows_of(network.embedding)
+    vectors = {"good": [1, 2, 3], "bad": [-1, 0.5, 4], "elsewhere": [7, 7, 7], "[PAD]": [8, 8, 8], "[UNK]": [9, 9, 9]}
+    with caplog.at_level(logging.INFO):
+        set_vectors(from_file(tmp_path / "v.txt", vectors), network, data)
+    expected = before.clone()
+    for word in ("good", "bad"):
+        expected[data.tokenizer.words.index(word)] = torch.tensor(vectors[word])
+    assert torch.equal(rows_of(network.embedding), expected)
+    assert "vectors=file, embedding: 2 of 14 words have a vector (18.8% of the training tokens)" in caplog.text  # 6/32
+
+
+def test_the_vectors_of_a_file_are_scaled_together(tmp_path: Path, data: TableData) -> None:
+    vectors = {"good": [1.0, 2.0, 3.0], "bad": [-1.0, 0.5, 4.0], "elsewhere": [100.0, 200.0, 300.0]}
+    network = network_for(data)
+    set_vectors(from_file(tmp_path / "v.txt", vectors, std=0.02), network, data)
+    found = rows_of(network.embedding)[[data.tokenizer.words.index(word) for word in ("good", "bad")]]
+    known = torch.tensor([vectors["good"], vectors["bad"]])
+    assert_close(found, known * 0.02 / known.std(correction=0))
+
+
+def test_vectors_that_are_all_one_number_cannot_be_scaled(tmp_path: Path, data: TableData) -> None:
+    options = from_file(tmp_path / "v.txt", {"good": [2, 2, 2], "bad": [2, 2, 2]}, std=0.1)
+    network = network_for(data)
+    before = rows_of(network.embedding)
+    with pytest.raises(UserError, match=r"^vectors=file: all numbers of the vectors are equal; use another file, or"):
+        set_vectors(options, network, data)
+    assert torch.equal(rows_of(network.embedding), before)
+
+
+def test_a_file_that_knows_no_word_is_refused(tmp_path: Path, data: TableData) -> None:
+    network = network_for(data)
+    with pytest.raises(UserError, match=r"^vectors=file: none of the \d+ words has a vector; use another file$"):
+        set_vectors(from_file(tmp_path / "v.txt", {"elsewhere": [7, 7, 7]}), network, data)
+
+
+def test_glove_is_found_by_its_width(tmp_path: Path, data: TableData, monkeypatch) -> None:
+    """Below $FIRSTLIGHT_DATA; 3 numbers are neither 30 nor 13."""
+    folder = tmp_path / "mine" / "glove"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("FIRSTLIGHT_DATA", str(folder.parent))
+    for width in (13, 30, 3):
+        from_file(folder / f"glove.6B.{width}d.txt", {"good": [width] * width, "bad": [0.5] * width})
+    network = network_for(data)
+    set_vectors(VectorOptions(VectorsKind.glove), network, data)
+    assert rows_of(network.embedding)[data.tokenizer.words.index("good")].tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_glove_that_is_not_there_is_refused_with_what_to_do(
+    has_folder: bool, tmp_path: Path, data: TableData, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FIRSTLIGHT_DATA", raising=False)
+    if has_folder:
+        (tmp_path / "data" / "glove").mkdir(parents=True)
+        from_file(tmp_path / "data" / "glove" / "glove.6B.30d.txt", {"good": [1] * 30})
+    with pytest.raises(UserError, match=r"^vectors=glove: no file such as glove\.6B\.3d\.txt in the folder glove of "):
+        set_vectors(VectorOptions(VectorsKind.glove), network_for(data), data)
+
+
+def test_a_path_goes_before_the_folder_of_glove(tmp_path: Path, data: TableData, monkeypatch) -> None:
+    (tmp_path / "glove").mkdir()
+    monkeypatch.setenv("FIRSTLIGHT_DATA", str(tmp_path))
+    from_file(tmp_path / "glove" / "glove.6B.3d.txt", {"good": [1, 2, 3]})
+    network = network_for(data)
+    set_vectors(from_file(tmp_path / "v.txt", {"good": [4, 5, 6]}, kind=VectorsKind.glove), network, data)
+    assert rows_of(network.embedding)[data.tokenizer.words.index("good")].tolist() == [4, 5, 6]
+
+
+# --- none ---
+
+
+def test_random_vectors_are_left_as_they_were_drawn(data: TableData) -> None:
+    network = network_for(data)
+    before = rows_of(network.embedding)
+    set_vectors(VectorOptions(std=5.0), network, data)
+    assert torch.equal(rows_of(network.embedding), before)
+    assert network.embedding.weight.requires_grad
+
+
+def test_a_task_of_no_words_has_no_vectors_of_words() -> None:
+    with pytest.raises(UserError, match=r"^vectors=cooccurrence: this task has no words; leave the option out$"):
+        set_vectors(VectorOptions(VectorsKind.cooccurrence), nn.Identity(), TableData())
+
+
+# --- other tasks ---
+
+
+def test_a_generator_of_words_starts_from_vectors_too(tmp_path: Path) -> None:
+    data = text_data(ReviewTextData, tmp_path)
+    network = network_for(data, GeneratorConfig(dim=DIM, num_heads=1, context_length=4, tie_embeddings=True))
+    before = rows_of(network.embedding)
+    set_vectors(VectorOptions(VectorsKind.cooccurrence), network, data)
+    expected = torch.from_numpy(counted(TRAINING, data.tokenizer.words, 1))
+    known = expected.any(dim=1)
+    assert known.sum() == 13
+    assert_close(rows_of(network.embedding), torch.where(known[:, None], expected, before))
+    assert network.head.weight is network.embedding.weight
+
+
+PAIRS = [
+    ("the cat sat", "die Katze lag"),
+    ("Paris sat on the cat", "Paris lag auf der Katze"),
+    ("on the mat sat PARIS", "auf der Matte lag berlin"),
+    ("the old Mat", "die Matte"),
+    ("Berlin", "Berlin"),
+]
+
+
+def translator(data: PairData, *, shared: bool = False) -> nn.Module:
+    config = EncoderDecoderConfig(dim=DIM, num_heads=1, context_length=13, share_embeddings=shared)
+    return network_for(data, config)
+
+
+def test_a_word_takes_the_vector_of_its_own_spelling_else_that_of_its_lower_case(tmp_path: Path) -> None:
+    data = pair_data(tmp_path, PAIRS, shared_vocabulary=False)
+    vectors = {"berlin": [1, 1, 2], "paris": [3, 3, 4], "Paris": [5, 5, 6], "MAT": [7, 7, 8], "Die": [9, 9, 1]}
+    network = translator(data)
+    before = rows_of(network.source_embedding), rows_of(network.embedding)
+    set_vectors(from_file(tmp_path / "v.txt", vectors), network, data)
+    expected = [
+        {"Berlin": [1, 1, 2], "Paris": [5, 5, 6], "PARIS": [3, 3, 4]},  # mat and Mat are not MAT
+        {"Berlin": [1, 1, 2], "berlin": [1, 1, 2], "Paris": [5, 5, 6]},  # die is not Die
+    ]
+    sides = [(data.source_tokenizer, network.source_embedding), (data.tokenizer, network.embedding)]
+    for (tokenizer, embedding), old, filled in zip(sides, before, expected, strict=True):
+        words = tokenizer.plain_words()
+        assert filled.keys() <= set(words)
+        for row, (word, drawn) in enumerate(zip(words, old, strict=True)):
+            assert embedding.weight[row].tolist() == filled.get(word, drawn.tolist()), word
+
+
+def components_of_side(texts: list[str], tokenizer: Any) -> Tensor:
+    return torch.from_numpy(counted(texts, tokenizer.plain_words(), 1))
+
+
+def test_each_side_of_a_translator_has_the_vectors_of_its_own_language(tmp_path: Path, caplog) -> None:
+    data = pair_data(tmp_path, PAIRS, shared_vocabulary=False)
+    assert data.source_tokenizer.vocab_size != data.tokenizer.vocab_size
+    network = translator(data)
+    with caplog.at_level(logging.INFO):
+        set_vectors(VectorOptions(VectorsKind.cooccurrence), network, data)
+    sides = [(data.source_tokenizer, network.source_embedding), (data.tokenizer, network.embedding)]
+    for column, (tokenizer, embedding) in enumerate(sides):
+        expected = components_of_side([pair[column] for pair in PAIRS], tokenizer)
+        known = expected.any(dim=1)
+        assert not known[:4].any()  # the marks
+        assert known.sum() > DIM
+        assert_close(rows_of(embedding)[known], expected[known])
+    assert [message.partition(": ")[0] for message in caplog.messages if message.startswith("vectors=")] == [
+        "vectors=cooccurrence, embedding",
+        "vectors=cooccurrence, source_embedding",
+    ]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_shared_vocabulary_is_counted_in_both_languages_for_one_embedding_or_two(
+    shared: bool, tmp_path: Path, caplog
+) -> None:
+    data = pair_data(tmp_path, PAIRS, shared_vocabulary=True)
+    network = translator(data, shared=shared)
+    with caplog.at_level(logging.INFO):
+        set_vectors(VectorOptions(VectorsKind.cooccurrence, trained=False), network, data)
+    expected = components_of_side([pair[0] for pair in PAIRS] + [pair[1] for pair in PAIRS], data.tokenizer)
+    known = expected.any(dim=1)
+    for embedding in (network.embedding, network.source_embedding):
+        assert_close(rows_of(embedding)[known], expected[known])
+        assert not embedding.weight.requires_grad
+    assert (network.embedding is network.source_embedding) is shared
+    assert caplog.text.count("words have a vector") == (1 if shared else 2)
+
+
+# --- trained or not ---
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_vectors_change_in_training_only_if_they_may(trained: bool, data: TableData) -> None:
+    network = network_for(data)
+    set_vectors(VectorOptions(VectorsKind.cooccurrence, trained=trained), network, data)
+    before = {name: weight.detach().clone() for name, weight in network.named_parameters()}
+    optimizer = build_optimizer(network, partial(torch.optim.AdamW, lr=0.1, weight_decay=0.5))
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    assert (id(network.embedding.weight) in held) is trained
+    for _ in range(3):
+        optimizer.zero_grad()
+        network(torch.arange(2, 14).reshape(3, 4)).square().sum().backward()
+        optimizer.step()
+    changed = {name for name, weight in network.named_parameters() if not torch.equal(weight, before[name])}
+    assert before.keys() - changed == (set() if trained else {"embedding.weight"})
+
+
+# --- a whole run ---
+
+
+@pytest.fixture
+def training(tiny_training: list[str]) -> list[str]:
+    return ["task=stars", *tiny_training, "model=bag_of_words", "model.dim=6", "logger=none"]
+
+
+def weight_of(run: Path) -> Tensor:
+    checkpoint = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+    return checkpoint["state_dict"]["network.embedding.weight"]
+
+
+def words_of(run: Path) -> list[str]:
+    return (run / "vocabulary.txt").read_text().splitlines()
+
+
+def test_a_run_with_vectors_that_stay_is_counted_read_and_resumed_without_them(
+    scripts: Scripts, training: list[str]
+) -> None:
+    """The record counts trained parameters, predicting needs no file, and a resumed run keeps its weights."""
+    vectors = scripts.folder / "v.txt"
+    from_file(vectors, {"good": [1, 2, 3, 4, 5, 6], "not": [6, 5, 4, 3, 2, 1]})
+    chosen = [*training, "vectors=file", f"vectors.path={vectors}", "vectors.trained=false", "vectors.std=null"]
+    run = scripts.train(*chosen, "trainer.max_steps=4", "test=false")
+    record = json.loads((run / "metrics.json").read_text())
+    words = words_of(run)
+    assert record["parameters"] == 6 * 5 + 5  # the head
+    log = (run / "train.log").read_text()
+    assert f"vectors=file, embedding: 2 of {len(words) - 2:,} words have a vector (" in log
+    good, no = (words.index(word) for word in ("good", "not"))
+    first = weight_of(run)
+    assert first[[good, no]].tolist() == [[1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]]
+
+    from_file(vectors, {"good": [9, 9, 9, 9, 9, 8]})
+    done = scripts.run("train", f"resume={run}", "trainer.max_steps=7")
+    assert done.returncode == 0, done.stderr
+    assert "resumed at step" in done.stdout
+    assert json.loads((run / "metrics.json").read_text())["steps"] == 7
+    assert torch.equal(weight_of(run), first)
+
+    vectors.unlink()
+    prediction = firstlight.load(run).predict("not good")
+    assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.slow  # 0.6 s; a run with vectors that stay is tested above
+def test_a_run_changes_its_vectors_and_counts_them_among_its_parameters(scripts: Scripts, training: list[str]) -> None:
+    training = [*training, "vectors=cooccurrence", "trainer.max_steps=4", "test=false"]
+    run = scripts.train(*training)
+    words = words_of(run)
+    assert json.loads((run / "metrics.json").read_text())["parameters"] == len(words) * 6 + 6 * 5 + 5
+    still = scripts.train(*training, "vectors.trained=false")
+    good = words.index("good")
+    assert not torch.isclose(weight_of(run)[good], weight_of(still)[good]).any()
+    # vectors.std is model.embedding_std unless one says otherwise
+    assert weight_of(still)[2:].std(correction=0).item() == pytest.approx(0.1, rel=0.02)
+
+
+# --- mistakes ---
+
+ONE_LINE = {
+    "task=shakespeare vectors=cooccurrence": (
+        "vectors=cooccurrence requires tokenizer=word, not tokenizer=char; set vectors="
+    ),
+    "tokenizer=subword vectors=glove": (
+        "vectors=glove requires tokenizer=word, not tokenizer=subword; set vectors=random"
+    ),
+    "task=translation vectors=cooccurrence": "vectors=cooccurrence requires tokenizer=word, not tokenizer=subword",
+    "vectors=file": "vectors=file requires a file; set vectors.path",
+    "vectors=file vectors.path=nowhere.txt": "vectors.path=nowhere.txt: the file does not exist",
+    "vectors=glove vectors.path=.": "vectors.path=.: the file does not exist",
+    "vectors=cooccurrence vectors.path=v.txt": "vectors=cooccurrence reads no file; set vectors=file, or remove",
+    "vectors.path=v.txt": "vectors=random reads no file; set vectors=file, or remove vectors.path",
+    "vectors.trained=false": "vectors.trained=false requires vectors that are not random; set vectors=cooccurrence",
+    "vectors=cooccurrence vectors.std=0": "vectors.std=0.0 must be a finite number above 0, or null",
+    "vectors=cooccurrence vectors.std=nan": "vectors.std=nan must be a finite number above 0, or null",
+    "vectors=cooccurrence vectors.window=0": "vectors.window=0 must be at least 1, for the words next to each other",
+    "vectors=word2vec": "vectors=word2vec: no such choice; the choices are cooccurrence, file, glove, random",
+    "vectors.kind=words": "vectors.kind=words: Invalid value 'words', expected one of [random, cooccurrence",
+    "vectors.windows=2": "vectors.windows is not a key of the configuration; did you mean vectors.window",
+    "model=logistic vectors=cooccurrence": "vectors=cooccurrence: model=logistic has a weight for each word",
+}
+
+
+@pytest.mark.parametrize("argument", ONE_LINE)
+def test_vectors_that_cannot_be_are_one_line_before_anything_is_read(argument: str, scripts: Scripts) -> None:
+    done = scripts.run("train", *argument.split())
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"error: {ONE_LINE[argument]}")
+    assert done.stderr.count("\n") == 1
+    assert not (scripts.folder / "logs").exists()
+
+
+@pytest.fixture(scope="module")
+def cached(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An override that lets all runs here encode the reviews once."""
+    return f"paths.cache_dir={tmp_path_factory.mktemp('cache')}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("good 1 2\nbad 3 4\n", "v.txt has vectors of 2 numbers, but model.dim=6; set model.dim=2"),
+        (
+            "good 1 2 3 4 5 6\nbad 1 2 3 4 5\n",
+            "v.txt:2: the line has 5 numbers after the word, but earlier lines have 6; correct",
+        ),
+        ("good 1 2 3 4 5 6\nbad 1 2 x 4 5 6\n", "v.txt:2: "),
+        ("xyzzy 1 2 3 4 5 6\n", "vectors=file: none of the "),
+        ("good 3 3 3 3 3 3\n", "vectors=file: all numbers of the vectors are equal; use another file, or set vectors"),
+        ("", "v.txt:1: the line has no word and vector; name a text file of GloVe or word2vec"),
+        (None, "vectors=glove: no file such as glove.6B.6d.txt in the folder glove of $FIRSTLIGHT_DATA or data/"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line(
+    lines: str | None, message: str, scripts: Scripts, training: list[str], cached: str
+) -> None:
+    chosen = ["vectors=glove"]
+    if lines is not None:
+        (scripts.folder / "v.txt").write_text(lines)
+        chosen = ["vectors=file", "vectors.path=v.txt"]
+    done = scripts.run("train", *training, cached, *chosen)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
+    assert not list((scripts.folder / "logs").glob("*/runs/*"))
+
+
+@pytest.mark.slow  # 0.5 s; a classifier with such vectors is tested above
+def test_glove_below_the_working_folder_trains_a_translator_of_words(scripts: Scripts) -> None:
+    """data/glove, both languages from one file."""
+    sources = {"train": PAIRS * 5, "validation": PAIRS}
+    for split, pairs in sources.items():
+        write_lines(scripts.folder / "pairs" / f"{split}.jsonl", [{"en": one, "de": two} for one, two in pairs])
+    (scripts.folder / "data" / "glove").mkdir(parents=True)
+    from_file(
+        scripts.folder / "data" / "glove" / "mine.6d.txt", {"cat": [1, 2, 3, 4, 5, 6], "katze": [6, 5, 4, 3, 2, 1]}
+    )
+    sizes = [
+        "model.dim=6",
+        "model.num_heads=1",
+        "model.num_layers=1",
+        "model.tie_embeddings=false",
+        "context_length=13",
+        "data.batch_tokens=50",
+    ]
+    run = scripts.train(
+        "task=translation",
+        "tokenizer=word",
+        "tokenizer.min_document_frequency=1",
+        "data.path=pairs",
+        "data.shared_vocabulary=true",
+        *sizes,
+        "vectors=glove",
+        "vectors.trained=false",
+        "vectors.std=null",
+        "trainer.max_steps=2",
+        "trainer.accelerator=cpu",
+        "logger=none",
+        "test=false",
+    )
+    log = (run / "train.log").read_text()
+    assert log.count("words have a vector") == 1
+    assert "vectors=glove, embedding: 2 of " in log
+    words = [word.removeprefix("Ġ") for word in words_of(run)]
+    assert weight_of(run)[words.index("Katze")].tolist() == [6, 5, 4, 3, 2, 1]
+
+
+def test_words_without_a_vector_of_their_own_are_counted_as_unknown(data: TableData, caplog: Any) -> None:
+    (side,) = data.training_words().values()
+    few = len(side.words) - 3
+    embedding = nn.Embedding(few, 5)
+    with caplog.at_level("INFO"):
+        fill(embedding, side, VectorOptions(kind=VectorsKind.cooccurrence), "embedding")
+    assert "vectors=cooccurrence, embedding: " in caplog.text
+    assert torch.isfinite(embedding.weight).all()

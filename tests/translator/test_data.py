@@ -1,0 +1,438 @@
+import json
+import logging
+import re
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.trainer.states import TrainerStatus
+
+from firstlight.data import table_data
+from firstlight.data.encoding import drawn
+from firstlight.data.tables import IGNORED
+from firstlight.errors import UserError
+from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, SentenceTokenizer, tidy
+from firstlight.translator.data import PairBatch, PairData, PairRows, Pairs
+from firstlight.translator.sentence_pairs import PairTokenizers
+
+EVERY_WORD = TokenizerOptions(min_document_frequency=1)
+CONTEXT = 9
+
+Sentences = list[tuple[str, str]]
+
+WORDS = [chr(ord("a") + i) * 2 for i in range(19)]
+
+
+def sentences(count: int, seed: int = 0, longest: int = CONTEXT - 1) -> Sentences:
+    """Return pairs of 1 to `longest` words. The source is upper case, so no word is in both languages."""
+    rng = np.random.default_rng(seed)
+    return [
+        (
+            " ".join(rng.choice(WORDS, rng.integers(1, longest + 1))).upper(),
+            " ".join(rng.choice(WORDS, rng.integers(1, longest + 1))),
+        )
+        for _ in range(count)
+    ]
+
+
+SPLITS = {"train": sentences(101, 1), "validation": sentences(23, 2), "test": sentences(13, 3)}
+
+
+def closed_data(folder: Path, splits: dict[str, Sentences] = SPLITS, **options: Any) -> PairData:
+    """Return the data of pairs written as JSONL below a folder, before setup."""
+    (folder / "pairs").mkdir(exist_ok=True)
+    for split, pairs in splits.items():
+        lines = (json.dumps({"en": source, "de": target}) + "\n" for source, target in pairs)
+        (folder / "pairs" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    defaults = {
+        "path": str(folder / "pairs"),
+        "cache_dir": str(folder / "cache"),
+        "tokenizer": EVERY_WORD,
+        "context_length": CONTEXT,
+        "batch_tokens": 61,
+        "evaluation_batch_size": 5,
+    }
+    return PairData(**(defaults | options))
+
+
+def open_data(folder: Path, splits: dict[str, Sentences] = SPLITS, stage: str = "fit", **options: Any) -> PairData:
+    data = closed_data(folder, splits, **options)
+    data.prepare_data()
+    data.setup(stage)
+    return data
+
+
+def with_trainer(data: PairData, *, step: int = 0, rank: int = 0, world_size: int = 1, **options: Any) -> PairData:
+    """Give the data a trainer at a step."""
+    data.trainer = SimpleNamespace(
+        global_step=step,
+        global_rank=rank,
+        world_size=world_size,
+        strategy=SimpleNamespace(root_device=torch.device("cpu")),
+        state=SimpleNamespace(status=TrainerStatus.RUNNING),
+        overfit_batches=0.0,
+        **({"limit_train_batches": 1.0, "accumulate_grad_batches": 1} | options),
+    )
+    return data
+
+
+def batch_of(data: PairData, rows: list[int]) -> PairBatch:
+    lookup = Pairs(data.encoded.source.lengths, data.encoded.target.lengths)
+    return data.table(lookup[np.array(rows)])
+
+
+def read(data: PairData, batch: PairBatch) -> Sentences:
+    """Return the content of a batch: the real tokens of each source and of each target."""
+    return [
+        (data.source_tokenizer.decode(source[real].tolist()), data.tokenizer.decode(target[written].tolist()))
+        for source, real, target, written in zip(
+            batch.source_ids, batch.source_mask, batch.targets, batch.target_mask, strict=True
+        )
+    ]
+
+
+# --- a batch ---
+
+THREE = {
+    "train": [("A", "b b b c"), ("A A C", "b"), ("C A", "c b")] * 2,
+    "validation": [("C", "c")],
+    "test": [("A C C C C", "c")],
+}
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> PairData:
+    """Return three pairs with known ids: source A 4, C 5; target b 4, c 5."""
+    data = open_data(tmp_path, THREE, shared_vocabulary=False)
+    assert data.source_tokenizer.words[4:] == ["ĠA", "ĠC"]
+    assert data.tokenizer.words[4:] == ["Ġb", "Ġc"]
+    return data
+
+
+def test_a_batch_is_padded_to_its_longest_and_begins_and_ends_with_marks(three):
+    batch = batch_of(three, [0, 1, 2])
+    assert batch.source_ids.tolist() == [[4, 0, 0], [4, 4, 5], [5, 4, 0]]
+    assert batch.source_mask.tolist() == [[True, False, False], [True] * 3, [True, True, False]]
+    assert batch.token_ids.tolist() == [[2, 4, 4, 4, 5], [2, 4, 0, 0, 0], [2, 5, 4, 0, 0]]
+    assert batch.targets.tolist() == [[4, 4, 4, 5, 3], [4, 3, *[IGNORED] * 3], [5, 4, 3, *[IGNORED] * 2]]
+    assert batch.target_mask.tolist() == [[True] * 5, [True] * 2 + [False] * 3, [True] * 3 + [False] * 2]
+    assert batch.rows.tolist() == [0, 1, 2]
+    assert batch.num_tokens == 5 + 2 + 3
+    assert {batch.source_ids.dtype, batch.token_ids.dtype, batch.targets.dtype} == {torch.int64}
+    assert {batch.source_mask.dtype, batch.target_mask.dtype} == {torch.bool}
+
+
+def test_rows_of_a_batch_are_in_the_order_asked_and_padded_no_further_than_they_need(three):
+    batch = batch_of(three, [7, 2])
+    assert batch.source_ids.tolist() == [[4, 5, 5, 5, 5], [5, 4, 0, 0, 0]]
+    assert batch.token_ids.tolist() == [[2, 5, 0], [2, 5, 4]]
+    assert batch.targets.tolist() == [[5, 3, IGNORED], [5, 4, 3]]
+    assert (batch.rows.tolist(), batch.num_tokens) == ([7, 2], 5)
+
+
+def test_rows_know_how_long_they_are_before_they_are_looked_up():
+    rows = Pairs(np.array([3, 11, 5]), np.array([7, 1, 2]))[np.array([2, 0])]
+    assert torch.equal(rows.rows, torch.tensor([2, 0]))
+    assert rows[1:] == (5, 8, 11)  # each target has an end
+
+
+def test_every_pair_can_be_looked_up_as_it_was_written(tmp_path):
+    data = open_data(tmp_path)
+    rows = np.random.default_rng(7).permutation(137)
+    everything = [*SPLITS["train"], *SPLITS["validation"], *SPLITS["test"]]
+    for part in np.split(rows, [1, 11, 61]):
+        batch = batch_of(data, part.tolist())
+        assert read(data, batch) == [everything[row] for row in part]
+        real = batch.target_mask
+        assert torch.equal(batch.targets.eq(IGNORED), ~real)
+        assert batch.targets.eq(END_ID).sum(dim=1).tolist() == [1] * len(part)
+        assert real.sum() == batch.num_tokens
+        assert batch.token_ids[:, 0].eq(BEGIN_ID).all()
+        assert torch.equal(batch.token_ids[:, 1:][real[:, 1:]], batch.targets[:, :-1][real[:, 1:]])
+        assert not batch.token_ids[~real].any()
+        assert not batch.source_ids[~batch.source_mask].any()
+        assert batch.source_mask.any(dim=0).all()  # no column has only padding
+        assert real.any(dim=0).all()
+
+
+# --- loaders ---
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_every_pair_comes_once_in_an_evaluation(tmp_path, split, world_size):
+    data = open_data(tmp_path)
+    found: Sentences = []
+    for rank in range(world_size):
+        with_trainer(data, rank=rank, world_size=world_size)
+        batches = list(data.val_dataloader() if split == "validation" else data.test_dataloader())
+        assert max(len(batch.rows) for batch in batches) == 5
+        found += [pair for batch in batches for pair in read(data, data.table(batch))]
+    assert Counter(found) == Counter(SPLITS[split])
+
+
+def test_an_evaluation_takes_pairs_of_like_length_together(tmp_path):
+    longer_side = [max(batch[1:3]) for batch in with_trainer(open_data(tmp_path)).val_dataloader()]
+    assert longer_side == sorted(longer_side)
+    assert longer_side[0] < longer_side[-1]
+
+
+def test_every_training_pair_comes_once_a_pass_within_the_budget(tmp_path):
+    data = with_trainer(open_data(tmp_path))
+    loader = data.train_dataloader()
+    batches = list(loader)
+    assert len(batches) == len(loader) > 5
+    assert Counter(pair for batch in batches for pair in read(data, data.table(batch))) == Counter(SPLITS["train"])
+    assert 61 - CONTEXT < max(len(batch.rows) * max(batch[1:3]) for batch in batches) <= 61
+
+
+def test_training_goes_on_where_the_trainer_stands(tmp_path):
+    data = open_data(tmp_path)
+    whole = [batch.rows.tolist() for batch in with_trainer(data).train_dataloader()]
+    rest = [batch.rows.tolist() for batch in with_trainer(data, step=4).train_dataloader()]
+    assert rest[: len(whole) - 4] == whole[4:]
+    again = [batch.rows.tolist() for batch in with_trainer(open_data(tmp_path)).train_dataloader()]
+    assert again == whole
+    other = [batch.rows.tolist() for batch in with_trainer(open_data(tmp_path, seed=7)).train_dataloader()]
+    assert other != whole
+
+
+def test_processes_share_the_pairs_of_a_batch(tmp_path):
+    data = open_data(tmp_path)
+    shares = [
+        [batch.rows.tolist() for batch in with_trainer(data, rank=rank, world_size=2).train_dataloader()]
+        for rank in range(2)
+    ]
+    assert [len(rows) for rows in shares[0]] == [len(rows) for rows in shares[1]]
+    assert {row for share in shares for rows in share for row in rows} == set(range(101))
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_batch_is_looked_up_once_wherever_the_table_lives(three, monkeypatch, has_room):
+    data = with_trainer(three)
+    if not has_room:
+        data.trainer.strategy.root_device = torch.device("meta")
+        monkeypatch.setattr(table_data, "fits", lambda table, device: False)
+    rows = next(iter(data.test_dataloader()))
+    assert isinstance(rows, PairRows)
+    before = data.on_before_batch_transfer(rows, 0)
+    assert isinstance(before, PairRows) is has_room
+    after = data.on_after_batch_transfer(before, 0)
+    assert isinstance(after, PairBatch)
+    assert after.source_ids.tolist() == [[4, 5, 5, 5, 5]]
+    assert after.num_tokens == 2
+
+
+# --- sentences beyond the context ---
+
+LONG, SHORT = " ".join(["aa"] * CONTEXT), "aa bb"
+
+
+def with_long(split: str, pair: tuple[str, str]) -> dict[str, Sentences]:
+    """Return the pairs of SPLITS with a long pair on line 4 and a longer one on line 5 of one split."""
+    pairs = SPLITS[split]
+    return SPLITS | {split: [*pairs[:3], pair, (f"{LONG} aa bb", SHORT), *pairs[5:]]}
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+@pytest.mark.parametrize(
+    ("pair", "length"),
+    [((SHORT, LONG), CONTEXT + 1), ((f"{LONG} aa", SHORT), CONTEXT + 1), ((SHORT, f"{LONG} aa"), CONTEXT + 2)],
+    ids=["target and its end", "source", "longer target"],
+)
+def test_a_sentence_beyond_the_context_is_refused_with_its_place_and_what_would_do(tmp_path, split, pair, length):
+    remedy = f"set context_length={CONTEXT + 2}, which is enough for all"
+    remedy += ", or data.skip_too_long=true" if split == "train" else ""
+    message = (
+        f"{tmp_path}/pairs/{split}.jsonl:4: the sentence has {length} tokens with its end, but "
+        f"context_length={CONTEXT}; {remedy}"
+    )
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        open_data(tmp_path, with_long(split, pair))
+    open_data(tmp_path, with_long(split, pair), context_length=CONTEXT + 2)
+
+
+def test_sentences_that_fill_the_context_are_taken(tmp_path):
+    shorter = " ".join(["aa"] * (CONTEXT - 1))  # [END] is added
+    splits = {split: [(LONG, SHORT), (SHORT, shorter)] for split in SPLITS}
+    data = open_data(tmp_path, splits)
+    assert [len(data.rows(split)) for split in SPLITS] == [2, 2, 2]
+    assert batch_of(data, [0, 1]).source_ids.shape == batch_of(data, [0, 1]).token_ids.shape == (2, CONTEXT)
+
+
+def test_too_long_training_pairs_may_be_left_out(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    data = open_data(tmp_path, with_long("train", (SHORT, LONG)), skip_too_long=True)
+    assert data.rows("train").tolist() == [0, 1, 2, *range(5, 101)]
+    assert data.describe()["rows"] == {"train": 99, "validation": 23, "test": 13}
+    assert "2 of 101 training pairs are longer than the context and are left out" in caplog.text
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_no_other_pair_is_ever_left_out(tmp_path, split):
+    with pytest.raises(UserError, match=rf"{split}.jsonl:4: the sentence has {CONTEXT + 1} tokens") as refused:
+        open_data(tmp_path, with_long(split, (SHORT, LONG)), skip_too_long=True)
+    assert "skip_too_long" not in str(refused.value)
+
+
+def test_a_pair_taken_out_of_training_is_named_by_the_line_it_was_read_from(tmp_path):
+    pairs = sentences(101)
+    validation = open_data(tmp_path, {"train": pairs}).rows("validation").tolist()
+    pairs[validation[2]] = (SHORT, LONG)
+    with pytest.raises(UserError, match=rf"/train.jsonl:{validation[2] + 1}: the sentence has {CONTEXT + 1} tokens"):
+        open_data(tmp_path, {"train": pairs}, skip_too_long=True)
+
+
+@pytest.mark.parametrize("pair", [(SHORT, LONG), (f"{LONG} aa", SHORT)], ids=["target and its end", "source"])
+def test_an_evaluation_cuts_and_counts_what_is_beyond_the_context(tmp_path, caplog, pair):
+    caplog.set_level(logging.WARNING)
+    data = open_data(tmp_path, with_long("test", pair), stage="test")
+    rows = data.rows("test").tolist()
+    assert data.rows("test").tolist() == rows
+    assert caplog.messages == [f"2 of 13 texts are longer than the context of {CONTEXT} tokens and were cut"]
+    assert max(batch.source_ids.shape[1] for batch in data.test_dataloader()) <= CONTEXT
+    batch = data.table(data.lookup()[np.array(rows[2:6])])
+    source, target = read(data, batch)[1]
+    assert source == " ".join(pair[0].split()[:CONTEXT])
+    assert target == " ".join(pair[1].split()[:CONTEXT])  # the last target is the next token
+    assert (END_ID in batch.targets[1].tolist()) is (pair[1] == SHORT)
+    assert batch.num_tokens == int(batch.target_mask.sum()) == int((batch.targets != IGNORED).sum())
+
+
+def test_a_training_after_an_evaluation_cuts_nothing(tmp_path):
+    data = open_data(tmp_path, with_long("train", (SHORT, LONG)), stage="test")
+    assert len(data.rows("train")) == 101
+    with pytest.raises(UserError, match=rf"train.jsonl:4: the sentence has {CONTEXT + 1} tokens"):
+        with_trainer(data).train_dataloader()
+
+
+def test_texts_of_the_user_are_cut_with_a_warning(tmp_path, caplog):
+    (batch,) = open_data(tmp_path).text_dataloader([SHORT, f"{LONG} aa"])
+    assert batch.source_ids.shape == (2, CONTEXT)
+    assert caplog.messages == [f"1 of 2 texts is longer than the context of {CONTEXT} tokens and was cut"]
+
+
+# --- fewer pairs ---
+
+
+def test_as_many_training_pairs_are_used_as_asked_and_those_from_everywhere(tmp_path):
+    data = open_data(tmp_path, max_train_rows=20)
+    rows = data.rows("train").tolist()
+    assert len(rows) == 20
+    assert rows == sorted(set(rows))
+    assert rows[0] < 20 < 81 < rows[-1]
+    assert [len(data.rows(split)) for split in ("validation", "test")] == [23, 13]
+    found = {row for batch in with_trainer(data).train_dataloader() for row in batch.rows.tolist()}
+    assert found == set(rows)
+
+
+def test_fewer_training_pairs_are_some_of_more_and_the_seed_of_the_split_decides_which(tmp_path):
+    few, more, other, all_of_them = (
+        open_data(tmp_path, max_train_rows=count, split_seed=seed).rows("train").tolist()
+        for count, seed in ((20, 0), (30, 0), (20, 1), (1009, 0))
+    )
+    assert set(few) < set(more)
+    assert other != few
+    assert all_of_them == list(range(101))
+
+
+def test_too_long_pairs_are_left_out_of_those_that_are_drawn(tmp_path):
+    splits = SPLITS | {"train": [(SHORT, LONG), (SHORT, "bb")] * 23}
+    data = open_data(tmp_path, splits, skip_too_long=True, max_train_rows=23)
+    drawn_rows = drawn(np.arange(46), 23, 0)
+    assert data.rows("train").tolist() == [row for row in drawn_rows.tolist() if row % 2]
+
+
+# --- missing data ---
+
+
+def test_a_fit_needs_pairs_to_validate_by(tmp_path):
+    with pytest.raises(UserError, match=r"pairs has no validation pairs; use more pairs, or add validation.jsonl"):
+        open_data(tmp_path, {"train": sentences(3)})
+    data = open_data(tmp_path, {"train": sentences(3)}, stage="test")
+    assert [data.has_split(split) for split in SPLITS] == [True, False, False]
+
+
+def test_other_data_is_read_by_a_trained_reader(tmp_path):
+    reader = PairTokenizers(*(SentenceTokenizer.train([text], EVERY_WORD) for text in ("BB AA", "aa cc")))
+    data = closed_data(tmp_path, {"test": [("AA CC", "aa bb")]})
+    data.reader = reader
+    data.prepare_data()
+    data.setup("test")
+    assert data.source_tokenizer.words == reader.source.words
+    assert data.tokenizer.words == reader.target.words
+    assert batch_of(data, [0]).source_ids.tolist() == [[4, 1]]
+    assert batch_of(data, [0]).targets.tolist() == [[4, 1, END_ID]]
+
+
+def test_pairs_are_opened_once(tmp_path, monkeypatch):
+    data = open_data(tmp_path)
+    table = data.table
+    data.setup("test")
+    assert data.table is table
+
+
+# --- descriptions ---
+
+
+def test_texts_are_those_of_the_rows_as_they_were_written(tmp_path):
+    data = open_data(tmp_path, SPLITS | {"test": [("An  ÉTÉ\u00a0dog!", " Ein [END] «Hund» . "), ("B", "b")]})
+    sources, targets = data.texts(np.array([125, 124, 3, 101]))
+    assert sources == ["B", "An  ÉTÉ\u00a0dog!", SPLITS["train"][3][0], SPLITS["validation"][0][0]]
+    assert targets == ["b", "Ein [END] «Hund» .", SPLITS["train"][3][1], SPLITS["validation"][0][1]]
+    assert data.texts(np.array([], dtype=np.int64)) == ([], [])
+
+
+def test_texts_of_text_files_are_lines_without_their_ends(tmp_path):
+    for ending, side in (("en", 0), ("de", 1)):
+        lines = "".join(f"{pair[side]}\r\n" for pair in SPLITS["train"])
+        (tmp_path / f"corpus.{ending}").write_text(lines, newline="")
+    data = open_data(tmp_path, path=str(tmp_path / "corpus"))
+    assert data.texts(np.array([7, 2])) == tuple([SPLITS["train"][row][side] for row in (7, 2)] for side in (0, 1))
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
+def test_the_card_holds_the_source_tokenizer_where_it_is_another(tmp_path, shared):
+    for _ in range(2):  # first encoded, then read from the cache
+        data = open_data(tmp_path, shared_vocabulary=shared)
+        card = json.loads(json.dumps(data.card()))
+        if shared:
+            assert card == {"source_tokenizer": None}
+        else:
+            assert SentenceTokenizer.from_json(card["source_tokenizer"]).words == data.source_tokenizer.words
+            assert data.source_tokenizer.words != data.tokenizer.words
+
+
+def test_the_network_is_as_large_as_both_vocabularies(tmp_path):
+    splits = SPLITS | {"train": [("A", "b c"), ("A", "d")]}
+    apart = open_data(tmp_path, splits, shared_vocabulary=False)
+    assert apart.network_sizes() == {"vocab_size": 7, "source_vocab_size": 5, "num_classes": 0}
+    shared = open_data(tmp_path, splits, shared_vocabulary=True)
+    assert shared.network_sizes() == {"vocab_size": 8, "source_vocab_size": 8, "num_classes": 0}
+
+
+def test_the_description_says_where_the_pairs_come_from_and_how_many_there_are(tmp_path):
+    data = open_data(tmp_path, shared_vocabulary=False, max_train_rows=7)
+    assert json.loads(json.dumps(data.describe())) == {
+        "source": "local",
+        "path": str(tmp_path / "pairs"),
+        "fingerprint": data.source.fingerprint,
+        "rows": {"train": 7, "validation": 23, "test": 13},
+        "languages": ["en", "de"],
+        "source_vocab_size": 4
+        + len({word for row in data.rows("train") for word in data.texts(row[None])[0][0].split()}),
+        "vocab_size": data.tokenizer.vocab_size,
+    }
+
+
+def test_pieces_are_read_and_written_too(tmp_path):
+    pieces = TokenizerOptions(kind=TokenizerKind.subword, max_size=263)
+    data = open_data(tmp_path, tokenizer=pieces, context_length=53)
+    batch = next(iter(data.test_dataloader()))
+    written = data.texts(batch.rows.numpy())
+    assert read(data, batch) == [(tidy(source), tidy(target)) for source, target in zip(*written, strict=True)]

@@ -1,0 +1,747 @@
+"""Tests of translators: training, all commands, and loaded runs in Python."""
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import firstlight
+from docstring_examples import run_examples, without_an_example
+from firstlight.errors import UserError
+from firstlight.files.rows import RowWriter
+from firstlight.runs.folder import SAMPLE_NOTE
+from firstlight.text.sentence_tokenizers import MARKS
+from firstlight.training import fit as training
+from firstlight.training.build import Parts, build
+from firstlight.translator.run import LoadedTranslator
+from tests_support import Done, Scripts, shorten_sample
+
+Sentences = list[tuple[str, str]]
+
+NOUNS = {"dog": "Hund", "cat": "Katze", "horse": "Pferd", "house": "Haus", "tree": "Baum", "car": "Auto"}
+VERBS = {"sees": "sieht", "likes": "mag", "hears": "hört"}
+ADJECTIVES = {"big": "große", "small": "kleine", "old": "alte"}
+CONTEXT = 31
+TEXT = "the small dog sees a house ."
+TOO_LONG = "the " + "old " * CONTEXT + "dog sees a cat ."
+
+
+def sentences(count: int, seed: int, longest: int = 4) -> Sentences:
+    """Return sentence pairs of 6 words and up to `longest` adjectives."""
+    rng = np.random.default_rng(seed)
+    pairs = []
+    for _ in range(count):
+        first, second = rng.choice([*NOUNS], 2)
+        verb, adjectives = rng.choice([*VERBS]), rng.choice([*ADJECTIVES], rng.integers(longest + 1))
+        english = ["the", *adjectives, first, verb, "a", second, "."]
+        german = ["das", *map(ADJECTIVES.get, adjectives), NOUNS[first], VERBS[verb], "ein", NOUNS[second], "."]
+        pairs.append((" ".join(english), " ".join(german)))
+    return pairs
+
+
+SPLITS = {"train": sentences(400, 1), "validation": sentences(37, 2), "test": sentences(29, 3)}
+VALIDATION = [source for source, _ in SPLITS["validation"]]
+
+
+def write_pairs(folder: Path, splits: dict[str, Sentences] = SPLITS) -> Path:
+    """Write a JSONL file for each split."""
+    folder.mkdir()
+    for split, pairs in splits.items():
+        write_rows(folder / f"{split}.jsonl", [{"en": source, "de": target} for source, target in pairs])
+    return folder
+
+
+def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    with RowWriter(path, list(rows[0])) as file:
+        for row in rows:
+            file.write(row)
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+QUICK = [
+    "task=translation",
+    "model=tiny",
+    "model.dim=32",
+    "context_length=31",
+    "data.batch_tokens=400",
+    "optimizer.lr=0.01",
+    "schedule.warmup_steps=10",
+    "trainer.max_epochs=2",
+    "trainer.accelerator=cpu",
+]
+PIECES = ["tokenizer.max_size=310", "model.num_decoder_layers=2"]
+WORDS = ["tokenizer=word", "tokenizer.min_document_frequency=1", "data.shared_vocabulary=false"]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Finished run with its data, and its network in memory with the weights of the best checkpoint."""
+
+    run: Path
+    data: Path
+    network: nn.Module
+
+    def load(self) -> LoadedTranslator:
+        loaded = firstlight.load(self.run)
+        assert isinstance(loaded, LoadedTranslator)
+        return loaded
+
+    def record(self) -> dict[str, Any]:
+        return json.loads((self.run / "metrics.json").read_text())
+
+
+@contextmanager
+def kept_parts() -> Iterator[list[Parts]]:
+    """Yield a list of the parts that the trainings in this process build."""
+    parts: list[Parts] = []
+
+    def keep(*arguments: Any) -> Parts:
+        parts.append(build(*arguments))
+        return parts[-1]
+
+    with patch.object(training, "build", keep):
+        yield parts
+
+
+def train(folder: Path, data: Path, *options: str) -> Trained:
+    with kept_parts() as parts:
+        run = Scripts(folder).train(*QUICK, f"data.path={data}", *options)
+    return Trained(run, data, parts[0].module.network.eval())
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """Return a translator with one subword vocabulary for both languages."""
+    folder = tmp_path_factory.mktemp("translation")
+    return train(folder, write_pairs(folder / "pairs"), *PIECES)
+
+
+@pytest.fixture(scope="module")
+def word_translator(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """Return a translator with a word vocabulary for each language."""
+    folder = tmp_path_factory.mktemp("words")
+    return train(folder, write_pairs(folder / "pairs"), *WORDS, "callbacks.translations.beam_size=null")
+
+
+@pytest.fixture
+def any_translator(request: pytest.FixtureRequest) -> Trained:
+    return request.getfixturevalue(request.param)
+
+
+EITHER = pytest.mark.parametrize("any_translator", ["translator", "word_translator"], indirect=True)
+
+
+def logits_of(network: nn.Module) -> Tensor:
+    """Return the logits for some ids with padding: (2, 4, vocab_size)."""
+    source_ids, token_ids = torch.tensor([[5, 9, 7], [8, 6, 0]]), torch.tensor([[2, 9, 4, 6], [2, 11, 0, 0]])
+    with torch.inference_mode():
+        return network(source_ids, token_ids, source_ids != 0, token_ids != 0)
+
+
+def assert_one_line(done: Done, message: str) -> None:
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+# --- the run ---
+
+
+def test_a_run_says_what_it_was_trained_on_and_how_good_it_is(translator: Trained) -> None:
+    record = translator.record()
+    data = record["data"]
+    assert data["rows"] == {split: len(pairs) for split, pairs in SPLITS.items()}
+    assert data["languages"] == ["en", "de"]
+    assert data["source_vocab_size"] == data["vocab_size"] == 310
+    assert data["source"] == "local"
+    assert record["steps"] > 20
+    assert record["parameters"] == sum(weight.numel() for weight in translator.network.parameters())
+    names = ["accuracy", "bleu", "bleu_beam4", "chrf", "chrf_beam4", "loss", "perplexity"]
+    assert sorted(record["metrics"]) == [f"{split}/{name}" for split in ("test", "val") for name in names]
+    assert 0 < record["metrics"]["val/bleu"] < 100
+
+
+def test_the_best_checkpoint_is_the_one_of_the_best_translations(translator: Trained) -> None:
+    lines = [json.loads(line) for line in (translator.run / "history.jsonl").read_text().splitlines()]
+    scores = [line["val/bleu"] for line in lines if "val/bleu" in line]
+    assert len(scores) == 2
+    assert translator.record()["metrics"]["val/bleu"] == max(scores)
+    assert not any(name.startswith("val/") and "beam" in name for line in lines for name in line)  # not while it trains
+
+
+def test_every_validation_leaves_some_translations_to_read(translator: Trained) -> None:
+    steps = translator.record()["steps"]
+    files = sorted((translator.run / "samples").glob("0*.txt"))
+    assert [file.name for file in files] == [f"{steps // 2:08d}.txt", f"{steps:08d}.txt"]
+    samples = [sample.splitlines() for sample in files[-1].read_text(encoding="utf-8").split("\n\n")]
+    loaded = firstlight.load(translator.run, checkpoint="last")
+    assert len(samples) == 5
+    for source, reference, translation in samples:
+        assert (source, reference.strip()) in SPLITS["validation"]
+        assert translation.strip() == loaded.translate(source, beam_size=1)
+
+
+@EITHER
+def test_a_run_needs_nothing_but_its_folder(any_translator: Trained, tmp_path: Path) -> None:
+    expected = list(any_translator.load().translate_many(VALIDATION))
+    moved = shutil.copytree(any_translator.run, tmp_path / "run")
+    root = any_translator.data.parent
+    root.rename(root.with_name("away"))
+    try:
+        loaded = firstlight.load(moved)
+        assert torch.equal(logits_of(loaded.network), logits_of(any_translator.network))
+        assert list(loaded.translate_many(VALIDATION)) == expected
+    finally:
+        root.with_name("away").rename(root)
+    assert len(set(expected)) > 5
+
+
+def test_a_translator_says_what_it_is(translator: Trained) -> None:
+    lines = repr(translator.load()).splitlines()
+    assert (
+        lines[0] == f"LoadedTranslator: task=translation, model=tiny, {translator.record()['parameters']:,} parameters"
+    )
+    assert f"  languages  en to de, context length {CONTEXT}" in lines
+    assert f"  metrics    val/bleu {translator.record()['metrics']['val/bleu']:.4g}, " in "\n".join(lines)
+
+
+def test_every_example_of_a_translator_runs(translator: Trained) -> None:
+    assert without_an_example(LoadedTranslator) == []
+    folder = translator.run.parents[3]
+    assert run_examples(LoadedTranslator, folder, firstlight=firstlight, run=translator.load()) > 10
+
+
+def test_each_language_can_have_words_of_its_own(word_translator: Trained) -> None:
+    source, target = word_translator.load().tokenizers
+    assert {*source.plain_words()} >= {*MARKS, *NOUNS, *VERBS, "the"}
+    assert {*target.plain_words()} >= {*MARKS, *NOUNS.values(), *VERBS.values(), "das"}
+    assert set(source.words) & set(target.words) == {*MARKS, "Ġ."}
+    data = word_translator.record()["data"]
+    assert (data["source_vocab_size"], data["vocab_size"]) == (source.vocab_size, target.vocab_size)
+    assert "val/bleu" in word_translator.record()["metrics"]
+    assert "val/bleu_beam4" not in word_translator.record()["metrics"]
+
+
+def test_no_translation_contains_a_mark(word_translator: Trained) -> None:
+    translations = " ".join(word_translator.load().translate_many(["the zebra sees a Hund .", "[END] [PAD] xyz"]))
+    assert translations
+    assert not any(mark in translations for mark in MARKS)
+
+
+# --- as an object ---
+
+
+def test_many_sentences_are_translated_as_each_alone_and_in_their_order(translator: Trained) -> None:
+    loaded = translator.load()
+    texts = [source for source, _ in sentences(67, seed=5)]  # more than one batch
+    texts[3] = texts[66] = ""
+    texts[20] = " \n"
+    together = list(loaded.translate_many(iter(texts)))
+    assert together == [loaded.translate(text) for text in texts]
+    assert [i for i, text in enumerate(together) if not text] == [3, 20, 66]
+    assert list(loaded.translate_many([])) == []
+
+
+def test_sentences_beyond_the_context_are_cut_and_counted(
+    translator: Trained, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded = translator.load()
+    ids = loaded.tokenizers.source.encode_batch([TOO_LONG])[0]
+    beginning = loaded.tokenizers.source.decode(ids[:CONTEXT].tolist())
+    assert len(loaded.tokenizers.source.encode_batch([beginning])[0]) == CONTEXT
+    fitting = list(loaded.translate_many([TEXT, "", beginning, TEXT]))
+    assert caplog.messages == []
+    assert list(loaded.translate_many([TEXT, "", TOO_LONG, TEXT])) == fitting
+    assert loaded.translate(TOO_LONG) == fitting[2]
+    assert [message.partition(" longer")[0] for message in caplog.messages] == ["1 of 4 texts is", "1 of 1 texts is"]
+    assert caplog.messages[0].endswith("longer than the context of 31 tokens and was cut")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size=0 must be at least 1"),
+        ({"beam_size": -3}, "beam_size=-3 must be at least 1"),
+        ({"length_penalty": -0.5}, "length_penalty=-0.5 must be at least 0"),
+    ],
+)
+def test_a_search_that_finds_nothing_is_refused(options: dict[str, Any], message: str, translator: Trained) -> None:
+    with pytest.raises(UserError, match=message):
+        translator.load().translate(TEXT, **options)
+
+
+def test_cross_attention_is_one_distribution_over_the_source_for_each_written_token(translator: Trained) -> None:
+    loaded = translator.load()
+    found = loaded.cross_attention(TEXT)
+    assert "".join(found.source) == TEXT.replace(" ", "")
+    assert "".join(found.written) == loaded.translate(TEXT, beam_size=1).replace(" ", "") + "[END]"
+    assert found.weights.shape == (2, 4, len(found.written), len(found.source))
+    assert len(found.written) != len(found.source)
+    torch.testing.assert_close(found.weights.sum(dim=3), torch.ones(found.weights.shape[:3]))
+    assert found.weights.min() >= 0
+    assert not torch.allclose(found.weights[0], found.weights[1], atol=1e-3)
+    assert not torch.allclose(found.weights[:, 0], found.weights[:, 1], atol=1e-3)
+
+
+def test_cross_attention_of_a_given_translation_sees_no_later_word(word_translator: Trained) -> None:
+    loaded = word_translator.load()
+    written = loaded.tokenizers.target.encode_batch(["das kleine Haus mag ein Auto", "das alte Haus"])
+    short = loaded.cross_attention(TEXT, written[0].tolist()[:3])
+    long = loaded.cross_attention(TEXT, written[0].tolist())
+    assert short.written == ["das", "kleine", "Haus", "[END]"]
+    assert long.written == ["das", "kleine", "Haus", "mag", "ein", "Auto", "[END]"]
+    assert short.source == TEXT.split()
+    torch.testing.assert_close(short.weights, long.weights[:, :, :4])
+    other = loaded.cross_attention(TEXT, written[1].tolist())
+    assert not torch.allclose(short.weights[:, :, 2], other.weights[:, :, 2], atol=1e-4)
+
+
+def test_nothing_is_looked_at_in_an_empty_sentence(translator: Trained) -> None:
+    with pytest.raises(UserError, match="the sentence is empty"):
+        translator.load().cross_attention("  ")
+
+
+# --- predict.py ---
+
+
+def test_each_text_is_answered_by_a_line(translator: Trained, scripts: Scripts) -> None:
+    texts = [TEXT, 'A "quoted", ünknown word!']
+    done = scripts.run("predict", str(translator.run), "--text", *texts)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [translator.load().translate(text) for text in texts]
+
+
+def test_a_file_is_translated_row_by_row_and_keeps_its_columns(translator: Trained, scripts: Scripts) -> None:
+    texts = [*VALIDATION[:7], "", 'A "quoted", ünknown\nword!']
+    rows = [{"id": f"{i}", "text": text, "translation": f"old {i}"} for i, text in enumerate(texts)]
+    write_rows(scripts.folder / "in.csv", rows)
+    done = scripts.run("predict", str(translator.run), "--input", "in.csv", "--output", "out.csv")
+    assert done.returncode == 0, done.stderr
+    found = rows_of(scripts.folder / "out.csv")
+    assert [*found[0]] == ["id", "text", "given_translation", "translation"]
+    expected = list(translator.load().translate_many(texts))
+    assert expected[7] == ""
+    for row, old, translation in zip(found, rows, expected, strict=True):
+        assert row == {
+            "id": old["id"],
+            "text": old["text"],
+            "given_translation": old["translation"],
+            "translation": translation,
+        }
+
+
+def test_the_search_is_chosen_on_the_command_line(translator: Trained, scripts: Scripts) -> None:
+    """Compare with Python. Each setting changes some translations of this file."""
+    write_rows(scripts.folder / "in.jsonl", [{"body": source} for source in VALIDATION])
+    loaded, seen = translator.load(), []
+    for options, arguments in [
+        ({}, []),
+        ({"beam_size": 1}, ["--beam-size", "1"]),
+        ({"beam_size": 2, "length_penalty": 9.0}, ["--beam-size", "2", "--length-penalty", "9"]),
+        ({"length_penalty": 0.0}, ["--length-penalty", "0"]),
+    ]:
+        command = ["--input", "in.jsonl", "--text-column", "body", "--output", "out.csv", *arguments]
+        done = scripts.run("predict", str(translator.run), *command)
+        assert done.returncode == 0, done.stderr
+        seen.append([row["translation"] for row in rows_of(scripts.folder / "out.csv")])
+        assert seen[-1] == list(loaded.translate_many(VALIDATION, **options))
+    assert len({tuple(translations) for translations in seen}) == 4
+
+
+def test_rows_beyond_the_context_are_counted_in_one_line_and_translated(
+    translator: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_rows(scripts.folder / "in.csv", [{"text": TEXT}, {"text": ""}, {"text": TOO_LONG}, {"text": TOO_LONG}])
+    done = scripts.run("predict", str(translator.run), "--input", "in.csv", "--output", "out.csv")
+    assert done.returncode == 0, done.stderr
+    assert caplog.messages == ["2 of 4 texts are longer than the context of 31 tokens and were cut"]
+    assert len(rows_of(scripts.folder / "out.csv")) == 4
+
+
+def test_a_pair_beyond_the_context_does_not_end_an_evaluation(
+    translator: Trained, scripts: Scripts, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs = [{"en": TEXT, "de": "das"}, {"en": TEXT, "de": TOO_LONG}, {"en": TOO_LONG, "de": "das"}]
+    write_rows(scripts.folder / "long.csv", pairs)
+    done = scripts.run("evaluate", str(translator.run), "--data.path", "long.csv", "--beam-size", "1")
+    assert done.returncode == 0, done.stderr
+    assert caplog.messages == ["2 of 3 texts are longer than the context of 31 tokens and were cut"]
+    [folder] = (translator.run / "evaluate").glob("long-*-test-beam1")
+    record = json.loads((folder / "metrics.json").read_text())
+    assert (record["rows"], record["cut"]) == (3, 2)
+    assert [row["reference"] for row in rows_of(folder / "translations.csv")] == [pair["de"] for pair in pairs]
+
+
+def test_the_attention_of_a_translation_is_drawn(translator: Trained, scripts: Scripts) -> None:
+    done = scripts.run("predict", str(translator.run), "--text", TEXT, "--attention", "seen/heads.png")
+    assert (done.returncode, done.stderr) == (0, "wrote seen/heads.png\n")
+    assert done.stdout == translator.load().translate(TEXT) + "\n"
+    assert (scripts.folder / "seen" / "heads.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--text", TEXT, "--beam-size", "0"], "beam_size=0 must be at least 1"),
+        (["--text", TEXT, "--beam-size", "-1"], "beam_size=-1 must be at least 1"),
+        (["--text", TEXT, "--length-penalty", "-1"], "length_penalty=-1 must be at least 0"),
+        (["--input", "in.csv", "--beam-size", "0"], "beam_size=0 must be at least 1"),
+        (["--text", TEXT, " "], "--text: sentence 2 is empty; write a sentence or leave it out"),
+        (["--text", TEXT, TEXT, "--attention", "a.png"], "--attention a.png draws one sentence"),
+        (["--input", "in.csv", "--attention", "a.png"], "--attention a.png draws one sentence"),
+        (["--text", TEXT, "--attention", "a.xyz"], "--attention a.xyz: the name must end in one of .png, .svg, .pdf"),
+        (
+            ["--text", TEXT, "--output", "out.csv"],
+            "--output out.csv requires --input; the predictions of --text are printed",
+        ),
+        (["--input", "in.csv", "--text-column", "en"], "there is no column en; set --text-column to one of text"),
+    ],
+)
+def test_a_mistake_in_predict_is_one_line(
+    arguments: list[str], message: str, translator: Trained, scripts: Scripts
+) -> None:
+    write_rows(scripts.folder / "in.csv", [{"text": TEXT}])
+    assert_one_line(scripts.run("predict", str(translator.run), *arguments), message)
+    assert [path.name for path in scripts.folder.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize("option", [("--beam-size", "2"), ("--length-penalty", "1"), ("--attention", "a.png")])
+def test_a_classifier_does_not_translate(
+    option: tuple[str, str], trained: Callable[[str], Path], scripts: Scripts
+) -> None:
+    run = str(trained("sentiment"))
+    done = scripts.run("predict", run, "--text", "good", *option)
+    assert_one_line(done, f"{option[0]} applies to translators, and {run} is a classifier")
+
+
+# --- the other scripts ---
+
+
+@EITHER
+def test_an_evaluation_repeats_the_numbers_of_the_run(any_translator: Trained, scripts: Scripts) -> None:
+    expected = any_translator.record()["metrics"]
+    done = scripts.run("evaluate", str(any_translator.run), "--split", "validation")
+    assert done.returncode == 0, done.stderr
+    folder = any_translator.run / "evaluate" / "validation"
+    record = json.loads((folder / "metrics.json").read_text())
+    found = {name.replace("validation/", "val/"): value for name, value in record["metrics"].items()}
+    assert found["val/bleu"] == pytest.approx(expected["val/bleu"], rel=1e-6)
+    own = {name: value for name, value in expected.items() if name.startswith("val/")}
+    assert {name: found[name] for name in own} == pytest.approx(own, rel=1e-5)
+    assert (record["split"], record["rows"], record["checkpoint"]) == ("validation", len(VALIDATION), "best")
+    rows = rows_of(folder / "translations.csv")
+    assert [(row["source"], row["reference"]) for row in rows] == SPLITS["validation"]
+    loaded = any_translator.load()
+    assert [row["translation"] for row in rows] == list(loaded.translate_many(VALIDATION, beam_size=1))
+    assert [row["translation_beam4"] for row in rows] == list(loaded.translate_many(VALIDATION))
+    assert "|tok:13a|" in done.stdout  # without its signature, nobody can compare a BLEU
+    assert SAMPLE_NOTE not in done.stdout
+
+
+def test_a_run_is_evaluated_on_test_unless_told_otherwise(translator: Trained, scripts: Scripts) -> None:
+    done = scripts.run("evaluate", str(translator.run), "--beam-size", "1")
+    assert done.returncode == 0, done.stderr
+    folder = translator.run / "evaluate" / "test-beam1"
+    found = json.loads((folder / "metrics.json").read_text())["metrics"]
+    assert sorted(found) == [f"test/{name}" for name in ("accuracy", "bleu", "chrf", "loss", "perplexity")]
+    expected = translator.record()["metrics"]
+    assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-5)
+    assert [*rows_of(folder / "translations.csv")[0]] == ["source", "reference", "translation"]
+
+
+def test_other_pairs_can_be_evaluated_all_of_them(translator: Trained, scripts: Scripts) -> None:
+    pairs = sentences(11, seed=7)
+    (scripts.folder / "mine.en").write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
+    (scripts.folder / "mine.de").write_text("".join(f"{target}\n" for _, target in pairs), encoding="utf-8")
+    write_rows(scripts.folder / "rows.csv", [{"from": source, "to": target} for source, target in pairs])
+    columns = ["--data.source-column", "from", "--data.target-column", "to"]
+    records = []
+    for name, arguments in {"mine": [], "rows": columns}.items():
+        path = name if name == "mine" else f"{name}.csv"
+        command = ["--data.path", path, "--beam-size", "2", *arguments]
+        done = scripts.run("evaluate", str(translator.run), *command)
+        assert done.returncode == 0, done.stderr
+        [folder] = (translator.run / "evaluate").glob(f"{name}-*-test-beam2")
+        records.append(json.loads((folder / "metrics.json").read_text()))
+        rows = rows_of(folder / "translations.csv")
+        assert [(row["source"], row["reference"]) for row in rows] == pairs
+        assert "translation_beam2" in rows[0]
+    assert records[0]["metrics"] == records[1]["metrics"]
+    assert records[0]["data"]["fingerprint"] != translator.record()["data"]["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--beam-size", "0"], "beam_size=0 must be at least 1"),
+        (["--data.source-column", "fr"], "fr"),
+        (["--data.source-column", "de"], "--data.source-column and --data.target-column are both de"),
+        (["--data.text-column", "en"], "--data.text-column does not apply to this kind of run"),
+        (["--context-length", "7"], "--context-length applies to generators"),
+        (["--data.path", "nowhere.jsonl"], "nowhere.jsonl"),
+        (
+            ["--data.path", "one.csv", "--split", "validation"],
+            "--split validation: one.csv has no splits and is read as the test split; leave --split out",
+        ),
+        (["--data.path", "one.csv", "--data.target-column", "fr"], "one.csv"),
+    ],
+)
+def test_a_mistake_in_evaluate_is_one_line(
+    arguments: list[str], message: str, translator: Trained, scripts: Scripts
+) -> None:
+    write_rows(scripts.folder / "one.csv", [{"en": TEXT, "de": "das"}])
+    before = sorted((translator.run / "evaluate").glob("*"))
+    assert_one_line(scripts.run("evaluate", str(translator.run), *arguments), message)
+    assert sorted((translator.run / "evaluate").glob("*")) == before
+
+
+def test_a_beam_is_not_for_classifiers(trained: Callable[[str], Path], scripts: Scripts) -> None:
+    done = scripts.run("evaluate", str(trained("sentiment")), "--beam-size", "2")
+    assert_one_line(done, "--beam-size applies to translators; leave it out")
+
+
+def test_other_data_than_the_run_s_own_is_never_taken_in_silence(translator: Trained, scripts: Scripts) -> None:
+    file = translator.data / "test.jsonl"
+    own = file.read_text(encoding="utf-8")
+    file.write_text(own + '{"en": "one", "de": "more"}\n', encoding="utf-8")
+    try:
+        done = scripts.run("evaluate", str(translator.run))
+    finally:
+        file.write_text(own, encoding="utf-8")
+    assert_one_line(done, "the run was trained on other data than")
+
+
+@pytest.mark.slow  # 0.8 s; test_explore.py and test_train.py test the same for a classifier
+def test_what_was_trained_on_the_sample_says_so_everywhere(scripts: Scripts, monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten_sample(monkeypatch, {"train": 150, "validation": 13, "test": 11})
+    short = ["context_length=64", "trainer.max_steps=3", "callbacks.translations.beam_size=null"]
+    done = scripts.run("train", *QUICK, "data.source=sample", "tokenizer.max_size=400", *short)
+    assert done.returncode == 0, done.stderr
+    assert SAMPLE_NOTE in done.stdout
+    run = scripts.newest_run()
+    assert json.loads((run / "metrics.json").read_text())["data"]["source"] == "sample"
+    done = scripts.run("predict", str(run), "--text", "A man sings .")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "note: this run was trained on a GENERATED SAMPLE, not on real data\n"
+    done = scripts.run("evaluate", str(run), "--beam-size", "1")
+    assert done.returncode == 0, done.stderr
+    assert SAMPLE_NOTE in done.stdout
+    assert len(rows_of(run / "evaluate" / "test-beam1" / "translations.csv")) == 11
+
+
+def test_a_translator_does_not_continue_a_text(translator: Trained, scripts: Scripts) -> None:
+    done = scripts.run("generate", str(translator.run), "--prompt", "the")
+    assert_one_line(done, "is a translator; use `python src/predict.py`, or name another run")
+
+
+def test_there_is_no_baseline_for_translation(scripts: Scripts) -> None:
+    done = scripts.run("baseline", "--task", "translation")
+    assert_one_line(done, "--task translation: there is no baseline for its data")
+    assert not list(scripts.folder.iterdir())
+
+
+# --- starting from another run ---
+
+OTHER_NOUNS = {"zebra": "Zebra", "apple": "Apfel", "dog": "Hund"}
+
+
+@pytest.fixture
+def other_pairs(tmp_path: Path) -> Path:
+    """Return the path of pairs that share only some words with the others."""
+    rng = np.random.default_rng(9)
+    pairs = [
+        (f"an old {noun} is here .", f"der alte {OTHER_NOUNS[noun]} da .") for noun in rng.choice([*OTHER_NOUNS], 80)
+    ]
+    return write_pairs(tmp_path / "other", {"train": pairs, "validation": pairs[:5], "test": pairs[5:9]})
+
+
+@pytest.mark.slow  # 0.5 s; test_initialize.py tests it of a text
+def test_another_vocabulary_takes_the_vectors_of_the_words_that_both_know(
+    word_translator: Trained, other_pairs: Path, scripts: Scripts
+) -> None:
+    options = [*QUICK, *WORDS, f"data.path={other_pairs}", "train=false", "test=false"]
+    with kept_parts() as parts:
+        done = scripts.run("train", *options, f"init_from={word_translator.run}")
+        assert done.returncode == 0, done.stderr
+        scripts.train(*options)
+    module, untouched = (part.module.state_dict() for part in parts)
+    given = word_translator.load()
+    shared = {"source": {*MARKS, "Ġold", "Ġdog", "Ġ."}, "target": {*MARKS, "Ġalte", "ĠHund", "Ġ."}}
+    for side, name in (("source", "source_embedding"), ("target", "embedding"), ("target", "head")):
+        theirs = getattr(given.tokenizers, side).words
+        ours = getattr(parts[0].data.encoded.tokenizers, side).words
+        assert set(theirs) & set(ours) == shared[side]
+        assert [theirs.index(word) for word in shared[side]] != [ours.index(word) for word in shared[side]]
+        weight, before = module[f"network.{name}.weight"], untouched[f"network.{name}.weight"]
+        trained = given.network.get_submodule(name).weight
+        for row, word in enumerate(ours):
+            expected = trained[theirs.index(word)] if word in shared[side] else before[row]
+            assert torch.equal(weight[row], expected), (name, word)
+    query = "encoder.0.self_attention.query.weight"
+    assert torch.equal(module[f"network.{query}"], given.network.state_dict()[query])
+    assert "weights copied; not copied: none" in done.stdout
+
+
+@pytest.mark.slow  # the same with one vocabulary
+def test_one_vocabulary_for_both_takes_the_vectors_of_the_pieces_that_both_know(
+    translator: Trained, other_pairs: Path, scripts: Scripts
+) -> None:
+    options = [*QUICK, "tokenizer.max_size=300", "model.num_decoder_layers=2", f"data.path={other_pairs}"]
+    with kept_parts() as parts:
+        done = scripts.run("train", *options, "train=false", "test=false", f"init_from={translator.run}")
+    assert done.returncode == 0, done.stderr
+    given, data = translator.load(), parts[0].data
+    network: Any = parts[0].module.network
+    theirs, ours = given.tokenizers.target.words, data.tokenizer.words
+    shared = set(theirs) & set(ours)
+    assert len(shared) > 256 + len(MARKS)  # learned pieces too
+    assert set(ours) - shared
+    trained: Any = given.network
+    for word in shared:
+        assert torch.equal(network.embedding.weight[ours.index(word)], trained.embedding.weight[theirs.index(word)])
+    assert network.source_embedding is network.embedding
+    assert network.head.weight is network.embedding.weight
+
+
+# --- mistakes ---
+
+
+def write_lines(folder: Path, sources: Sequence[str], targets: Sequence[str], split: str = "train") -> None:
+    for ending, lines in (("en", sources), ("de", targets)):
+        (folder / f"{split}.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+GOOD = (["a dog"] * 20, ["ein Hund"] * 20)
+ALSO_BELOW = pytest.mark.slow  # tests/data/ tests the same message for both sides, without composing a training
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "message"),
+    [
+        (["a dog"] * 21, GOOD[1], "train.en:21: "),
+        pytest.param(GOOD[0], ["ein Hund"] * 23, "train.de:21: ", marks=ALSO_BELOW),
+        (["a dog", " \t", *["a dog"] * 18], GOOD[1], "train.en:2: column en is empty; fill it in, or remove the pair"),
+        pytest.param(
+            *(GOOD[0], [*["ein Hund"] * 19, ""], "train.en:20: column de is empty; fill it in, or remove the pair"),
+            marks=ALSO_BELOW,
+        ),
+    ],
+    ids=["more sources", "more targets", "empty source", "empty target"],
+)
+def test_lines_that_are_no_pairs_are_named(
+    sources: list[str], targets: list[str], message: str, scripts: Scripts
+) -> None:
+    (scripts.folder / "pairs").mkdir()
+    write_lines(scripts.folder / "pairs", sources, targets)
+    done = scripts.run("train", "task=translation", "data.path=pairs")
+    assert_one_line(done, f"pairs/{message}")
+
+
+@pytest.mark.parametrize(
+    ("split", "side"),
+    [
+        *(("train", 0), ("validation", 1)),
+        # tests/translator/test_data.py tests all sides and splits, without composing a training
+        *(pytest.param(*which, marks=pytest.mark.slow) for which in (("train", 1), ("validation", 0))),
+        *(pytest.param("test", side, marks=pytest.mark.slow) for side in (0, 1)),
+    ],
+)
+def test_a_sentence_beyond_the_context_is_named_in_any_split(split: str, side: int, scripts: Scripts) -> None:
+    (scripts.folder / "pairs").mkdir()
+    for name in ("train", "validation", "test"):
+        sides = [[*lines] for lines in GOOD]
+        sides[side][6] = " ".join(["Hund"] * 9) if name == split else sides[side][6]
+        write_lines(scripts.folder / "pairs", *sides, split=name)
+    done = scripts.run("train", "task=translation", "data.path=pairs", *WORDS, "context_length=8")
+    assert_one_line(done, f"pairs/{split}.en:7: the sentence has {9 + side} tokens")
+    assert f"set context_length={9 + side}, which is enough for all" in done.stderr
+    assert ("or data.skip_too_long=true" in done.stderr) is (split == "train")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([{"en": "a"}], [], "de"),
+        pytest.param([{"english": "a", "german": "b"}], [], "en", marks=ALSO_BELOW),
+        ([{"en": "a", "de": "b"}], ["data.target_column=fr"], "fr"),
+        ([{"en": "a", "de": 7}], [], "rows.jsonl:1: column de holds 7, not a text"),
+        pytest.param(
+            *([{"en": "a", "de": None}], [], "rows.jsonl:1: column de holds None, not a text"), marks=ALSO_BELOW
+        ),
+    ],
+)
+def test_columns_that_are_not_there_are_named(
+    rows: list[dict[str, Any]], options: list[str], message: str, scripts: Scripts
+) -> None:
+    write_rows(scripts.folder / "rows.jsonl", rows * 20)
+    done = scripts.run("train", "task=translation", "data.path=rows.jsonl", *options)
+    assert_one_line(done, message)
+    assert "rows.jsonl" in done.stderr
+
+
+MISTAKES = {
+    "tokenizer=char": "tokenizer=char makes sentences too long; use tokenizer=subword or word for translation",
+    "tokenizer.max_size=259": "tokenizer.max_size=259 is too small for 256 bytes and 4 marks; set it to 260 or more",
+    "model.causal=true": "model.causal=true does not apply to translation",
+    "model.share_embeddings=true data.shared_vocabulary=false": "model.share_embeddings=true requires "
+    "data.shared_vocabulary=true",
+    "data.batch_tokens=0": "data.batch_tokens=0 must be at least 1",
+    "data.batch_size=8": "data.batch_size is not a key of the configuration; did you mean data.",
+    "context_length=1": "context_length=1 must be at least 2, for one word and the end",
+    "data.path=no/where/at_all": "data.path=no/where/at_all: the file or folder does not exist, nor do "
+    "no/where/at_all.en and no/where/at_all.de",
+    "data.source_column=de": "data.source_column and data.target_column are both de",
+    "model=bag_of_words": "model=bag_of_words does not apply to this task",
+    "model.num_decoder_layers=0": "model.num_decoder_layers=0 must be at least 1",
+    "data.text_column=text": "data.text_column is not a key of the configuration",
+    "data.source=sample data.path=a.csv": "data.path=a.csv: data.source=sample does not read a file; remove data.path",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_in_the_configuration_is_one_line(arguments: str, scripts: Scripts) -> None:
+    done = scripts.run("train", "task=translation", *arguments.split())
+    assert_one_line(done, MISTAKES[arguments])
+    assert done.stdout == ""
+    assert not (scripts.folder / "logs").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("callbacks.translations.beam_size=0", "beam_size=0 must be at least 1"),
+        ("callbacks.translations.length_penalty=-1", "length_penalty=-1 must be at least 0"),
+        ("module.label_smoothing=2", "label_smoothing=2 must be at least 0 and below 1"),
+        ("callbacks.translations.num_samples=-1", "callbacks.translations.num_samples=-1 must be at least 0"),
+    ],
+)
+def test_a_number_that_makes_no_training_is_one_line(
+    option: str, message: str, translator: Trained, scripts: Scripts
+) -> None:
+    done = scripts.run("train", *QUICK, *PIECES, f"data.path={translator.data}", option)
+    assert_one_line(done, message)
+
+
+def test_explore_splits_a_single_file_as_a_training_does(translator: Trained, tmp_path: Path, scripts: Scripts) -> None:
+    run = shutil.copytree(translator.run, tmp_path / "run")
+    pairs = [{"en": f"a dog runs {number} .", "de": f"ein hund läuft {number} ."} for number in range(60)]
+    path = write_rows(tmp_path / "pairs.csv", pairs)
+    done = scripts.run("explore", str(run), "--data.path", str(path), "--figures", "pair_lengths", "norms")
+    assert done.returncode == 0, done.stderr
+    assert {"pair_lengths.png", "norms.png"} <= {file.name for file in (run / "figures").iterdir()}

@@ -1,0 +1,381 @@
+import json
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from firstlight.data.options import PairOptions
+from firstlight.data.sources import Source
+from firstlight.data.store import SPLITS
+from firstlight.errors import UserError
+from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.text.sentence_tokenizers import SentenceTokenizer
+from firstlight.translator import sentence_pairs
+from firstlight.translator.parallel import find_pairs
+from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
+
+EVERY_WORD = TokenizerOptions(min_document_frequency=1)
+PIECES = TokenizerOptions(kind=TokenizerKind.subword, max_size=271)
+
+Rows = list[dict[str, Any]]
+
+
+def rows(count: int, word: str = "word") -> Rows:
+    """Return pairs with their own number in both languages, and one more word in the target."""
+    return [{"en": f"the {word}{number}", "de": f"{word}{number} das Wort"} for number in range(count)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of the data of a test."""
+    path = tmp_path / "data"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def write(folder: Path) -> Callable[..., None]:
+    """Write the pairs of each split as JSONL."""
+
+    def write_splits(**splits: Rows) -> None:
+        for split, pairs in splits.items():
+            (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
+
+    return write_splits
+
+
+def source_and_options(folder: Path, **options: Any) -> tuple[Source, PairOptions]:
+    defaults = {"path": str(folder), "cache_dir": str(folder.parent / "cache"), "tokenizer": EVERY_WORD}
+    wanted = PairOptions(**(defaults | options))
+    return find_pairs(wanted), wanted
+
+
+def encode_folder(folder: Path, given: PairTokenizers | None = None, **options: Any) -> EncodedPairs:
+    """Return the encoded folder of a test, with a cache next to it."""
+    return encode_pairs(*source_and_options(folder, **options), given)
+
+
+def cached(folder: Path) -> list[Path]:
+    """Return the folders in the cache, complete or not."""
+    return sorted((folder.parent / "cache" / "encoded").glob("*"))
+
+
+def pairs_of(encoded: EncodedPairs, split: str) -> list[tuple[str, str]]:
+    """Return the decoded pairs of a split."""
+    source, target = encoded.tokenizers
+    rows = encoded.rows_of(split)
+    return [(words(source, encoded.source[row]), words(target, encoded.target[row])) for row in rows]
+
+
+def words(tokenizer: SentenceTokenizer, ids: np.ndarray) -> str:
+    """Return the words of a text, with [UNK] for unknown ones."""
+    return " ".join(tokenizer.readable(ids.tolist()))
+
+
+def split_words(tokenizer: SentenceTokenizer) -> set[str]:
+    return {word.removeprefix("Ġ") for word in tokenizer.words[4:]}
+
+
+# --- encoding ---
+
+
+def test_all_pairs_are_encoded_split_after_split_in_their_order(write, folder):
+    write(test=rows(3, "Ut"), train=rows(7, "Ag"), validation=rows(2, "Ze"))
+    encoded = encode_folder(folder, tokenizer=PIECES)
+    assert encoded.splits.tolist() == [0] * 7 + [1] * 2 + [2] * 3
+    assert encoded.places.tolist() == [
+        *([0, line] for line in range(1, 8)),
+        *([1, line] for line in (1, 2)),
+        *([2, line] for line in (1, 2, 3)),
+    ]
+    for split, (word, count) in {"train": ("Ag", 7), "validation": ("Ze", 2), "test": ("Ut", 3)}.items():
+        found = [
+            (
+                encoded.tokenizers.source.decode(encoded.source[row]),
+                encoded.tokenizers.target.decode(encoded.target[row]),
+            )
+            for row in encoded.rows_of(split)
+        ]
+        assert found == [(row["en"], row["de"]) for row in rows(count, word)]
+
+
+def test_ids_have_no_marks(write, folder):
+    write(train=[{"en": "[BEGIN] A [PAD]", "de": "Ein [END] [UNK]"}] * 11)
+    encoded = encode_folder(folder, tokenizer=PIECES)
+    assert encoded.source.ids.min() >= 4
+    assert encoded.target.ids.min() >= 4
+
+
+def test_the_columns_may_have_other_names_and_the_other_direction(write, folder):
+    write(train=[{"id": 7, **row} for row in rows(23)])
+    there = encode_folder(folder)
+    back = encode_folder(folder, source_column="de", target_column="en")
+    assert pairs_of(back, "train") == [(target, source) for source, target in pairs_of(there, "train")]
+    with pytest.raises(
+        UserError, match=rf"^{folder}/train.jsonl:1: the column 'fr' does not exist; the columns are id, en, de"
+    ):
+        encode_folder(folder, target_column="fr")
+
+
+def test_what_is_encoded_is_the_tidy_text(write, folder):
+    write(train=[{"en": " A\u00a0 dog\n", "de": "scho\u0308n\t"}] * 11)
+    encoded = encode_folder(folder)
+    assert pairs_of(encoded, "train")[0] == ("A dog", "schön")
+
+
+@pytest.mark.parametrize("side", ["en", "de"])
+@pytest.mark.parametrize("empty", ["", " \t\n\u3000"])
+def test_an_empty_side_is_refused_with_its_place(write, folder, side, empty):
+    write(train=rows(23), validation=[*rows(4), {"en": "the word", "de": "das Wort", side: empty}])
+    message = f"^{folder}/validation.jsonl:5: column {side} is empty; fill it in, or remove the pair$"
+    with pytest.raises(UserError, match=message):
+        encode_folder(folder)
+    assert cached(folder) == []
+
+
+@pytest.mark.parametrize("side", ["en", "de"])
+@pytest.mark.parametrize("value", [None, 7, ["a"], 0.5])
+def test_what_is_no_text_is_refused_with_its_place(write, folder, side, value):
+    write(train=[*rows(2), {"en": "the word", "de": "das Wort", side: value}])
+    with pytest.raises(UserError, match=rf"^{folder}/train.jsonl:3: column {side} holds .*, not a text$") as refused:
+        encode_folder(folder)
+    assert f"holds {value!r}, not" in str(refused.value)
+    assert cached(folder) == []
+
+
+def test_an_empty_line_of_a_text_file_is_refused_with_its_place(folder):
+    (folder / "train.en").write_text("A dog.\nTwo.\n\n")
+    (folder / "train.de").write_text("Ein Hund.\nZwei.\nDrei.\n")
+    with pytest.raises(UserError, match=f"^{folder}/train.en:3: column en is empty"):
+        encode_folder(folder)
+
+
+def test_text_files_are_encoded_as_rows_are(write, folder, tmp_path):
+    write(train=rows(23), test=rows(5, "Ut"))
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for split, pairs in {"train": rows(23), "test": rows(5, "Ut")}.items():
+        for ending in ("en", "de"):
+            (texts / f"{split}.{ending}").write_text("".join(row[ending] + "\r\n" for row in pairs), newline="")
+    one, other = encode_folder(folder), encode_folder(texts)
+    assert np.array_equal(one.source.ids, other.source.ids)
+    assert np.array_equal(one.target.offsets, other.target.offsets)
+    assert np.array_equal(one.places, other.places)
+
+
+# --- the vocabulary ---
+
+
+def test_a_shared_vocabulary_is_one_tokenizer_of_both_languages(write, folder):
+    write(train=rows(11))
+    for _ in range(2):  # first encoded, then read from the cache
+        encoded = encode_folder(folder, shared_vocabulary=True)
+        assert encoded.tokenizers.source is encoded.tokenizers.target
+    assert split_words(encoded.tokenizers.source) >= {"the", "das", "Wort", "word"}
+
+
+def test_separate_vocabularies_are_one_of_each_language(write, folder):
+    write(train=rows(11))
+    encoded = encode_folder(folder, shared_vocabulary=False)
+    source, target = map(split_words, encoded.tokenizers)
+    assert "the" in source - target
+    assert {"das", "Wort"} <= target - source
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
+def test_the_training_split_alone_decides_the_vocabulary(write, folder, shared):
+    write(train=rows(11, "Ag"))
+    alone = encode_folder(folder, shared_vocabulary=shared, test_fraction=0.01, validation_fraction=0.01)
+    assert len(alone.rows_of("train")) == 11
+    write(validation=rows(5, "Ze"), test=rows(5, "Ut"))
+    both = encode_folder(folder, shared_vocabulary=shared)
+    assert [side.words for side in both.tokenizers] == [side.words for side in alone.tokenizers]
+    assert all("[UNK]" in source and "[UNK]" in target for source, target in pairs_of(both, "test"))
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
+def test_pairs_taken_out_of_training_are_not_in_the_vocabulary(write, folder, shared):
+    write(train=[{"en": f"q{'x' * n}", "de": f"z{'x' * n}"} for n in range(53)])
+    encoded = encode_folder(folder, shared_vocabulary=shared, validation_fraction=0.2, test_fraction=0.2)
+    training = pairs_of(encoded, "train")
+    assert len(training) == 31
+    sides = [{source for source, _ in training}, {target for _, target in training}]
+    expected = [sides[0] | sides[1]] * 2 if shared else sides
+    assert [split_words(tokenizer) for tokenizer in encoded.tokenizers] == expected
+    assert set(pairs_of(encoded, "validation") + pairs_of(encoded, "test")) == {("[UNK]", "[UNK]")}
+
+
+def test_pieces_are_learned_from_the_training_pairs(write, folder):
+    write(train=[{"en": "lower lower", "de": "niedriger"}] * 11, test=[{"en": "zyzy zyzy", "de": "zyzy"}] * 11)
+    encoded = encode_folder(folder, tokenizer=TokenizerOptions(kind=TokenizerKind.subword, max_size=301))
+    assert encoded.tokenizers.source.kind is TokenizerKind.subword
+    assert "Ġlower" in encoded.tokenizers.source.words
+    assert not any("zy" in word for word in encoded.tokenizers.source.words)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
+def test_given_tokenizers_are_used_as_they_are_each_on_its_side(write, folder, shared):
+    source = SentenceTokenizer.train(["the cup"], EVERY_WORD)
+    given = PairTokenizers(source, source if shared else SentenceTokenizer.train(["das Wort"], EVERY_WORD))
+    write(test=rows(3))  # a training split is not required
+    encoded = encode_folder(folder, given)
+    assert [side.words for side in encoded.tokenizers] == [side.words for side in given]
+    assert (encoded.tokenizers.source is encoded.tokenizers.target) is shared
+    expected = ("the [UNK] [UNK]", "[UNK] [UNK] [UNK] [UNK]" if shared else "[UNK] [UNK] das Wort")
+    assert pairs_of(encoded, "test") == [expected] * 3
+
+
+def test_without_tokenizers_there_must_be_a_training_split(write, folder):
+    write(test=rows(3))
+    with pytest.raises(UserError, match=f"^{folder} has no train split; add a file such as train.jsonl$"):
+        encode_folder(folder)
+
+
+def test_tokenizers_are_read_back_as_one_where_they_are_the_same():
+    one, other = (SentenceTokenizer.train([text], EVERY_WORD) for text in ("a", "b"))
+    shared = tokenizers_of(one.to_json(), one.to_json())
+    assert shared.source is shared.target
+    assert [side.words[4:] for side in tokenizers_of(one.to_json(), other.to_json())] == [["Ġa"], ["Ġb"]]
+
+
+# --- splits that the source does not have ---
+
+
+def test_validation_and_test_are_taken_out_of_training_where_they_are_missing(write, folder):
+    write(train=rows(101))
+    encoded = encode_folder(folder, validation_fraction=0.2, test_fraction=0.1)
+    taken = {split: encoded.rows_of(split).tolist() for split in SPLITS}
+    assert {split: len(found) for split, found in taken.items()} == {"train": 71, "validation": 20, "test": 10}
+    assert sorted(chain(*taken.values())) == list(range(101))
+    assert min(taken["validation"]) < 31 < 70 < max(taken["validation"])  # drawn from all pairs
+    assert encoded.places.tolist() == [[0, line] for line in range(1, 102)]  # the places are unchanged
+
+
+def test_only_a_split_that_is_missing_is_taken_out_of_training(write, folder):
+    write(train=rows(50), validation=rows(7))
+    encoded = encode_folder(folder)
+    assert encoded.rows_of("validation").tolist() == list(range(50, 57))
+    assert len(encoded.rows_of("test")) == 5
+    assert set(encoded.rows_of("test")) < set(range(50))
+
+
+def test_the_seed_of_the_split_decides_which_pairs_are_taken(write, folder):
+    write(train=rows(101))
+    taken = [encode_folder(folder, split_seed=seed).rows_of("validation").tolist() for seed in (3, 3, 4)]
+    assert taken[0] == taken[1] != taken[2]
+
+
+def test_the_test_pairs_stay_the_same_whatever_validation_takes(write, folder):
+    write(train=rows(101))
+    taken = [encode_folder(folder, validation_fraction=share).rows_of("test").tolist() for share in (0.1, 0.3)]
+    assert taken[0] == taken[1]
+
+
+def test_a_file_to_be_tested_on_stays_whole(write, folder):
+    tokenizer = SentenceTokenizer.train(["the"], EVERY_WORD)
+    write(test=rows(11))
+    assert len(encode_folder(folder, PairTokenizers(tokenizer, tokenizer)).rows_of("test")) == 11
+
+
+# --- the cache ---
+
+
+def test_what_is_in_the_cache_is_not_read_again(write, folder):
+    write(train=rows(23))
+    source, options = source_and_options(folder, shared_vocabulary=False)
+    first = encode_pairs(source, options)
+    (folder / "train.jsonl").unlink()
+    again = encode_pairs(source, options)
+    for side in ("source", "target"):
+        assert np.array_equal(getattr(again, side).ids, getattr(first, side).ids)
+        assert np.array_equal(getattr(again, side).offsets, getattr(first, side).offsets)
+    assert np.array_equal(again.splits, first.splits)
+    assert np.array_equal(again.places, first.places)
+    assert [side.words for side in again.tokenizers] == [side.words for side in first.tokenizers]
+    assert pairs_of(again, "train") == pairs_of(first, "train") != []
+
+
+TOKENIZER = SentenceTokenizer.train(["the Wort"], EVERY_WORD)
+OTHER = SentenceTokenizer.train(["das word"], EVERY_WORD)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source_column": "fr"},
+        {"target_column": "fr"},
+        {"source_column": "de", "target_column": "en"},
+        {"validation_fraction": 0.2},
+        {"test_fraction": 0.2},
+        {"split_seed": 1},
+        {"tokenizer": TokenizerOptions(min_document_frequency=2)},
+        {"tokenizer": TokenizerOptions(min_document_frequency=1, max_size=11)},
+        {"tokenizer": PIECES},
+        {"shared_vocabulary": False},
+        {"given": PairTokenizers(TOKENIZER, TOKENIZER)},
+    ],
+    ids=lambda change: "+".join(change),
+)
+def test_whatever_changes_the_encoding_is_encoded_anew(write, folder, change):
+    write(train=[{"fr": "le mot", **row} for row in rows(23)])
+    encode_folder(folder)
+    encode_folder(folder, **change)
+    assert len(cached(folder)) == 2
+
+
+def test_each_pair_of_given_tokenizers_has_its_encoding(write, folder):
+    write(train=rows(23))
+    for source in (TOKENIZER, OTHER):
+        for target in (TOKENIZER, OTHER):
+            encoded = encode_folder(folder, PairTokenizers(source, target))
+            assert [side.words for side in encoded.tokenizers] == [source.words, target.words]
+    assert len(cached(folder)) == 4
+
+
+@pytest.mark.parametrize("ending", ["en", "de"])
+def test_another_byte_in_either_text_is_encoded_anew(folder, ending):
+    for side in ("en", "de"):
+        (folder / f"train.{side}").write_text("".join(f"{row[side]}\n" for row in rows(11)))
+    encode_folder(folder)
+    path = folder / f"train.{ending}"
+    path.write_text(path.read_text().replace("word", "ward"))
+    assert "ward" in split_words(encode_folder(folder).tokenizers.source)
+
+
+def test_another_version_of_the_encoding_is_encoded_anew(write, folder, monkeypatch):
+    write(train=rows(3))
+    encode_folder(folder)
+    monkeypatch.setattr(sentence_pairs, "VERSION", 1009)
+    encode_folder(folder)
+    assert len(cached(folder)) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"context_length": 7},
+        {"batch_tokens": 7},
+        {"evaluation_batch_size": 7},
+        {"seed": 7},
+        {"skip_too_long": True},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_does_not_change_the_encoding_shares_it(write, folder, change):
+    write(train=rows(23))
+    encode_folder(folder)
+    encode_folder(folder, **change)
+    assert len(cached(folder)) == 1
+
+
+def test_the_ids_stay_on_disk_and_are_not_changed_there(write, folder):
+    write(train=rows(23))
+    encoded = encode_folder(folder)
+    before = pairs_of(encoded, "train")
+    for side in (encoded.source, encoded.target):
+        assert isinstance(side.ids, np.memmap)
+        side.ids[:] = 0
+    assert pairs_of(encode_folder(folder), "train") == before

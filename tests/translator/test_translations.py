@@ -1,0 +1,332 @@
+"""The scores of translators and the translations that they show."""
+
+import json
+import logging
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu
+import torch
+from lightning.pytorch import Callback
+from lightning.pytorch.loggers import TensorBoardLogger
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from firstlight.decoding.beam import Search, translate
+from firstlight.errors import UserError
+from firstlight.lit.schedules import constant
+from firstlight.networks.config import Norm
+from firstlight.text.options import TokenizerOptions
+from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID
+from firstlight.translator import translations
+from firstlight.translator.data import PairData
+from firstlight.translator.module import Translation
+from firstlight.translator.network import EncoderDecoder
+from firstlight.translator.options import EncoderDecoderConfig
+from firstlight.translator.translations import Translations, gathered
+
+CONTEXT = 13
+PHRASES = [
+    "Ein Hund läuft durch das hohe Gras .",
+    "Zwei Männer sitzen auf einer roten Bank .",
+    "Das Mädchen singt .",
+    "Eine Frau liest dem kleinen Kind ein Buch vor .",
+    "Niemand ist heute am Strand .",
+]
+EVALUATE = pytest.mark.parametrize(("stage", "split"), [("val", "validation"), ("test", "test")])
+
+
+def sentences(count: int, seed: int) -> list[tuple[str, str]]:
+    """Return pairs. One word of the source determines the target, and the other words vary the length."""
+    rng = np.random.default_rng(seed)
+    topics = rng.integers(len(PHRASES), size=count)
+    return [
+        (" ".join([f"{'ABCDE'[topic]}", *rng.choice(["so", "and", "well"], rng.integers(8))]), PHRASES[topic])
+        for topic in topics
+    ]
+
+
+SPLITS = {"train": sentences(61, 1), "validation": sentences(23, 2), "test": sentences(17, 3)}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> PairData:
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for split, pairs in SPLITS.items():
+        lines = (json.dumps({"en": f" {source}\n", "de": target}) + "\n" for source, target in pairs)
+        (folder / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    data = PairData(
+        path=str(folder),
+        cache_dir=str(tmp_path / "cache"),
+        tokenizer=TokenizerOptions(min_document_frequency=1),
+        shared_vocabulary=False,
+        context_length=CONTEXT,
+        batch_tokens=131,
+        evaluation_batch_size=5,
+    )
+    data.prepare_data()
+    data.setup("fit")
+    return data
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "samples"
+
+
+def module_of(data: PairData, *, lr: float = 0.02, dropout: float = 0.0) -> Translation:
+    torch.manual_seed(1)
+    config = EncoderDecoderConfig(
+        dim=16, num_heads=2, num_layers=1, context_length=CONTEXT, norm=Norm.pre, dropout=dropout, embedding_std=0.5
+    )
+    network = EncoderDecoder(config, data.source_tokenizer.vocab_size, data.tokenizer.vocab_size)
+    return Translation(network, partial(torch.optim.Adam, lr=lr), constant)
+
+
+def fit(bench: Any, data: PairData, *callbacks: Callback, module: Any = None, **options: Any) -> Any:
+    """Train so briefly that most translations are partly correct, and return the trainer."""
+    options = {"max_epochs": 3, "limit_train_batches": 5} | options
+    return bench.fit(*callbacks, data=data, module=module or module_of(data), **options)
+
+
+@torch.inference_mode()
+def write_one(module: Translation, data: PairData, source: str) -> str:
+    """Return the greedy translation, computed without cache, batch and padding."""
+    network, tokenizer = module.eval().network, data.tokenizer
+    source_ids = torch.from_numpy(data.source_tokenizer.encode_batch([source]).ids)[None].long()
+    written = [BEGIN_ID]
+    while len(written) < CONTEXT and written[-1] != END_ID:
+        logits = network(source_ids, torch.tensor([written]))[0, -1]
+        logits[list(tokenizer.unwritten)] = -torch.inf
+        written.append(int(logits.argmax()))
+    return tokenizer.decode(written)
+
+
+def greedy(module: Translation, data: PairData, pairs: list[tuple[str, str]]) -> list[str]:
+    return [write_one(module, data, source) for source, _ in pairs]
+
+
+def with_beam(module: Translation, data: PairData, pairs: list[tuple[str, str]], size: int, penalty: float) -> list:
+    """Return the best translations of beam search, one sentence at a time."""
+    search = Search(BEGIN_ID, END_ID, size, penalty, tuple(data.tokenizer.unwritten))
+    found = []
+    for source, _ in pairs:
+        source_ids = torch.from_numpy(data.source_tokenizer.encode_batch([source]).ids)[None].long()
+        found.append(data.tokenizer.decode(translate(module.eval().network, source_ids, None, search)[0][0].token_ids))
+    return found
+
+
+def scores(written: list[str], pairs: list[tuple[str, str]], stage: str, suffix: str = "") -> dict[str, Any]:
+    references = [[target for _, target in pairs]]
+    return {
+        f"{stage}/bleu{suffix}": pytest.approx(sacrebleu.corpus_bleu(written, references).score, rel=1e-5),
+        f"{stage}/chrf{suffix}": pytest.approx(sacrebleu.corpus_chrf(written, references).score, rel=1e-5),
+    }
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())}
+
+
+# --- scores ---
+
+
+def test_each_validation_of_a_training_is_scored_by_what_is_written_greedily(bench, data, folder) -> None:
+    trainer = fit(bench, data, Translations(str(folder)))
+    written = greedy(trainer.lightning_module, data, SPLITS["validation"])
+    expected = scores(written, SPLITS["validation"], "val")
+    assert {name: bench.memory.curve(name)[-1][1] for name in expected} == expected
+    assert [step for step, _ in bench.memory.curve("val/bleu")] == [4, 9, 14]
+    assert len({value for _, value in bench.memory.curve("val/bleu")}) == 3
+    assert len(set(written)) > 2  # otherwise any order would pass
+    assert 1 < expected["val/bleu"].expected < 99
+    assert (
+        sacrebleu.corpus_bleu(written[::-1], [[target for _, target in SPLITS["validation"]]]).score
+        != (expected["val/bleu"])
+    )
+
+
+def test_while_it_trains_nothing_is_looked_for_with_a_beam(bench, data, folder, monkeypatch) -> None:
+    sizes = []
+
+    def watched(network: Any, source_ids: Any, source_mask: Any, search: Search) -> Any:
+        sizes.append(search.beam_size)
+        return translate(network, source_ids, source_mask, search)
+
+    monkeypatch.setattr(translations, "translate", watched)
+    trainer = fit(bench, data, Translations(str(folder)), max_epochs=2)
+    assert sizes == [1] * 2 * 5
+    assert not any("beam" in name for name in trainer.callback_metrics)
+    assert set(trainer.callback_metrics) == {"train/loss", "val/loss", "val/bleu", "val/chrf"}
+
+
+@EVALUATE
+def test_after_the_training_it_is_scored_with_a_beam_too(bench, data, folder, stage, split) -> None:
+    callback = Translations(str(folder), length_penalty=0.3)
+    module = fit(bench, data, callback, max_epochs=2).lightning_module
+    trainer, pairs = bench.trainer(callback), SPLITS[split]
+    (found,) = (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
+    of_greedy = scores(greedy(module, data, pairs), pairs, stage)
+    of_beam = scores(with_beam(module, data, pairs, 4, 0.3), pairs, stage, "_beam4")
+    assert found == {f"{stage}/loss": found[f"{stage}/loss"]} | of_greedy | of_beam
+    assert of_greedy[f"{stage}/bleu"].expected != of_beam[f"{stage}/bleu_beam4"].expected
+
+
+@pytest.mark.parametrize(("beam_size", "suffixes"), [(None, [""]), (1, [""]), (2, ["", "_beam2"])])
+def test_the_beam_is_as_wide_as_asked_or_there_is_none(bench, data, folder, beam_size, suffixes) -> None:
+    trainer = bench.trainer(Translations(str(folder), beam_size=beam_size))
+    (found,) = trainer.test(module_of(data), datamodule=data, verbose=False)
+    assert set(found) == {"test/loss", *(f"test/{name}{suffix}" for name in ("bleu", "chrf") for suffix in suffixes)}
+
+
+def test_only_what_was_translated_is_scored(bench, data, folder) -> None:
+    """The validation is limited to some batches, the shortest sentences first."""
+    trainer = fit(bench, data, Translations(str(folder)), limit_val_batches=2)
+    rows = [row for batch in list(data.val_dataloader())[:2] for row in (batch.rows - 61).tolist()]
+    assert len(rows) == 10
+    assert rows != sorted(rows)
+    pairs = [SPLITS["validation"][row] for row in rows]
+    expected = scores(greedy(trainer.lightning_module, data, pairs), pairs, "val")
+    assert {name: trainer.callback_metrics[name].item() for name in expected} == expected
+
+
+def test_an_evaluation_forgets_what_the_one_before_it_wrote(bench, data, folder) -> None:
+    callback, module = Translations(str(folder), beam_size=None), module_of(data)
+    trainer = bench.trainer(callback)
+    trainer.validate(module, datamodule=data, verbose=False)
+    (found,) = trainer.test(module, datamodule=data, verbose=False)
+    assert set(callback.written[1]) == set(range(84, 101))
+    (again,) = bench.trainer(Translations(str(folder), beam_size=None)).test(module, datamodule=data, verbose=False)
+    assert found == again
+
+
+def test_the_sanity_check_translates_nothing(bench, data, folder, monkeypatch) -> None:
+    steps = []
+
+    def watched(*given: Any) -> Any:
+        steps.append(bench_trainer.global_step)
+        assert not bench_trainer.sanity_checking
+        return translate(*given)
+
+    monkeypatch.setattr(translations, "translate", watched)
+    bench_trainer = bench.trainer(Translations(str(folder)), num_sanity_val_steps=2, limit_train_batches=3)
+    bench_trainer.fit(module_of(data), datamodule=data)
+    assert steps == [3] * 5
+    assert list(texts(folder)) == ["00000003.txt"]
+    assert [step for step, _ in bench.memory.curve("val/bleu")] == [2]
+
+
+def test_marks_are_never_written_whatever_the_network_prefers(bench, data, folder) -> None:
+    module = module_of(data)
+    with torch.no_grad():
+        module.network.head.bias[list(data.tokenizer.unwritten)] = 100.0
+        module.network.head.bias[END_ID] = -100.0
+    callback = Translations(str(folder))
+    bench.trainer(callback).test(module, datamodule=data, verbose=False)
+    lengths = {len(data.tokenizer.encode_batch([text]).ids) for text in callback.written[1].values()}
+    assert lengths == {CONTEXT - 1}  # words up to the limit, which leaves room only for [END]
+
+
+def test_the_training_is_the_same_with_and_without_translations(bench, data, folder) -> None:
+    modules = [module_of(data, dropout=0.3) for _ in range(2)]
+    for module, more in zip(modules, ([], [Translations(str(folder))]), strict=True):
+        torch.manual_seed(5)
+        fit(bench, data, *more, module=module, max_epochs=2)
+    plain, translated = (module.state_dict() for module in modules)
+    assert all(torch.equal(weight, translated[name]) for name, weight in plain.items())
+
+
+# --- translations that are shown ---
+
+
+def test_each_validation_leaves_a_file_of_sources_references_and_translations(bench, data, folder) -> None:
+    trainer = fit(bench, data, Translations(str(folder), num_samples=5))
+    assert list(texts(folder)) == ["00000005.txt", "00000010.txt", "00000015.txt"]
+    written = greedy(trainer.lightning_module, data, SPLITS["validation"])
+    samples = texts(folder)["00000015.txt"].removesuffix("\n").split("\n\n")
+    chosen = [0, 4, 8, 12, 16]  # of 23, evenly spaced
+    assert samples == [f"{SPLITS['validation'][i][0]}\n  {SPLITS['validation'][i][1]}\n  {written[i]}" for i in chosen]
+
+
+@pytest.mark.parametrize(("num_samples", "expected"), [(1, 1), (11, 11), (1009, 23)])
+def test_there_are_as_many_samples_as_asked_or_as_pairs(bench, data, folder, num_samples, expected) -> None:
+    fit(bench, data, Translations(str(folder), num_samples=num_samples), max_epochs=1)
+    (text,) = texts(folder).values()
+    assert len(text.split("\n\n")) == expected
+
+
+def test_without_samples_there_are_scores_all_the_same(bench, data, folder) -> None:
+    trainer = fit(bench, data, Translations(str(folder), num_samples=0), max_epochs=1)
+    assert not folder.exists()
+    assert "val/bleu" in trainer.callback_metrics
+
+
+def test_the_evaluation_after_the_training_leaves_a_file_and_says_how_it_scored(bench, data, folder, caplog) -> None:
+    caplog.set_level(logging.INFO, logger=translations.__name__)
+    fit(bench, data, Translations(str(folder / "fit")), max_epochs=1)
+    assert "tok:13a" not in caplog.text
+    assert f"Source, reference and translation:\n{SPLITS['validation'][0][0]}\n" in caplog.text
+    caplog.clear()
+    bench.trainer(Translations(str(folder), beam_size=None)).validate(module_of(data), datamodule=data, verbose=False)
+    assert not list(folder.glob("*.txt"))
+    caplog.clear()
+    module = module_of(data)
+    bench.trainer(Translations(str(folder), num_samples=2, beam_size=None)).test(module, datamodule=data, verbose=False)
+    assert [file.name for file in folder.glob("*.txt")] == ["test.txt"]
+    written = greedy(module, data, SPLITS["test"])
+    assert (folder / "test.txt").read_text(encoding="utf-8").split("\n\n") == [
+        f"{SPLITS['test'][i][0]}\n  {SPLITS['test'][i][1]}\n  {written[i]}{end}" for i, end in ((0, ""), (8, "\n"))
+    ]
+    ours = [record.getMessage() for record in caplog.records if record.name == translations.__name__]
+    messages = [re.sub(r"\|version:[^,]*", "", message) for message in ours]
+    assert messages == [
+        "BLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp, chrF nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no"
+    ]
+
+
+@EVALUATE
+def test_loggers_that_show_tables_get_the_translations_of_the_widest_beam(bench, data, folder, stage, split) -> None:
+    board, module = TensorBoardLogger(str(bench.folder / "board")), module_of(data)
+    trainer = bench.trainer(Translations(str(folder), num_samples=2, beam_size=3), loggers=(board,))
+    (trainer.validate if stage == "val" else trainer.test)(module, datamodule=data, verbose=False)
+    board.experiment.flush()
+    accumulator = EventAccumulator(board.log_dir)
+    accumulator.Reload()
+    (event,) = accumulator.Tensors(f"{stage}/translations/text_summary")
+    lines = event.tensor_proto.string_val[0].decode().splitlines()
+    assert lines[0] == "| source | reference | translation |"
+    chosen = [SPLITS[split][0], SPLITS[split][len(SPLITS[split]) // 2]]
+    written = with_beam(module, data, chosen, 3, 1.0)
+    assert lines[2:] == [
+        f"| {source} | {target} | {text} |" for (source, target), text in zip(chosen, written, strict=True)
+    ]
+
+
+# --- several processes, and mistakes ---
+
+
+def test_what_all_processes_have_written_is_put_together(monkeypatch) -> None:
+    def gather(parts: list[Any], own: Any) -> None:
+        parts[:] = [{0: "a", 2: "c"}, own]
+
+    monkeypatch.setattr(torch.distributed, "all_gather_object", gather)
+    assert gathered({1: "b", 3: "d"}, 2) == {0: "a", 1: "b", 2: "c", 3: "d"}
+    assert gathered({1: "b", 3: "d"}, 1) == {1: "b", 3: "d"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_samples": -1}, r"^callbacks.translations.num_samples=-1 must be at least 0$"),
+        ({"beam_size": -1}, r"^callbacks.translations: beam_size=-1 must be at least 1$"),
+        ({"beam_size": 0}, r"^callbacks.translations: beam_size=0 must be at least 1$"),
+        ({"length_penalty": -0.5}, r"^callbacks.translations: length_penalty=-0.5 must be at least 0 and below 10$"),
+    ],
+)
+def test_options_that_translate_nothing_are_refused(options, message) -> None:
+    with pytest.raises(UserError, match=message):
+        Translations("samples", **options)
