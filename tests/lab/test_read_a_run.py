@@ -14,7 +14,7 @@ import pytest
 
 import firstlight
 from firstlight.commands import predict
-from firstlight.commands.predict import lines_of, text_columns_of
+from firstlight.commands.predict import rows_of, text_columns_of
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
 from firstlight.kind.kind import get
@@ -102,13 +102,13 @@ def test_predict_reads_the_lines_of_standard_input(
 
 
 def test_standard_input_that_cannot_be_read_is_one_line() -> None:
-    assert [row.values for row in lines_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"))] == [
+    assert [row.values for row in rows_of(io.BytesIO(b"\xef\xbb\xbfone\n\ntwo"))] == [
         {"text": "one"},
         {"text": ""},
         {"text": "two"},
     ]
-    with pytest.raises(UserError, match="standard input:2: the line is not UTF-8"):
-        list(lines_of(io.BytesIO(b"one\n\xff\n")))
+    with pytest.raises(UserError, match=r"standard input:2: byte 0x\w\w is not UTF-8"):
+        list(rows_of(io.BytesIO(b"one\n\xff\n")))
 
 
 def test_texts_without_a_run_are_answered_with_the_run_to_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,7 @@ def test_a_checkpoint_can_be_removed(saved, checkpoint_io) -> None:
 
 
 def test_a_first_checkpoint_that_fails_leaves_no_folder(tmp_path, checkpoint_io, monkeypatch) -> None:
-    monkeypatch.setattr("firstlight.lit.checkpoint_io.os.fsync", no_links)
+    monkeypatch.setattr("firstlight.files.atomic.os.fsync", no_links)
     with pytest.raises(OSError, match="not permitted"):
         checkpoint_io.save_checkpoint(content(), tmp_path / "checkpoints" / "last.ckpt")
     assert list(tmp_path.iterdir()) == []
@@ -144,14 +144,14 @@ def assert_untouched(saved: Path, before: bytes) -> None:
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
 
 
-@pytest.mark.parametrize("function", ["fsync", "fdopen"])
+@pytest.mark.parametrize("function", ["os.fsync", "tempfile.mkstemp"])
 def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(saved, checkpoint_io, monkeypatch, function) -> None:
     before = saved.read_bytes()
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(f"firstlight.lit.checkpoint_io.os.{function}", full)
+    monkeypatch.setattr(f"firstlight.files.atomic.{function}", full)
     with pytest.raises(OSError, match="No space left on device") as error:
         checkpoint_io.save_checkpoint(content(2.0), saved)
     assert error.value.errno == errno.ENOSPC
@@ -183,9 +183,13 @@ class FullDisk:
 @pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.7, 0.99])
 def test_a_disk_that_fills_up_while_torch_writes_is_named(saved, checkpoint_io, monkeypatch, share: float) -> None:
     """Torch's writer raises its own error, but the scripts need the error of the disk."""
-    before, fdopen = saved.read_bytes(), os.fdopen
-    room = int(share * len(before))
-    monkeypatch.setattr("firstlight.lit.checkpoint_io.os.fdopen", lambda *a: FullDisk(fdopen(*a), room))
+    before, opened = saved.read_bytes(), Path.open
+
+    def on_a_full_disk(path, mode="r", *options, **more):
+        file = opened(path, mode, *options, **more)
+        return FullDisk(file, int(share * len(before))) if mode == "wb" else file
+
+    monkeypatch.setattr(Path, "open", on_a_full_disk)
     with pytest.raises(OSError, match="No space left on device") as error:
         checkpoint_io.save_checkpoint(content(2.0), saved)
     assert error.value.errno == errno.ENOSPC

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from firstlight.errors import UserError
-from firstlight.runs.folder import RunFolder, all_runs, lower_is_better, write_atomically
+from firstlight.files.atomic import write_atomically
+from firstlight.runs.folder import RunFolder, all_runs, lower_is_better
 from firstlight.runs.history import HistoryLogger, read_history
 from firstlight.runs.named import find_run
 

@@ -282,7 +282,7 @@ def test_a_word_list_may_come_from_windows(tmp_path):
         ("tea\nit's\n", r"words.txt:2: \"it's\" never occurs in simplified texts; list 'its' instead"),
         ("café\n", r"words.txt:1: 'café' never occurs in simplified texts; list 'cafe' instead"),
         ("tea\nA\n", r"words.txt:2: 'A' is not a word of two letters or more; remove it"),
-        (b"tea\ncaf\xe9\n", r"words.txt:2: the line is not UTF-8; save the file as UTF-8"),
+        (b"tea\ncaf\xe9\n", r"words.txt:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("", r"words.txt: the file has no words; write one word per line"),
         ("[UNK]\n", r"words.txt: the file has no words"),
     ],
@@ -294,7 +294,7 @@ def test_a_bad_word_list_is_refused_with_its_line(tmp_path, content, message):
 
 
 def test_a_missing_word_list_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"words.txt: No such file or directory; name a file with one word per line"):
+    with pytest.raises(UserError, match=r"words.txt: No such file or directory; check the name"):
         load_word_list(tmp_path / "words.txt")
 
 

@@ -356,9 +356,9 @@ def test_the_last_line_needs_no_end(tmp_path):
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "glove.txt"
-    with pytest.raises(UserError, match=f"^{re.escape(str(path))}: No such file or directory; name a text file"):
+    with pytest.raises(UserError, match=f"^{re.escape(str(path))}: No such file or directory; check the name"):
         read_vectors(path, ["cat"], 3)
-    with pytest.raises(UserError, match="Is a directory; name a text file"):
+    with pytest.raises(UserError, match="is a folder; name a file in it"):
         read_vectors(tmp_path, ["cat"], 3)
 
 
@@ -412,9 +412,9 @@ def test_the_numbers_of_the_first_line_are_read_too(tmp_path):
 
 def test_broken_utf_8_is_refused(tmp_path):
     message = refused(tmp_path, b"cat 1 2 3\ncaf\xe9 1 2 3\n")
-    assert message == "FILE:2: byte 0xe9 is not UTF-8; save the file as UTF-8 text"
+    assert message == "FILE:2: byte 0xe9 is not UTF-8; save the file as UTF-8 text, unpacked"
     message = refused(tmp_path, b"cat 1 2 3\nmat\0 1 2 3\n")
-    assert message == "FILE:2: the line contains a NUL byte; save the file as UTF-8 text"
+    assert message == "FILE:2: the line contains a NUL byte; save the file as UTF-8 text, unpacked"
 
 
 @pytest.mark.parametrize(
@@ -427,8 +427,7 @@ def test_broken_utf_8_is_refused(tmp_path):
     ],
 )
 def test_a_binary_file_is_told_to_be_converted(tmp_path, content, problem):
-    remedy = "so the file is packed or binary; unpack it, or convert it to text"
-    assert refused(tmp_path, content) == f"{problem}, {remedy}"
+    assert refused(tmp_path, content) == f"{problem}; save the file as UTF-8 text, unpacked"
 
 
 @pytest.mark.parametrize(("promised", "lines"), [(3, 2), (1, 2), (2, 0)])

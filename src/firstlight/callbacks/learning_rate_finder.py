@@ -17,11 +17,12 @@ from torch.optim import Optimizer
 
 from firstlight.callbacks.reseed import ReseedEveryStep
 from firstlight.errors import RunError, UserError
+from firstlight.files.atomic import write_atomically
 from firstlight.lit.lightning_internals import data_of_fit
 from firstlight.lit.optimizers import OptimizerFactory
 from firstlight.lit.running_mean import ends_a_step
 from firstlight.lit.training import Training
-from firstlight.runs.folder import as_typed, write_atomically
+from firstlight.runs.folder import as_typed
 
 log = logging.getLogger(__name__)
 

@@ -17,11 +17,12 @@ from firstlight.commands.frame import STARTED_AT, run_module
 from firstlight.config.schema import register_schemas
 from firstlight.config.tasks import compose_task
 from firstlight.errors import Interrupted, UserError
+from firstlight.files.atomic import write_atomically
 from firstlight.kind.baseline import Fitted, OtherData
 from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.kind import get
 from firstlight.kind.registry import KINDS
-from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.runs.identity import plain
 from firstlight.terminal_text import say
 

@@ -10,11 +10,11 @@ from typing import Any
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.errors import RunError, UserError
+from firstlight.files.atomic import write_atomically
 from firstlight.invocation import install_command
 from firstlight.kind.kind import get
 from firstlight.kind.registry import KINDS
 from firstlight.kind.workspace import STEP, curve, section
-from firstlight.runs.folder import write_atomically
 from firstlight.terminal_text import say
 
 COMPARED = {"task": "task", "model": "model_name", "dropout": "dropout", "context length": "context_length"}

@@ -17,7 +17,7 @@ from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.errors import UserError
-from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, listed, read_rows
+from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, lines_of, listed, read_rows
 from firstlight.invocation import invocation
 from firstlight.kind.found import located
 from firstlight.kind.kind import get
@@ -85,7 +85,7 @@ def main() -> None:
     if options.input is None:
         load_predictor(options).show(options.text)
         return
-    rows = lines_of(sys.stdin.buffer) if options.input == STANDARD_INPUT else read_rows(options.input)
+    rows = rows_of(sys.stdin.buffer) if options.input == STANDARD_INPUT else read_rows(options.input)
     first = next(rows, None)
     if first is None:
         raise UserError("--input -: standard input is empty; write one text per line to it")
@@ -103,13 +103,9 @@ def main() -> None:
     predict_file(columns, predictor, chain([first], rows), options)
 
 
-def lines_of(stream: BinaryIO) -> Iterator[Row]:
-    """Yield the lines of a stream like the rows of a plain text file. Raises UserError for a line that is not UTF-8."""
-    for number, line in enumerate(stream, start=1):
-        try:
-            yield Row(number, {TEXT_COLUMN: line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")})
-        except UnicodeDecodeError as error:
-            raise UserError(f"standard input:{number}: the line is not UTF-8 ({error.reason}); convert it") from error
+def rows_of(stream: BinaryIO) -> Iterator[Row]:
+    """Yield the lines of a stream like the rows of a plain text file."""
+    return (Row(line, {TEXT_COLUMN: text.rstrip("\r\n")}) for line, text in lines_of(stream, "standard input"))
 
 
 def columns_named(option: str, row: Row) -> list[str]:

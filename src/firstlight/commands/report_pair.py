@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firstlight.errors import UserError
+from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports.changed_predictions import A, B, Table
 from firstlight.lab.reports.pair import Pair, pair
 from firstlight.lab.reports.saved_outcomes import SavedOutcomes
-from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
 from firstlight.runs.gather import direction_of, read_run
 from firstlight.runs.named import find_run
 from firstlight.runs.settings import Configuration, with_settings

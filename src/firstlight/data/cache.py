@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.errors import RunError, UserError, is_disk_full
+from firstlight.files.atomic import sync
 
 log = logging.getLogger(__name__)
 
@@ -112,15 +113,6 @@ class _Writer(NamedTuple):
     """A file with only a method `write`, so that numpy does not use its file descriptor."""
 
     write: Callable[[bytes], int]
-
-
-def sync(path: Path) -> None:
-    """Flush a file, or the names in a folder, to the disk, so that they survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _make_parents(folder: Path) -> None:

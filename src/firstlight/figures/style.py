@@ -1,7 +1,5 @@
 """The style of all figures. The functions do not change matplotlib's global settings, and need no display."""
 
-import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -11,6 +9,8 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.typing import ColorType
+
+from firstlight.files.atomic import replacing
 
 PIXELS_WIDE = 1200
 WIDTH = 10.0  # inches; 10 points are about 17 pixels at this width
@@ -127,14 +127,10 @@ def save(figure: Figure, path: str | Path) -> Path:
     if file_format not in supported:
         raise ValueError(f"cannot save a figure as {path.name!r}; use one of the suffixes .{', .'.join(supported)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     dpi = PIXELS_WIDE / figure.get_figwidth()
-    try:
-        with _laid_out(figure) if file_format == "png" and figure.dpi == dpi else nullcontext():
-            figure.savefig(unfinished, format=file_format, dpi=dpi)
-        os.replace(unfinished, path)  # noqa: PTH105 (os.replace is atomic and replaces an existing file)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    layout = _laid_out(figure) if file_format == "png" and figure.dpi == dpi else nullcontext()
+    with replacing(path) as unfinished, layout:
+        figure.savefig(unfinished, format=file_format, dpi=dpi)
     return path
 
 

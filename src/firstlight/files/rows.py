@@ -4,18 +4,18 @@ import csv
 import json
 import os
 import re
-import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 from firstlight.errors import UserError
+from firstlight.files.atomic import replacing
 from firstlight.files.regular import SpecialFileError, regular
 
 TEXT_COLUMN = "text"  # the only column of a plain text file
@@ -147,32 +147,41 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the numbers and the lines of a UTF-8 file, as `lines_of` does. Raises UserError if it cannot be read."""
+    _check_file(path)
+    with path.open("rb") as file:
+        yield from lines_of(file, path)
+
+
+def lines_of(file: BinaryIO, name: object) -> Iterator[tuple[int, str]]:
     """Yield the numbers and the lines of a UTF-8 file, with their line endings and without a byte-order mark.
 
-    If the file has no line feed, a carriage return ends a line, as in files from old Macs.
+    If the file has no line feed, a carriage return ends a line, as in files from old Macs. Raises UserError with the
+    name of the file and the number of the line.
     """
-    with regular(path).open("rb") as file:
-        lines: Iterator[bytes] = iter(partial(file.readline, LONGEST_LINE), b"")
-        first = next(lines, b"")
-        if b"\r" in first and not first.endswith(b"\n"):  # the first line is the complete file
-            lines = iter(first.replace(b"\r", b"\n").splitlines(keepends=True))
-        elif first:
-            lines = chain([first], lines)
-        for line, raw in enumerate(lines, start=1):
-            if len(raw) == LONGEST_LINE:
-                raise UserError(f"{path}:{line}: the line has {LONGEST_LINE:,} bytes or more; divide it into lines")
-            text = _decode(raw, f"{path}:{line}")
-            yield line, text.removeprefix("\ufeff") if line == 1 else text
+    lines: Iterator[bytes] = iter(partial(file.readline, LONGEST_LINE), b"")
+    first = next(lines, b"")
+    if b"\r" in first and not first.endswith(b"\n"):  # the first line is the complete file
+        lines = iter(first.replace(b"\r", b"\n").splitlines(keepends=True))
+    elif first:
+        lines = chain([first], lines)
+    for line, raw in enumerate(lines, start=1):
+        if len(raw) == LONGEST_LINE:
+            raise UserError(f"{name}:{line}: the line has {LONGEST_LINE:,} bytes or more; divide it into lines")
+        text = _decode(raw, f"{name}:{line}")
+        yield line, text.removeprefix("\ufeff") if line == 1 else text
 
 
 def _decode(raw: bytes, place: str) -> str:
     """Return the text of bytes. Raises UserError for a NUL byte and for bytes that are not UTF-8."""
     if b"\0" in raw:
-        raise UserError(f"{place}: the line contains a NUL byte; save the file as UTF-8 text")
+        raise UserError(f"{place}: the line contains a NUL byte; save the file as UTF-8 text, unpacked")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise UserError(f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8 text") from None
+        raise UserError(
+            f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8 text, unpacked"
+        ) from None
 
 
 def _read_text(path: Path, columns: Sequence[str]) -> Iterator[Row]:
@@ -340,12 +349,13 @@ class RowWriter:
             raise UserError(f"{path}: the folder {path.parent} does not exist; create it, or name another")
         if not os.access(path.parent, os.W_OK):
             raise UserError(f"{path}: no permission to write to {path.parent}; name another folder")
-        self._path, self._columns = path, columns
-        self._unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        self._rows = _WRITERS[path.suffix.lower()](self._unfinished, columns)
+        self._path, self._columns, self._opened = path, columns, ExitStack()
 
     def __enter__(self) -> Self:
-        self._write = self._rows.__enter__()
+        with ExitStack() as stack:
+            unfinished = stack.enter_context(replacing(self._path))
+            self._write = stack.enter_context(_WRITERS[self._path.suffix.lower()](unfinished, self._columns))
+            self._opened = stack.pop_all()
         return self
 
     def write(self, values: Mapping[str, Any]) -> None:
@@ -356,12 +366,7 @@ class RowWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            self._rows.__exit__(kind, error, traceback)
-            if kind is None:
-                self._unfinished.replace(self._path)
-        finally:
-            self._unfinished.unlink(missing_ok=True)
+        self._opened.__exit__(kind, error, traceback)
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from firstlight.errors import UserError
+from firstlight.files.atomic import write_atomically
 from firstlight.kind.data_changes import DataChanges
-from firstlight.runs.folder import SAMPLE_NOTE, refuse_links, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 
 if TYPE_CHECKING:
     from firstlight.data.sources import Source

@@ -1,14 +1,12 @@
 """Atomic writing of Lightning's checkpoints, and reading without running code from them."""
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.fabric.plugins import CheckpointIO
 
-from firstlight.data.cache import sync
+from firstlight.files.atomic import replacing, sync
 from firstlight.lit.checkpoint import CARD, LAST, PREVIOUS, STAMP, read_checkpoint
 
 WEIGHTS_OF_A_PROCESS = ".temp.ckpt"  # with which Lightning's forked or spawned processes return their weights
@@ -30,21 +28,17 @@ class AtomicCheckpointIO(CheckpointIO):
         target = Path(path)
         is_first = not target.parent.exists()
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with replacing(target) as unfinished:
                 is_whole = target.name != WEIGHTS_OF_A_PROCESS
-                torch.save({CARD: self.card | STAMP, **checkpoint} if is_whole else checkpoint, file)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            if target.name == LAST and target.is_file():
-                _keep(target, target.with_name(PREVIOUS))
-            Path(temporary).replace(target)
+                with unfinished.open("wb") as file:
+                    torch.save({CARD: self.card | STAMP, **checkpoint} if is_whole else checkpoint, file)
+                sync(unfinished)
+                if target.name == LAST and target.is_file():
+                    _keep(target, target.with_name(PREVIOUS))
         except RuntimeError as error:  # torch's writer replaces the error of the disk
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         finally:
-            Path(temporary).unlink(missing_ok=True)
             if is_first and not any(target.parent.iterdir()):
                 target.parent.rmdir()  # an empty folder would mean that the checkpoints were deleted
         sync(target.parent)  # so that the rename survives a power cut

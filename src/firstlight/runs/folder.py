@@ -6,7 +6,6 @@ import math
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from typing import Any, TypeGuard
 
 from firstlight.errors import UserError
 from firstlight.files import locks
+from firstlight.files.atomic import write_atomically
 from firstlight.files.regular import regular
 from firstlight.version import refuse_other
 
@@ -246,21 +246,6 @@ def _paths_below(folder: Path) -> Iterator[Path]:
         yield from (Path(where) / name for name in (*names, *files))
         if Path(where) == folder / "wandb":
             names[:] = [name for name in names if not WANDB_PART.fullmatch(name)]
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and rename it, so that a reader never sees an incomplete file."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def as_typed(path: Path) -> Path:

@@ -11,7 +11,8 @@ from typing import Any
 from lightning.pytorch.loggers import CSVLogger, Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from firstlight.runs.folder import read_history, write_atomically
+from firstlight.files.atomic import write_atomically
+from firstlight.runs.folder import read_history
 from firstlight.runs.wandb_logger import ResumableWandbLogger
 
 log = logging.getLogger(__name__)

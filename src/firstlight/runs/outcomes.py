@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.files.atomic import write_atomically
 from firstlight.files.regular import regular
-from firstlight.runs.folder import write_atomically
 
 
 @dataclass(frozen=True, eq=False)

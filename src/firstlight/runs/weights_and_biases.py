@@ -13,7 +13,8 @@ from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig
 
 from firstlight.errors import UserError
-from firstlight.runs.folder import RunFolder, write_atomically
+from firstlight.files.atomic import write_atomically
+from firstlight.runs.folder import RunFolder
 from firstlight.runs.wandb_logger import is_uploaded, parts
 
 log = logging.getLogger(__name__)

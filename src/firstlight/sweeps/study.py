@@ -14,7 +14,7 @@ from rich.table import Table
 
 from firstlight.console import Console
 from firstlight.errors import UserError
-from firstlight.runs.folder import write_atomically
+from firstlight.files.atomic import write_atomically
 from firstlight.runs.objectives import DIRECTION, KEY, MINIMIZE
 from firstlight.runs.study import SECONDS_FOR_OTHERS, STUDY_FILE, STUDY_NAME, made, seed_of, storage_of
 from firstlight.sweeps.jobs import Job

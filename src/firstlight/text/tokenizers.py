@@ -1,7 +1,6 @@
 """Tokenizers of words and of subwords for classifiers, based on the library `tokenizers`."""
 
 import json
-from codecs import BOM_UTF8
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, count
@@ -15,7 +14,7 @@ from tokenizers.pre_tokenizers import Split, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 from firstlight.errors import UserError
-from firstlight.files.regular import regular
+from firstlight.files.rows import read_lines
 from firstlight.text.normalize import normalizer, words, words_and_marks
 from firstlight.text.options import PAIR_SEPARATOR
 from firstlight.text.ragged import RaggedIds
@@ -308,7 +307,8 @@ def load_word_list(path: Path, *, punctuation: bool = False, pairs: bool = False
     split = words_and_marks if punctuation else words
     special = special_tokens(pairs=pairs)
     line_of: dict[str, int] = {}
-    for line, word in _lines(path):
+    for line, text in read_lines(path):
+        word = text.rstrip("\r\n")
         if word in line_of:
             raise UserError(f"{path}:{line}: {word!r} is already on line {line_of[word]}; remove one of them")
         if word not in special:
@@ -318,19 +318,6 @@ def load_word_list(path: Path, *, punctuation: bool = False, pairs: bool = False
     if not listed:
         raise UserError(f"{path}: the file has no words; write one word per line")
     return _word_tokenizer(listed, punctuation=punctuation, pairs=pairs)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file, numbered from 1. Raises UserError if it cannot be read."""
-    try:
-        content = regular(path).read_bytes().removeprefix(BOM_UTF8)
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; name a file with one word per line") from None
-    for line, raw in enumerate(content.splitlines(), start=1):
-        try:
-            yield line, raw.decode()
-        except UnicodeDecodeError:
-            raise UserError(f"{path}:{line}: the line is not UTF-8; save the file as UTF-8") from None
 
 
 def _check_word(word: str, split: Callable[[str], list[str]], place: str) -> None:

@@ -1,6 +1,5 @@
 """Word vectors: from counts in texts, reduced to principal components, or from a file."""
 
-from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
 from inspect import signature
 from pathlib import Path
@@ -12,7 +11,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from firstlight.errors import UserError
-from firstlight.files.regular import regular
+from firstlight.files.rows import read_lines
 from firstlight.text.options import EigenMethod
 from firstlight.text.ragged import RaggedIds
 
@@ -281,26 +280,7 @@ def _entries(path: Path, dim: int) -> Iterator[tuple[str, str, str]]:
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the place of each line of a UTF-8 file, and the line without the spaces at its end."""
-    is_text = False  # so far
-    try:
-        with regular(path).open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                place = f"{path}:{number}"
-                problem = "the line contains a NUL byte" if b"\0" in raw else ""
-                try:
-                    line = raw.removeprefix(BOM_UTF8 if number == 1 else b"").rstrip(b" \r\n").decode()
-                except UnicodeDecodeError as error:
-                    problem = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
-                if problem and not is_text:
-                    raise UserError(
-                        f"{place}: {problem}, so the file is packed or binary; unpack it, or convert it to text"
-                    )
-                if problem:
-                    raise UserError(f"{place}: {problem}; save the file as UTF-8 text")
-                is_text = is_text or _header(line) is None  # the lines after a header may be binary
-                yield place, line
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; name a text file of GloVe or word2vec") from None
+    return ((f"{path}:{number}", line.rstrip(" \r\n")) for number, line in read_lines(path))
 
 
 def _header(line: str) -> tuple[int, int] | None:

@@ -26,13 +26,14 @@ from firstlight.callbacks.prune_trial import PruneTrial
 from firstlight.callbacks.throughput import Throughput
 from firstlight.data.table_data import TableData
 from firstlight.errors import Interrupted, RunError, UserError
+from firstlight.files.atomic import write_atomically
 from firstlight.lit.cards import refuse_other_state
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.lit.lightning_internals import set_steps_done
 from firstlight.lit.networks import build_network
 from firstlight.networks.size import num_embedding_parameters, num_parameters
 from firstlight.runs import weights_and_biases
-from firstlight.runs.folder import RunFolder, as_typed, read_history, write_atomically
+from firstlight.runs.folder import RunFolder, as_typed, read_history
 from firstlight.runs.identity import refuse_other_config
 from firstlight.runs.outcomes import FOLDER
 from firstlight.runs.record import finish, record_of_start

@@ -17,11 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from firstlight.console import is_watched, one_console, terminal
+from firstlight.files.atomic import write_atomically
 from firstlight.invocation import invocation
 from firstlight.kind.registry import kind_of_config
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs import foreign
-from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE, RunFolder, as_typed
 from firstlight.terminal_text import Handler, say
 
 log = logging.getLogger(__name__)

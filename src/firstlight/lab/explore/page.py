@@ -10,9 +10,10 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from firstlight.figures import style
+from firstlight.files.atomic import write_atomically
 from firstlight.kind.drawn import Drawn
 from firstlight.kind.kind import Drawing
-from firstlight.runs.folder import SAMPLE_NOTE, write_atomically
+from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.terminal_text import say
 
 NAME = "figures.html"

@@ -1,0 +1,40 @@
+"""Writing of complete files: a reader never sees an incomplete one, and an interruption leaves the previous one."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the path of an empty temporary file, which is renamed to `path` at the end of the block.
+
+    After an error in the block, the temporary file is removed, and `path` is unchanged.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    os.close(handle)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        sync(unfinished)
+        unfinished.chmod(0o644)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file, completely or not at all."""
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or the names in a folder, to the disk, so that they survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
