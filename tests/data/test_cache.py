@@ -96,8 +96,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "_newest_revision", lambda _: "5eed")
     monkeypatch.setattr(hub, "_load_dataset", lambda *_: {"train": Table, "test": Table})
     monkeypatch.setattr(text_sources, "_fetch", lambda _: WORDS.encode())
-    monkeypatch.setattr(sources, "read_sample", lambda _: list(map(json.dumps, ROWS)))
-    monkeypatch.setattr(text_sources, "read_sample", lambda _: WORDS.split())
+    rows = list(map(json.dumps, ROWS))
+    monkeypatch.setattr(sources, "read_sample", lambda path: rows if ".jsonl" in path.name else WORDS.split())
 
 
 def kept_in(cache_dir: Path) -> Path:
@@ -208,7 +208,7 @@ def test_without_a_network_a_damaged_copy_of_the_hub_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     def unreachable(_: str) -> str:
-        raise hub.HubUnreachableError("no network")
+        raise hub.UnreachableError("no network")
 
     expected = copy_of_the_hub(tmp_path)
     older = kept_in(tmp_path)
@@ -409,7 +409,7 @@ def test_what_cannot_be_made_again_stays_where_it_is(tmp_path: Path, monkeypatch
     flip_a_bit(kept_in(tmp_path) / "text.txt")
 
     def unreachable(_: str) -> bytes:
-        raise text_sources.UnreachableError("no network")
+        raise hub.UnreachableError("no network")
 
     monkeypatch.setattr(text_sources, "_fetch", unreachable)
     with pytest.raises(UserError, match=r"does not answer \(no network\)"):

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstlight.data import corpus, text_sources
+from firstlight.data import corpus, sources
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
+from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
-from firstlight.data.text_sources import TextSource, find_text
+from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError
 from firstlight.text import plays
 from firstlight.text.options import TokenizerKind, TokenizerOptions
@@ -51,7 +52,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def source_and_options(file: Path, **options: Any) -> tuple[TextSource, CharacterOptions]:
+def source_and_options(file: Path, **options: Any) -> tuple[Source, CharacterOptions]:
     defaults = {"path": str(file), "cache_dir": str(file.parent / "cache"), "tokenizer": CHARACTERS}
     wanted = CharacterOptions(**(defaults | options))
     return find_text(wanted), wanted
@@ -266,7 +267,7 @@ def test_plays_that_are_prepared_otherwise_are_encoded_anew_and_no_other_text(fi
 
 
 def test_the_sample_is_nothing_but_plays(file, monkeypatch):
-    monkeypatch.setattr(text_sources, "read_sample", lambda path: TEXT.splitlines(keepends=True))
+    monkeypatch.setattr(sources, "read_sample", lambda path: TEXT.splitlines(keepends=True))
     encoded = encode_file(file, path=None, source=SourceKind.sample, preparation=Preparation.plays)
     assert text_of(encoded, "train") + text_of(encoded, "validation") == TEXT
     assert encoded.statistics["passages"] == 211

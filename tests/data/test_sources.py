@@ -43,7 +43,7 @@ def make(working_folder: Path) -> FolderMaker:
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
-        raise hub.HubUnreachableError("no route to host")
+        raise hub.UnreachableError("no route to host")
 
     monkeypatch.setattr(hub, "mirror", mirror)
 

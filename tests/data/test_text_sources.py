@@ -9,8 +9,8 @@ import pytest
 
 from firstlight.data import text_sources
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind
-from firstlight.data.sources import GENERATED, check_path
-from firstlight.data.text_sources import TextSource, find_text
+from firstlight.data.sources import GENERATED, Source, check_path
+from firstlight.data.text_sources import find_text
 from firstlight.errors import RunError, UserError
 
 TEXT = "One.\n\nTwo.\n"
@@ -94,15 +94,15 @@ def nowhere() -> str:
         return f"http://127.0.0.1:{taken.getsockname()[1]}/plays.txt"
 
 
-def find(**options) -> TextSource:
+def find(**options) -> Source:
     return find_text(CharacterOptions(**({"name": "shakespeare", "cache_dir": "cache"} | options)))
 
 
-def kind_and_where(source: TextSource) -> tuple[SourceKind, str]:
+def kind_and_where(source: Source) -> tuple[SourceKind, str]:
     return source.kind, source.where
 
 
-def text_of(source: TextSource) -> str:
+def text_of(source: Source) -> str:
     return "".join(source.lines())
 
 
@@ -180,7 +180,7 @@ def test_hub_is_the_web_even_where_there_is_a_local_copy(make, web):
 
 
 def test_hub_is_never_a_sample(nowhere):
-    message = rf"data.source=hub: {nowhere} does not answer \(.*refused.*\); set data.path"
+    message = rf"data.source=hub: {nowhere} does not answer \(.*refused.*\); try again, or set data.path"
     with pytest.raises(UserError, match=message):
         find(source=SourceKind.hub, url=nowhere)
 
@@ -283,7 +283,7 @@ def test_a_path_is_taken_before_all_else(make, web, kind):
 def test_a_path_to_a_folder_is_the_one_text_in_it(make):
     file = make("mine/novel.txt")
     make("mine/README.md", "no text to learn")
-    assert find(path="mine").path == file
+    assert find(path="mine").files == {"text": file}
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def mirror(dataset_id: str, cache_dir: Path) -> hub.Mirror:
         requests.append(dataset_id)
-        raise hub.HubUnreachableError("no route to host")
+        raise hub.UnreachableError("no route to host")
 
     monkeypatch.setattr(hub, "mirror", mirror)
     return requests

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from firstlight.data import overlaps, store
 from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
+from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded
-from firstlight.data.text_sources import TextSource
 from firstlight.errors import UserError
 from firstlight.text import plays
 from firstlight.text.options import TokenizerKind
@@ -44,7 +44,7 @@ class Corpus(Encoded):
 
 
 def encode_text(
-    source: TextSource, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None = None
+    source: Source, options: CharacterOptions, tokenizer: CharacterTokenizer | BytePairTokenizer | None = None
 ) -> Corpus:
     """Return a text, prepared, split and encoded, or opened from the cache. Raises UserError.
 
@@ -61,7 +61,7 @@ def encode_text(
 
 
 def _encode(
-    source: TextSource,
+    source: Source,
     options: CharacterOptions,
     tokenizer: CharacterTokenizer | BytePairTokenizer | None,
     folder: Path,
@@ -95,7 +95,7 @@ def _encode(
     store.write(folder, facts, offsets=offsets, splits=np.array(splits, dtype=np.int64))
 
 
-def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, dict[str, Any], list[str]]:
+def _prepared(source: Source, options: CharacterOptions) -> tuple[Pieces, dict[str, Any], list[str]]:
     """Return the pieces of a text that a split does not divide, its statistics and its gaps."""
     if options.preparation is Preparation.lines:
         return lambda: _documents(source, options.separator), {}, []
@@ -107,14 +107,14 @@ def _prepared(source: TextSource, options: CharacterOptions) -> tuple[Pieces, di
     return lambda: _passages(source.lines()), {}, []
 
 
-def prepared_text(source: TextSource, options: CharacterOptions) -> str:
+def prepared_text(source: Source, options: CharacterOptions) -> str:
     """Return all of a text as it is encoded, with each document on a line."""
     pieces, _, _ = _prepared(source, options)
     end = "\n" if options.preparation is Preparation.lines else ""
     return "".join(piece + end for piece in pieces())
 
 
-def _documents(source: TextSource, separator: str) -> Iterator[str]:
+def _documents(source: Source, separator: str) -> Iterator[str]:
     """Yield the lines that are not blank, stripped."""
     for number, line in enumerate(source.lines(), start=1):
         document = line.strip()

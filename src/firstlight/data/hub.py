@@ -16,7 +16,7 @@ PROBE_SECONDS = 5.0
 UNAUTHORIZED = 401
 
 
-class HubUnreachableError(ConnectionError):
+class UnreachableError(ConnectionError):
     """Raised if the Hub did not answer."""
 
 
@@ -32,13 +32,13 @@ class Mirror:
 def mirror(dataset_id: str, cache_dir: Path) -> Mirror:
     """Return a local copy of the newest revision of a data set. It is downloaded unless the cache has it.
 
-    Without a network, the newest revision in the cache is used. Raises HubUnreachableError if the cache has none, and
+    Without a network, the newest revision in the cache is used. Raises UnreachableError if the cache has none, and
     UserError if the Hub has no such data set.
     """
     home = cache_dir / "hub" / dataset_id.replace("/", "--")
     try:
         revision = _newest_revision(dataset_id)
-    except HubUnreachableError:
+    except UnreachableError:
         kept = _undamaged(home)
         if not kept:
             raise
@@ -79,11 +79,11 @@ def _newest_revision(dataset_id: str) -> str:
     except HfHubHTTPError as error:
         if error.response.status_code == UNAUTHORIZED:
             raise UserError("the Hub refuses your token; run `hf auth login`, or unset HF_TOKEN") from error
-        raise HubUnreachableError(str(error)) from error
+        raise UnreachableError(str(error)) from error
     except Exception as error:
         if not _is_network_error(error):
             raise
-        raise HubUnreachableError(str(error)) from error
+        raise UnreachableError(str(error)) from error
     assert revision is not None
     return revision
 

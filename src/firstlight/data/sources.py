@@ -6,11 +6,11 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from firstlight.data import hub
 from firstlight.data.options import SourceKind
@@ -26,6 +26,7 @@ from firstlight.files.rows import (
     is_plain_text,
     look_alike,
     read_rows,
+    read_text,
 )
 from firstlight.text.options import PAIR_SEPARATOR
 
@@ -41,6 +42,7 @@ GENERATED = {  # the place of each sample; a file that changes gets another numb
     "names": "generated names 1",
     "plays": "generated plays 1",
 }
+TEXT = "text"  # the split of a text that is not divided
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DATA_VARIABLE = "FIRSTLIGHT_DATA"
 ONLY_GENERATED = ("choices",)  # samples that do not replace a data set, and that source=auto uses without an address
@@ -55,7 +57,7 @@ class Source:
     """Rows by split, with a fingerprint of their content.
 
     kind: local, hub or sample; where: a path, a Hub id with its revision, or the name and the version of the sample;
-    files: the file of each split.
+    files: the file of each split, or that of TEXT for a text that is not divided.
     """
 
     kind: SourceKind
@@ -77,6 +79,11 @@ class Source:
             values = json.loads(text)
             check_columns(columns, values, self.place(split, line))
             yield Row(line, values)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of a text, with their line feeds."""
+        path = self.files[TEXT]
+        return iter(read_sample(path)) if self.kind is SourceKind.sample else read_text(path)
 
     def texts(self, columns: str | Sequence[str], rows: Sequence[int]) -> list[str]:
         """Return the texts of some rows, read again; for two columns, the two texts with ||| between them.
@@ -127,22 +134,34 @@ def find_source(options: SourceOptions, *, sample: str = "reviews", only_split: 
     """
     if options.path is not None:
         return _from_path(options, options.path, only_split)
+    return named_source(options, "hub", sample, _folder, lambda address: _from_hub(address, Path(options.cache_dir)))
+
+
+def named_source(
+    options: Any, key: str, sample: str, local: Callable[[Path], Source], remote: Callable[[str], Source]
+) -> Source:
+    """Return the source of a data set that has a name: its folder, its address, or the generated sample.
+
+    key: the option with the address, `hub` or `url`; local, remote: functions that return the source of a folder, and
+    of an address. Raises UserError.
+    """
     if options.source is SourceKind.sample:
         return _sample(sample)
     if (folder := folder_of(options.name, options.source)) is not None:
-        return _local(folder, dataset_files(folder))
-    if not options.hub:
+        return local(folder)
+    if not (address := getattr(options, key)):
         if options.source is SourceKind.auto and sample in ONLY_GENERATED:
             return _sample(sample)
-        raise UserError("data.hub is not set, so there is nothing to download; set data.path")
+        raise UserError(f"data.{key} is not set, so there is nothing to download; set data.path")
     try:
-        return _from_hub(options.hub, Path(options.cache_dir))
-    except hub.HubUnreachableError as error:
+        return remote(address)
+    except hub.UnreachableError as error:
+        server = "the Hub" if key == "hub" else address
         if options.source is SourceKind.hub:
             raise UserError(
-                f"data.source=hub: the Hub does not answer ({error}); try again, or set data.path"
+                f"data.source=hub: {server} does not answer ({error}); try again, or set data.path"
             ) from error
-        log.warning(SAMPLE_WARNING, options.name, "the Hub")
+        log.warning(SAMPLE_WARNING, options.name, server)
         return _sample(sample)
 
 
@@ -168,9 +187,9 @@ def _from_path(options: SourceOptions, path: str, only_split: str) -> Source:
     if options.source is SourceKind.hub or not local.exists():
         try:
             return _from_hub(path, Path(options.cache_dir))
-        except hub.HubUnreachableError as error:
+        except hub.UnreachableError as error:
             raise UserError(f"data.path={path} is not a local file or folder, and the Hub does not answer") from error
-    return _local(local, dataset_files(local) if local.is_dir() else {only_split: local})
+    return _folder(local) if local.is_dir() else local_source(local, {only_split: local})
 
 
 def folder_of(name: str, source: SourceKind) -> Path | None:
@@ -191,8 +210,13 @@ def local_folder(name: str) -> Path | None:
     return next((folder for folder in candidates if folder.is_dir()), None)
 
 
-def _local(where: Path, files: dict[str, Path]) -> Source:
+def local_source(where: Path, files: dict[str, Path]) -> Source:
+    """Return the source of local files. files: by split."""
     return Source(SourceKind.local, str(where), hash_of(files), files=files)
+
+
+def _folder(folder: Path) -> Source:
+    return local_source(folder, dataset_files(folder))
 
 
 def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
@@ -202,7 +226,9 @@ def _from_hub(dataset_id: str, cache_dir: Path) -> Source:
 
 
 def _sample(name: str) -> Source:
-    files = {split: SAMPLES / name / f"{split}.jsonl.bz2" for split in dict.fromkeys(SPLITS.values())}
+    text = SAMPLES / f"{name}.txt.bz2"
+    splits = {split: SAMPLES / name / f"{split}.jsonl.bz2" for split in dict.fromkeys(SPLITS.values())}
+    files = {TEXT: text} if text.is_file() else splits
     return Source(SourceKind.sample, GENERATED[name], sample_fingerprint(name), files)
 
 

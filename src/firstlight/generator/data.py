@@ -18,7 +18,7 @@ from firstlight.data.sources import Source, find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
-from firstlight.data.text_sources import TextSource, find_text
+from firstlight.data.text_sources import find_text
 from firstlight.data.windows import (
     EveryWindow,
     RandomWindows,
@@ -243,7 +243,7 @@ class CharacterData(StreamData):
     corpus: Corpus
 
     @cached_property
-    def source(self) -> TextSource:
+    def source(self) -> Source:
         """The source of the text, which is searched for once."""
         return find_text(self.options)
 

@@ -17,10 +17,7 @@ from firstlight.runs.folder import SAMPLE_NOTE, refuse_links
 
 if TYPE_CHECKING:
     from firstlight.data.sources import Source
-    from firstlight.data.text_sources import TextSource
     from firstlight.kind.loaded import LoadedRun
-
-    AnySource = Source | TextSource
 
 
 @dataclass
@@ -57,7 +54,7 @@ OF_SOME_KINDS = ("context_length", "stride", "beam_size", "length_penalty")  # o
 RECORDED = ("split", "checkpoint", *OF_SOME_KINDS)  # options in metrics.json
 
 
-def refuse_other_data(loaded: "LoadedRun", source: "AnySource", changes: DataChanges) -> None:
+def refuse_other_data(loaded: "LoadedRun", source: "Source", changes: DataChanges) -> None:
     """Raise UserError if the run's own data is required and other data was found, such as the sample.
 
     A file that only the checkpoint names is not used for anything before this comparison.
@@ -70,7 +67,7 @@ def refuse_other_data(loaded: "LoadedRun", source: "AnySource", changes: DataCha
         )
 
 
-def chosen_split(source: "AnySource", options: EvaluateOptions, *, has_test: bool) -> str:
+def chosen_split(source: "Source", options: EvaluateOptions, *, has_test: bool) -> str:
     """Return the split to evaluate: that of --split, by default test, or validation without a test split.
 
     Raises UserError for another split if the data has only a test split.
@@ -83,7 +80,7 @@ def chosen_split(source: "AnySource", options: EvaluateOptions, *, has_test: boo
     return split
 
 
-def results_folder(loaded: "LoadedRun", source: "AnySource", split: str, options: EvaluateOptions) -> Path:
+def results_folder(loaded: "LoadedRun", source: "Source", split: str, options: EvaluateOptions) -> Path:
     """Create and return the folder of one evaluation below the run. Other options give another folder.
 
     Its name starts with the split, such as `test`, followed by the other options that were given. For other data, the
@@ -108,7 +105,7 @@ def results_folder(loaded: "LoadedRun", source: "AnySource", split: str, options
     return folder
 
 
-def _digest(source: "AnySource", changes: dict[str, Any]) -> str:
+def _digest(source: "Source", changes: dict[str, Any]) -> str:
     """Return a short hash of the content and the options of some data."""
     path = changes.get("path")
     if path is not None and Path(path).exists():
@@ -120,7 +117,7 @@ def _digest(source: "AnySource", changes: dict[str, Any]) -> str:
 def write_metrics(
     folder: Path,
     loaded: "LoadedRun",
-    source: "AnySource",
+    source: "Source",
     split: str,
     size: dict[str, Any],
     metrics: dict[str, float],
@@ -143,7 +140,7 @@ def write_metrics(
 def print_results(
     folder: Path,
     loaded: "LoadedRun",
-    source: "AnySource",
+    source: "Source",
     split: str,
     metrics: dict[str, float],
     contents: str,
@@ -169,7 +166,7 @@ def print_results(
     console.print(f"{contents} are in {folder}", soft_wrap=True)
 
 
-def sample_note(loaded: "LoadedRun", source: "AnySource") -> str | None:
+def sample_note(loaded: "LoadedRun", source: "Source") -> str | None:
     """Return a note if the run was trained or evaluated on generated data, else None."""
     from firstlight.data.options import SourceKind
 
