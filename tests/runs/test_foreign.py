@@ -89,6 +89,13 @@ PLACES = [
     "+trainer.profiler={_target_: lightning.pytorch.profilers.SimpleProfiler, dirpath: elsewhere, filename: x}",
     "+logger.wandb.settings={base_url: other.example.org}",
     "+logger.wandb.entity=other",
+    "+logger.wandb.id=17",
+    "+callbacks.text_samples.sink=elsewhere",
+    "+trainer.plugins=[elsewhere]",
+    "+optimizer.state_of=elsewhere",
+    "+callbacks.x={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: ../elsewhere}",
+    "+callbacks.x._target_=firstlight.classifier.module.Classification",
+    "data._target_=lightning.pytorch.demos.mnist_datamodule.MNISTDataModule",
     "data={cache_dir: elsewhere}",
     "data.text_column={_target_: os.system, command: ls}",
     "data.text_column=[{_target_: os.system, command: ls},b]",
@@ -124,6 +131,10 @@ HARMLESS = [
     "data._target_=firstlight.generator.data.ReviewTextData",
     "+callbacks.x={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss, patience: 3}",
     "+callbacks.x._target_=firstlight.callbacks.NonFiniteGuard",
+    "logger.wandb.project=mine",
+    "callbacks.text_samples.temperature=0.5",
+    "optimizer.betas=[0.9,0.98]",
+    "model.positions=rotary",
     "+logger.x={_target_: lightning.pytorch.loggers.CSVLogger, save_dir: '${paths.output_dir}', name: more}",
     "callbacks.checkpoint.folder=${paths.output_dir}/checkpoints",
 ]
@@ -155,7 +166,7 @@ def test_a_strangers_run_starts_no_code(line: str, canary: Path, scripts: Script
 def test_the_refusal_names_the_key_and_the_target(tmp_path: Path) -> None:
     folder = run_folder(tmp_path, "+callbacks.x={_target_: torch.hub.load, repo_or_dir: repo}", "trainer._target_=a.B")
     message = (
-        r"overrides\.yaml: callbacks\.x\._target_=torch\.hub\.load is not a callback class of firstlight or Lightning; "
+        r"overrides\.yaml: callbacks\.x\._target_=torch\.hub\.load is not a Callback of .*; "
         r"a run's folder may not choose that\. If it is your own, type it again: "
         r"'\+callbacks\.x={_target_: torch\.hub\.load, repo_or_dir: repo}' trainer\._target_=a\.B$"
     )
@@ -271,7 +282,7 @@ def test_a_run_with_a_callback_of_ones_own_goes_on_by_the_line_that_it_prints(
     assert command[-1] == own
     done = scripts.run("train", command[-2], "trainer.max_steps=3")
     assert done.returncode == 2
-    assert f"callbacks.mine._target_={module}.Mine is not a callback class" in done.stderr
+    assert f"callbacks.mine._target_={module}.Mine is not a Callback of" in done.stderr
     done = scripts.run("train", *command[-2:], "trainer.max_steps=3")
     assert done.returncode == 0, done.stderr
     assert "mine at step 3" in done.stdout

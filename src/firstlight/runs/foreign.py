@@ -1,7 +1,8 @@
 """The saved command line of a run's folder, which another person may have written: it is checked before it is used.
 
-A line may choose among the configuration files, and set numbers, names and the user's data. It may not name code, a
-place to write, an address, or an interpolation. What is typed again on this command line is the user's own.
+A setting that names a class, a place or an address is not used unless it is typed again, or is on a short list: classes
+of firstlight and Lightning that fit their place, texts of arguments that no class reads as a path, and paths in the
+run's own folder. Choices among the configuration files, numbers and the user's data are used.
 """
 
 import re
@@ -22,77 +23,30 @@ from firstlight.runs.overrides import key_of
 from firstlight.runs.targets import TARGET
 
 LEFT_OUT = {"hydra", "paths", "hparams_search", "resume"}  # groups and keys that choose where and how Hydra runs
-LEFT_OUT_OF_DATA = {"data.cache_dir"}
-BUILT = {"callbacks", "logger", "trainer", "module", "optimizer", "schedule", "model"}  # values become arguments
-ADDRESSES = {"data.url", "data.hub"}
-PLACE = re.compile(r"(^|_)(dir|dirpath|folder|paths?|files?|root|location|registry|ur[il]|host)($|_)|(dir|path)$")
-OF_AN_ACCOUNT = {"entity", "workspace", "api_key", "settings", "id", "experiment", "resume_from", "fork_from"}
+PLACES = {"data.url", "data.hub", "data.cache_dir"}  # of the keys that firstlight itself reads
+# The arguments of classes, which may have any name.
+OPEN = ("callbacks.", "logger.", "trainer.", "module.", "optimizer.", "schedule.", "model.options.")
+TEXTS = {  # the arguments of classes whose texts are neither a place nor an address, an account or code
+    *("monitor", "mode", "logging_interval", "anneal_strategy"),
+    *("accelerator", "strategy", "device", "devices", "precision", "profiler", "max_time", "gradient_clip_algorithm"),
+    *("project", "name", "group", "job_type", "tags", "version"),
+}
+PLAIN = re.compile(r"\w[\w .:-]*(/\w[\w.-]*)*")
 IN_THE_RUN = re.compile(r"\$\{paths\.output_dir\}(/\w[\w.-]*)*")
-METRIC = re.compile(r"(train|val|test|reference)/\w+")
 KEY = re.compile(r"[\w.-]+(/[\w-]+)*")
-ROOTS = ("firstlight.", "lightning.", "torch.optim.")  # the packages whose classes may be named
-
-
-class Place(NamedTuple):
-    """A key that may name a class.
-
-    key: a pattern; packages: those from which the class may be; bases: it must be a subclass of one of them; what: the
-    words for such a class.
-    """
-
-    key: str
-    packages: tuple[str, ...]
-    bases: tuple[str, ...]
-    what: str
-
-
-PLACES = (
-    Place(
-        r"callbacks\.[^.]+",
-        ("firstlight.", "lightning.pytorch.callbacks."),
-        ("lightning.pytorch.Callback",),
-        "a callback class of firstlight or Lightning",
-    ),
-    Place(
-        r"logger\.[^.]+",
-        ("lightning.pytorch.loggers.",),  # only those that write on this machine
-        ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger"),
-        "Lightning's CSVLogger or TensorBoardLogger",
-    ),
-    Place("trainer", ("lightning.pytorch.",), ("lightning.pytorch.Trainer",), "Lightning's Trainer"),
-    Place(
-        r"trainer\.profiler",
-        ("lightning.pytorch.profilers.",),
-        ("lightning.pytorch.profilers.Profiler",),
-        "a profiler class of Lightning",
-    ),
-    Place(
-        r"trainer\.strategy",
-        ("lightning.pytorch.strategies.",),
-        ("lightning.pytorch.strategies.Strategy",),
-        "a strategy class of Lightning",
-    ),
-    Place(
-        "module",
-        ("firstlight.",),
-        ("lightning.pytorch.LightningModule",),
-        "a LightningModule of firstlight",
-    ),
-    Place("data", ("firstlight.",), ("lightning.pytorch.LightningDataModule",), "a data module of firstlight"),
-    Place("model", ("firstlight.",), ("torch.nn.Module",), "a network of firstlight"),
-    Place(
-        "optimizer",
-        ("torch.optim.", "firstlight.lit."),
-        ("torch.optim.Optimizer",),
-        "an optimizer class of torch.optim or firstlight",
-    ),
-    Place(
-        "schedule",
-        ("torch.optim.lr_scheduler.", "firstlight.lit."),
-        ("torch.optim.lr_scheduler.LRScheduler",),
-        "a scheduler class of torch.optim",
-    ),
-)
+OURS = ("firstlight.", "lightning.", "torch.optim.")  # the packages from which a class may be imported
+BASES = {  # of the class that a key may name, which must be from firstlight or from the package of its base
+    r"callbacks\.[^.]+": ("lightning.pytorch.callbacks.Callback",),
+    r"logger\.[^.]+": ("lightning.pytorch.loggers.CSVLogger", "lightning.pytorch.loggers.TensorBoardLogger"),
+    "trainer": ("lightning.pytorch.trainer.Trainer",),
+    r"trainer\.profiler": ("lightning.pytorch.profilers.Profiler",),
+    r"trainer\.strategy": ("lightning.pytorch.strategies.Strategy",),
+    "module": ("lightning.pytorch.core.LightningModule",),
+    "data": ("lightning.pytorch.core.LightningDataModule",),
+    "model": ("torch.nn.Module",),
+    "optimizer": ("torch.optim.Optimizer",),
+    "schedule": ("torch.optim.lr_scheduler.LRScheduler",),
+}
 # These write and delete files that the state in a checkpoint names.
 NOT_FROM_A_FOLDER = ("lightning.pytorch.callbacks.ModelCheckpoint", "lightning.pytorch.callbacks.OnExceptionCheckpoint")
 
@@ -145,25 +99,20 @@ def saved_lines(file: Path) -> list[str]:
 
 def refused(lines: Sequence[str], typed: Collection[str]) -> list[Refusal]:
     """Return what is wrong with the lines. typed: the keys on the command line, which are allowed."""
-    return [
-        refusal for line in lines if not _is_left_out(line) and key_of(line) not in typed for refusal in _refusals(line)
-    ]
+    given = (line for line in lines if not _is_left_out(line) and key_of(line) not in typed)
+    return [refusal for line in given if (refusal := _refusal(line)) is not None]
 
 
-def _refusals(line: str) -> list[Refusal]:
-    """Return what is wrong with a line: at most one refusal."""
+def _refusal(line: str) -> Refusal | None:
     override = _parsed(line)
     if override.package is not None:
-        return [Refusal(line, line.lstrip("+~"), "moves settings to another place")]
-    if override.is_delete():
-        return []
-    if _is_group(override.key_or_group):
-        why = _wrong_choice(override.key_or_group, override.value())
-        return [Refusal(line, line.lstrip("+"), why)] if why else []
-    for key, value in _leaves(override.key_or_group, override.value()):
-        if why := _wrong(key, value):
-            return [Refusal(line, f"{key}={value}", why)]
-    return []
+        return Refusal(line, line.lstrip("+~"), "moves settings to another place")
+    key, value = override.key_or_group, None if override.is_delete() else override.value()
+    if "/" in key or key in config_files.groups():
+        why = _wrong_choice(key, value)
+        return Refusal(line, line.lstrip("+"), why) if why else None
+    wrong = ((f"{leaf}={part}", _wrong(leaf, part)) for leaf, part in _leaves(key, value))
+    return next((Refusal(line, what, why) for what, why in wrong if why), None)
 
 
 def _wrong_choice(group: str, value: Any) -> str | None:
@@ -177,49 +126,55 @@ def _wrong_choice(group: str, value: Any) -> str | None:
 
 def _wrong(key: str, value: Any) -> str | None:
     """Return what is wrong with the value of a key that is not a group; None if it is harmless."""
-    *parents, name = parts = key.split(".")
+    parent, _, name = key.rpartition(".")
     if name == TARGET:
-        return _wrong_target(".".join(parents), value)
+        return _wrong_target(parent, value)
     if name == "weights_only" and value is not True:
         return "would run code from files"
-    if "_args_" in parents:
-        return "hides the names of arguments"
-    is_argument = parts[0] in BUILT
-    if is_argument and not OF_AN_ACCOUNT.isdisjoint(parts):
-        return "chooses an account or a service"
+    if key.startswith(OPEN):
+        return None if _is_known(key, value) else "may be a place to write or read, an address or an account"
     if not isinstance(value, str):
         return None
-    is_in_the_run = is_argument and IN_THE_RUN.fullmatch(value) and ".." not in value
     if "${" in value:
-        return None if is_in_the_run else "is an interpolation"
-    if key in ADDRESSES:
-        return "is an address"
+        return "is an interpolation"
+    if key in PLACES:
+        return "is a place or an address"
     if key == "data.path" and not Path(value).exists():
         return "is not a file or folder here, and would be looked for on the Hub"
-    if key in LEFT_OUT_OF_DATA or (is_argument and any(map(PLACE.search, parts[1:]))):
-        return "is a place to write or read"
-    if is_argument and not METRIC.fullmatch(value) and re.search(r"[/\\]|\.\.|^~", value):
-        return "may be a place to write or read"
     return None
+
+
+def _is_known(key: str, value: Any) -> bool:
+    """Return whether the value of an argument of a class is harmless, whatever the class does with it."""
+    if value is None or isinstance(value, bool):
+        return True
+    argument = next(part for part in reversed(key.split(".")) if not part.isdigit())
+    if isinstance(value, int | float):
+        return argument in TEXTS or not key.startswith("logger.")  # the id of a run of an account can be a number
+    return bool(IN_THE_RUN.fullmatch(value) or (argument in TEXTS and PLAIN.fullmatch(value)))
 
 
 def _wrong_target(parent: str, target: Any) -> str | None:
     """Return what is wrong with a class named below a key. Only modules of the allowed packages are imported."""
-    place = next((place for place in PLACES if re.fullmatch(place.key, parent)), None)
-    if place is None:
+    names = next((names for key, names in BASES.items() if re.fullmatch(key, parent)), None)
+    if names is None:
         return "names code where no class is expected"
-    why = f"is not {place.what}"
-    if not isinstance(target, str) or not target.startswith(place.packages):
+    why = f"is not a {' or '.join(name.rpartition('.')[2] for name in names)} of firstlight, Lightning or torch.optim"
+    if not isinstance(target, str) or not target.startswith(OURS):
         return why
     try:
         found = resolve_name(target)
     except (ImportError, AttributeError, ValueError):
         return why
-    bases = tuple(map(resolve_name, place.bases))
-    is_ours = isinstance(found, type) and issubclass(found, bases) and f"{found.__module__}.".startswith(ROOTS)
-    if not is_ours or issubclass(found, tuple(map(resolve_name, NOT_FROM_A_FOLDER))):
+    packages = ("firstlight.", *(name.rpartition(".")[0] + "." for name in names))
+    is_known = isinstance(found, type) and f"{found.__module__}.".startswith(packages)
+    if not is_known or not issubclass(found, _classes(names)) or issubclass(found, _classes(NOT_FROM_A_FOLDER)):
         return why
     return None
+
+
+def _classes(names: Sequence[str]) -> tuple[type, ...]:
+    return tuple(map(resolve_name, names))
 
 
 def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -234,11 +189,7 @@ def _leaves(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _is_left_out(line: str) -> bool:
     key = key_of(line)
-    return re.split(r"[./]", key)[0] in LEFT_OUT or key in LEFT_OUT_OF_DATA
-
-
-def _is_group(key: str) -> bool:
-    return "/" in key or key in config_files.groups()
+    return re.split(r"[./]", key)[0] in LEFT_OUT or key == "data.cache_dir"
 
 
 def _parsed(line: str) -> Override:
