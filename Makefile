@@ -32,8 +32,8 @@ results: $(INSTALLED)  ## Measure RESULTS.md, or some sections: ONLY="stars name
 dashboard: $(INSTALLED)  ## Write the W&B workspace as logs/dashboard.json; src/dashboard.py --push saves it on W&B
 	$(BIN)/python src/dashboard.py
 
-schema: $(INSTALLED)  ## Write conf/schema.json, from the docstrings of the configuration's schema
-	PYTHONPATH=src $(BIN)/python -m firstlight.config.described
+schema: $(INSTALLED)  ## Write conf/schema.json, a JSON Schema of the configuration for editors
+	PYTHONPATH=src $(BIN)/python -m firstlight.config.reference > conf/schema.json
 
 build: $(INSTALLED)  ## Build the wheel and the source distribution in dist/
 	$(BIN)/python -m build

@@ -11,7 +11,7 @@ import pytest
 
 import firstlight
 from browser import a_browser, open_file
-from firstlight.config.keys import keys
+from firstlight.config.reference import all_keys
 from firstlight.lab.explore.catalog import NAMES
 from tests_support import ROOT
 
@@ -78,7 +78,7 @@ def test_the_reference_has_every_public_name(package: str, site: Path) -> None:
 @of_the_site
 def test_the_page_of_keys_has_every_key(site: Path) -> None:
     page = (site / "keys.html").read_text(encoding="utf-8")
-    assert [key.name for key in keys() if f"<code>{key.name}</code>" not in page] == []
+    assert [name for name in all_keys() if f"<code>{name}</code>" not in page] == []
 
 
 @of_the_site

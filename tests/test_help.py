@@ -14,12 +14,11 @@ from firstlight import config_files, spelling
 from firstlight.config.command_line import help_words, prepared
 from firstlight.config.guesses import ALSO_CALLED, nearest_choices, nearest_keys
 from firstlight.config.help import COMMANDS, GROUPS, INTERNAL, help_text
-from firstlight.config.keys import keys
-from firstlight.config.messages import explain, explained
-from firstlight.config.schema import register_schemas
+from firstlight.config.keys import SECTIONS, keys_of
+from firstlight.config.messages import explain, explained, known_keys
+from firstlight.config.reference import all_keys
+from firstlight.config.schema import compose, register_schemas
 from firstlight.errors import UserError
-
-KNOWN = [*config_files.groups(), *(key.name for key in keys())]
 
 
 @pytest.fixture
@@ -29,19 +28,27 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("at_80_columns")
-def test_help_shows_the_commands_every_group_and_every_key_of_the_task() -> None:
+def test_help_shows_the_commands_every_group_the_keys_at_the_top_and_the_sections() -> None:
     text = help_text([], [])
     assert len(COMMANDS) == 12
     assert max(map(len, text.splitlines())) <= 80
     for group in set(config_files.groups()) - set(INTERNAL):
         assert f"\n  {group}: {GROUPS[group]}\n" in text
     assert not [group for group in INTERNAL if f"\n  {group}:" in text]
-    words = " ".join(text.split())
-    for key in keys():
-        variant = key.variant("sentiment")
-        if variant is not None:
-            assert f"\n  {key.name}{'' if key.is_node else '='}" in text
-            assert variant.sentence in words
+    assert "\n  seed=\n      Seed of the initial weights" in text
+    assert all(f"\n  --help {section}\n" in text for section in SECTIONS if section)
+
+
+@pytest.mark.usefixtures("at_80_columns")
+@pytest.mark.parametrize("section", ["model", "data", "trainer", "callbacks"])
+def test_help_for_a_section_describes_its_first_ten_keys_and_names_the_others(section: str) -> None:
+    text, complete = help_text([section], ["task=stars"]), help_text([section, "more"], ["task=stars"])
+    shown, _, more = text.partition("  more: ")
+    described = [line for line in shown.splitlines() if line.startswith(f"  {section}.")]
+    names = [key.name for key in keys_of(compose(["task=stars"])) if key.section == section]
+    assert 5 <= len(described) <= 10
+    assert len(described) + more.partition(f"--help {section} more")[0].count(",") + 1 == len(names)
+    assert all(f"\n  {name}" in complete for name in names)
 
 
 @pytest.mark.usefixtures("at_80_columns")
@@ -49,16 +56,14 @@ def test_help_for_a_word_shows_only_what_has_this_name() -> None:
     task = help_text(["task"], [])
     assert "  task=names\n      First names" in task
     assert "seed=" not in task
-    lr = help_text(["lr"], [])
-    assert lr.startswith("  optimizer.lr=0.003\n      Learning rate")
-    assert "Type: number." in lr
-    assert "0.005 (names)" in lr
-    assert "  data.url=https://www.gutenberg.org" in help_text(["data"], ["task=shakespeare"])
+    assert help_text(["lr"], []) == "  optimizer.lr=0.003\n      Learning rate.\n      Type: number."
+    assert "  data.url=https://www.gutenberg.org" in help_text(["data", "more"], ["task=shakespeare"])
+    assert "callbacks.translations.beam_size=4 (of callbacks=translations)" in help_text(["beam_size"], [])
+    assert "model.num_decoder_layers=null (of a translator)" in help_text(["num_decoder_layers"], [])
     with pytest.raises(UserError, match="--help nothing: not a group or a key; `--help` lists them"):
         help_text(["nothing"], [])
     with pytest.raises(UserError, match=r"--help epochs: not a group or a key; did you mean trainer.max_epochs\?"):
         help_text(["epochs"], [])
-    assert "--help WORD ..." in help_text([], [])[:200]
     unknown = help_text(["tokenizer.unknown_symbol"], ["task=names"])
     assert "tokenizer.unknown_symbol=U+FFFD" in unknown
     assert unknown.isascii()
@@ -68,8 +73,22 @@ def test_help_for_a_word_shows_only_what_has_this_name() -> None:
 def test_help_shows_the_values_of_other_arguments() -> None:
     text = help_text(["model", "optimizer"], ["task=stars", "model=large", "optimizer=muon", "callbacks=none"])
     assert "  model.dim=128\n" in text
-    assert "  optimizer.matrix_lr=0.02\n      Learning rate of the matrices" in text
-    assert "_target_" not in text.replace("model._target_", "").replace("model.attention._target_", "")
+    assert "  optimizer.matrix_lr=0.02\n" in text
+    assert "_target_" not in text.replace("_target_, options", "")
+
+
+@pytest.mark.usefixtures("at_80_columns")
+def test_help_describes_the_users_own_class(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        'class Count:\n    """Counts the batches.\n\n    Args:\n        every: Steps.\n    """\n'
+    )
+    typed = ["+callbacks.count._target_=mine.Count", "+callbacks.count.every=3"]
+    sys.path.append(str(tmp_path))
+    try:
+        text = help_text(["callbacks.count"], typed)
+    finally:
+        sys.path.remove(str(tmp_path))
+    assert text == "  callbacks.count\n      Counts the batches.\n  callbacks.count.every=3\n      Steps."
 
 
 @pytest.mark.parametrize(
@@ -94,22 +113,22 @@ def test_the_words_after_help_are_names(typed: list[str], words: Any) -> None:
         ("max_steps", ["trainer.max_steps"]),
         ("ckpt_path", ["resume", "init_from"]),
         ("lr_scheduler", ["schedule"]),
-        ("batch_size", ["data.batch_size", "data.batch_tokens"]),
+        ("batch_size", ["data.batch_size"]),
         ("log_dir", ["paths.log_dir"]),
         ("trainer.lr", ["optimizer.lr"]),
         ("batch_sise", ["data.batch_size"]),
         ("dropuot", ["dropout"]),
-        ("data.batch_sise", ["data.batch_size", "data.batch_tokens"]),
+        ("data.batch_sise", ["data.batch_size", "data.evaluation_batch_size"]),
         ("patience", ["callbacks.early_stopping.patience"]),
         ("xyzzy", []),
     ],
 )
 def test_a_wrong_key_leads_to_the_keys_that_are_meant(word: str, meant: list[str]) -> None:
-    assert nearest_keys(word, KNOWN) == meant
+    assert nearest_keys(word, known_keys()) == meant
 
 
 def test_names_of_other_programs_lead_to_keys_that_exist() -> None:
-    assert not {key for meant in ALSO_CALLED.values() for key in meant} - set(KNOWN)
+    assert not {key for meant in ALSO_CALLED.values() for key in meant} - {*config_files.groups(), *all_keys()}
 
 
 @pytest.mark.parametrize(

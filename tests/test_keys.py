@@ -1,18 +1,20 @@
-"""Every key of the configuration is described once, and conf/schema.json, --help and the documentation say the same."""
+"""Every key of the configuration is described once, for --help, the documentation and the JSON Schema of editors."""
 
-import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
-from firstlight.config.described import Leaf, key_reference, schema_text, sentence_of
-from firstlight.config.keys import SCHEMA_FILE, SECTIONS, Key, as_typed, keys
+from firstlight.config.keys import SECTIONS, as_typed, keys_of
+from firstlight.config.reference import all_keys, json_schema, key_reference
+from firstlight.config.sources import parameter, summary
 from tests_support import ROOT
 
-SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+SCHEMA = json_schema()
 FILES = sorted(path for path in (ROOT / "conf").rglob("*.yaml") if path.parent.name not in ("wandb_sweep", "local"))
 HAS_TYPE = {
     "object": lambda value: isinstance(value, dict),
@@ -26,7 +28,7 @@ HAS_TYPE = {
 
 
 def problems(value: Any, schema: dict[str, Any], place: str) -> list[str]:
-    """What a value has against the parts of JSON Schema that conf/schema.json uses."""
+    """What a value has against the parts of JSON Schema that the schema uses."""
     if "$ref" in schema:
         return problems(value, SCHEMA["definitions"][schema["$ref"].removeprefix("#/definitions/")], place)
     if "anyOf" in schema and all(problems(value, each, place) for each in schema["anyOf"]):
@@ -54,16 +56,13 @@ def schema_of(path: Path, text: str) -> dict[str, Any]:
     return SCHEMA if name == "_global_" or path.name == "train.yaml" else SCHEMA["definitions"].get(name, {})
 
 
-def test_the_schema_file_is_what_the_docstrings_say() -> None:
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), "run: make schema"
-
-
 def test_a_key_without_a_sentence_is_an_error() -> None:
+    @dataclass
     class Undescribed:
-        width: int
+        width: int = 3
 
     with pytest.raises(LookupError, match=r"model.width: no docstring of Undescribed describes it; add one"):
-        sentence_of(Leaf("model.width", Undescribed, "width", 3))
+        list(keys_of(OmegaConf.structured(Undescribed), "model."))
 
 
 def test_the_schema_accepts_every_file_of_the_configuration() -> None:
@@ -92,35 +91,76 @@ def test_the_schema_refuses_a_mistake(text: str, problem: str) -> None:
 
 
 def test_a_sentence_is_short_and_complete() -> None:
-    sentences = {variant.sentence: key.name for key in keys() for variant in key.variants}
-    assert {key.section for key in keys()} == set(SECTIONS)
-    assert [each for each in sentences.items() if not re.fullmatch(r"[A-Z][^\n]{10,230}\.", each[0])] == []
+    sentences = {key.sentence: name for name, places in all_keys().items() for key in places.values()}
+    assert {key.section for places in all_keys().values() for key in places.values()} == set(SECTIONS)
+    assert [each for each in sentences.items() if each[0] and not re.fullmatch(r"[^\n]{10,250}\.", each[0])] == []
 
 
-def key(name: str) -> Key:
-    (found,) = (each for each in keys() if each.name == name)
-    return found
+def test_every_argument_that_conf_gives_to_our_own_classes_is_described() -> None:
+    foreign = ("logger.wandb.", "logger.tensorboard.", "logger.csv.")
+    names = {name for name, places in all_keys().items() if not all(key.sentence for key in places.values())}
+    assert [name for name in names if not name.startswith(foreign)] == []
 
 
-def test_a_key_has_its_type_its_choices_and_its_default_for_each_task() -> None:
-    norm = key("model.norm")
-    assert (norm.choices, norm.default_text) == (("post", "pre", "none"), "pre")
-    epochs = key("trainer.max_epochs")
-    assert epochs.type == "integer or null"
-    assert (epochs.variant("names").default, epochs.variant("stars").default) == (30, 4)  # type: ignore[union-attr]
-    assert "30 (names)" in epochs.default_text
-    assert key("model.pooling").variant("names") is None, "a generator has none"
-    assert key("model.dim").variant("translation").sizes["large"] == 512  # type: ignore[union-attr]
-    assert key("optimizer.momentum").default_text == "0.95 (translation, optimizer=muon); 0.0 (optimizer=sgd)"
-    assert key("callbacks.translations.num_samples").default_text == "5"
-    assert key("schedule.decay_fraction").default_text == "0.2 (schedule=warmup_stable_decay)"
-    assert "UTF-8" in key("data.path").variant("text").sentence  # type: ignore[union-attr]
+def test_a_key_has_its_type_and_its_default_for_each_task() -> None:
+    epochs = all_keys()["trainer.max_epochs"]
+    assert epochs["names"].type == "integer or null"
+    assert (epochs["names"].value, epochs["stars"].value) == (30, 4)
+    assert all_keys()["model.norm"]["stars"].type == "post or pre or none"
+    assert "names" not in all_keys()["model.pooling"], "a generator has none"
+    assert all_keys()["callbacks.translations.num_samples"]["translation"].value == 5
+    assert all_keys()["schedule.decay_fraction"].keys() == {"schedule=warmup_stable_decay"}
+    assert "UTF-8" in all_keys()["data.path"]["text"].sentence
 
 
 def test_what_the_user_does_not_set_is_not_a_key() -> None:
-    names = {key.name for key in keys()}
+    names = set(all_keys())
     assert {"dropout", "data.path", "model._target_"} <= names
     assert not names & {"model.dropout", "data.seed", "data.tokenizer", "optimizer._target_", "optimizer._partial_"}
+
+
+def test_the_first_settings_of_a_section_are_at_most_ten() -> None:
+    for section in ("data", "model"):
+        for task in ("sentiment", "names", "translation", "masked_reviews"):
+            keys = [places[task] for places in all_keys().values() if task in places]
+            assert 5 <= sum(key.section == section and not key.is_rare for key in keys) <= 10, (section, task)
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "hint"),
+    [
+        ("lightning.pytorch.Trainer", "max_steps", int),
+        ("lightning.pytorch.Trainer", "gradient_clip_val", int | float | None),
+        ("torch.optim.AdamW", "lr", float),
+        ("torch.optim.AdamW", "betas", list[float]),
+        ("torch.optim.AdamW", "fused", bool | None),
+        ("firstlight.callbacks.TextSamples", "top_k", int | None),
+        ("firstlight.lit.schedules.cosine", "final_fraction", float),
+        ("firstlight.runs.wandb_logger.ResumableWandbLogger", "project", str | None),
+        ("my_callbacks.Count", "every", list[int]),
+    ],
+)
+def test_an_argument_is_described_from_the_source_of_its_class(
+    target: str, name: str, hint: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "my_callbacks.py").write_text(
+        "raise SystemExit  # importing it would end the tests\n"
+        "class Base:\n"
+        '    """Counts.\n\n    Args:\n        every: Steps between two counts.\n    """\n'
+        "    def __init__(self, every: list[int]) -> None: ...\n"
+        "class Count(Base): ...\n"
+    )
+    sentence, found = parameter(target, name)
+    assert found == hint
+    assert sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "target", ["no_such_package.Class", "firstlight.lit.NoSuchClass", "None", "torch.optim.Adam.x"]
+)
+def test_a_class_without_a_source_has_no_description(target: str) -> None:
+    assert (parameter(target, "lr"), summary(target)) == (("", Any), "")
 
 
 def test_a_value_is_shown_as_it_is_typed() -> None:
@@ -131,6 +171,6 @@ def test_a_value_is_shown_as_it_is_typed() -> None:
 
 def test_the_key_reference_has_a_row_for_every_key() -> None:
     reference = key_reference()
-    assert all(reference.count(f"| `{key.name}` |") == 1 for key in keys())
+    assert all(reference.count(f"\n| `{name}` |") == 1 for name in all_keys())
     assert "| `tokenizer.kind` | word or subword or char |" in reference
     assert "<metric>" not in reference, "which Markdown would read as HTML"

@@ -127,17 +127,6 @@ def test_an_answer_does_not_wait_for_torch(argument: str, scripts: Scripts) -> N
     assert not imported & {"torch", "lightning", "torchmetrics", "datasets", "wandb", "matplotlib"}
 
 
-def test_help_has_commands_groups_and_every_key(scripts: Scripts) -> None:
-    done = scripts.run("train", "--help")
-    assert done.returncode == 0
-    lines = done.stdout.splitlines()
-    assert "  task: What the network learns, and from which data" in lines
-    assert TASKS in " ".join(done.stdout.split())
-    assert "      bag_of_words, large, logistic, medium, small, tiny" in lines
-    assert "  context_length=128" in lines
-    assert "  resume=null" in lines
-
-
 def test_a_wrong_argument_of_a_target_is_one_line(scripts: Scripts, tiny_training: list[str]) -> None:
     done = scripts.run("train", *tiny_training, "+trainer.no_such_argument=1")
     assert done.returncode == 2

@@ -94,19 +94,25 @@ def test_a_gpu_that_the_machine_lacks_is_refused(
             check_accelerator(config)
 
 
+ADAMW, COSINE = {"_target_": "torch.optim.AdamW"}, {"_target_": "firstlight.lit.schedules.cosine"}
+TRAINER, EARLY = {"_target_": "lightning.pytorch.Trainer"}, {"_target_": "lightning.pytorch.callbacks.EarlyStopping"}
+
+
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("optimizer", {"lr": "fast"}, "optimizer.lr=fast must be a number"),
-        ("optimizer", {"lr": "1e-2.5"}, "optimizer.lr=1e-2.5 must be a number"),
-        ("optimizer", {"weight_decay": True}, "optimizer.weight_decay=true must be a number"),
-        ("optimizer", {"betas": "x"}, "optimizer.betas=x must be a list of numbers"),
-        ("optimizer", {"betas": [0.9, "x"]}, "optimizer.betas=[0.9,x] must be a list of numbers"),
-        ("schedule", {"warmup_steps": "x"}, "schedule.warmup_steps=x must be a number"),
-        ("callbacks", {"early_stopping": {"patience": "x"}}, "callbacks.early_stopping.patience=x must be a number"),
+        ("optimizer", ADAMW | {"lr": "fast"}, "optimizer.lr=fast must be a number"),
+        ("optimizer", ADAMW | {"weight_decay": True}, "optimizer.weight_decay=true must be a number"),
+        ("optimizer", ADAMW | {"betas": "x"}, "optimizer.betas=x must be a list of numbers"),
+        ("optimizer", ADAMW | {"betas": [0.9, "x"]}, "optimizer.betas=[0.9,x] must be a list of numbers"),
+        ("schedule", COSINE | {"warmup_steps": "x"}, "schedule.warmup_steps=x must be a number"),
+        ("trainer", TRAINER | {"gradient_clip_val": "x"}, "trainer.gradient_clip_val=x must be a number"),
+        ("callbacks", {"early": EARLY | {"patience": "x"}}, "callbacks.early.patience=x must be a number"),
     ],
 )
-def test_a_described_number_must_be_a_number(section: str, values: dict[str, Any], message: str) -> None:
+def test_an_argument_that_its_class_reads_as_a_number_must_be_one(
+    section: str, values: dict[str, Any], message: str
+) -> None:
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         check_numbers(OmegaConf.create({section: values}))
 
@@ -115,7 +121,7 @@ def test_a_described_number_must_be_a_number(section: str, values: dict[str, Any
     ("section", "values"),
     [
         ("optimizer", {"_target_": "my.Optimizer", "lr": None, "mode": "fast", "betas": [0.9, 0.98]}),
-        ("trainer", {"val_check_interval": "00:05:00", "devices": "auto", "precision": "bf16-mixed"}),
+        ("trainer", TRAINER | {"val_check_interval": "00:05:00", "devices": "auto", "precision": "bf16-mixed"}),
         ("callbacks", {"early_stopping": None}),
         ("callbacks", None),
     ],

@@ -57,8 +57,9 @@ class Classification(Training):
         schedule: A function from the optimizer and the number of steps to a scheduler that is stepped after every
             step, such as `firstlight.lit.cosine`. None uses a short warm-up and a cosine.
         class_weights: The weight of each class in the training loss, (classes,).
-        label_smoothing: As in `classification_loss`; at least 0 and below 1.
-        ordinal_smoothing: As in `classification_loss`; at least 0.
+        label_smoothing: The share of every target that is spread evenly over all classes, at least 0 and below 1.
+        ordinal_smoothing: How strongly neighboring classes share a target, for ordered classes such as stars, as in
+            `classification_loss`; at least 0.
         r_drop: The weight of the divergence between two passes with different dropout (R-Drop, Liang et al. 2021). 0
             makes one pass.
 

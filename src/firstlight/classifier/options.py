@@ -1,7 +1,7 @@
 """Options of the classifiers, as typed dataclasses that check their values. Imports no torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
@@ -67,6 +67,7 @@ class ClassifierConfig(TransformerConfig):
     pooling: PoolingKind = PoolingKind.per_token
     token_dropout: float = 0.0
     convolution: int | None = None
+    _: KW_ONLY
     embedding_dim: int | None = None
     embedded_words: int | None = None
 

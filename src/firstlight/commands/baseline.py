@@ -14,8 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 from firstlight import config_files
 from firstlight.command_options import parse
 from firstlight.commands.frame import STARTED_AT, run_module
+from firstlight.config.checks import compose_task
 from firstlight.config.schema import register_schemas
-from firstlight.config.tasks import compose_task
 from firstlight.errors import Interrupted, UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.kind.baseline import Fitted, OtherData

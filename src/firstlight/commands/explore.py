@@ -151,7 +151,7 @@ def _explore_task(options: ExploreOptions) -> Path:
             raise UserError(f"--{name} requires a run, and --task {options.task} draws only data; omit the option")
     if options.log:
         raise UserError("--log requires a run, which has loggers, and --task has none; omit the option")
-    from firstlight.config.tasks import compose_task
+    from firstlight.config.checks import compose_task
 
     assert options.task is not None
     names = config_files.choices("task")

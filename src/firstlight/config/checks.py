@@ -7,13 +7,14 @@ from pathlib import Path
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from firstlight import config_files
-from firstlight.config.keys import as_typed, keys
-from firstlight.config.messages import RENAMED, did_you_mean, explain, flat_keys, renamed
+from firstlight.config.keys import OPEN, as_typed, flat_keys, parts_of, schema_of_key
+from firstlight.config.messages import RENAMED, did_you_mean, explain, explained, renamed
 from firstlight.config.metric_names import check_metric
-from firstlight.config.open_keys import OPEN_SECTIONS
+from firstlight.config.schema import compose
 from firstlight.config.trainer_checks import check_trainer, is_number
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_yaml
+from firstlight.kind.data_changes import DataChanges
 from firstlight.kind.registry import KINDS, kind_of_config
 from firstlight.runs.named import find_run, find_runs
 from firstlight.runs.overrides import key_of
@@ -42,6 +43,24 @@ def check(config: DictConfig) -> None:
     check_vectors(config)
 
 
+def compose_task(task: str, changes: DataChanges, log_dir: Path, output_dir: Path) -> DictConfig:
+    """Return the checked configuration of a task with other data, for commands that only use its data.
+
+    task: an existing task. Raises UserError for an option that its data does not have, and for missing data.
+    """
+    with explained():
+        config = compose([f"task={task}"], with_hydra=True)
+        for name in changes.given():
+            if name not in config.data:
+                raise UserError(f"data.{name} does not apply to --task {task}; leave it out")
+        for name, value in changes.options().items():
+            OmegaConf.update(config.data, name, value)
+        config.paths.log_dir = str(log_dir)
+        config.paths.output_dir = str(output_dir)
+        check(config)
+    return config
+
+
 def check_keys(config: DictConfig) -> None:
     """Raise UserError for a key that its schema does not have."""
     for path, node in typed_nodes(config):
@@ -66,20 +85,22 @@ def check_values(config: DictConfig) -> None:
 
 
 def check_numbers(config: DictConfig) -> None:
-    """Raise UserError for a described number of an open section, such as optimizer.lr, that is not a number.
+    """Raise UserError for a key that was typed without a number, although the class that reads it accepts only numbers.
 
-    null passes, since the user's own class may accept it.
+    null passes, since a class may accept it.
     """
-    for key in keys():
-        if key.section not in OPEN_SECTIONS:
+    hydra = config.get("hydra")
+    for name in flat_keys(config) if hydra is None else map(key_of, hydra.overrides.task):
+        value = OmegaConf.select(config, name) if name.partition(".")[0] in OPEN else None
+        if value is None or is_number(value) or isinstance(value, DictConfig):
             continue
-        selected = OmegaConf.select(config, key.name)
-        value = list(selected) if isinstance(selected, ListConfig) else selected
-        is_list = key.type == "list of numbers"
-        if value is None or not (is_list or set(key.type.split(" or ")) <= NUMBERS):
-            continue
-        if not (isinstance(value, list) and all(map(is_number, value)) if is_list else is_number(value)):
-            raise UserError(f"{key.name}={as_typed(value)} must be a {'list of numbers' if is_list else 'number'}")
+        values = list(value) if isinstance(value, ListConfig) else value
+        parts = parts_of(schema_of_key(config, name))
+        is_list = [part.get("items") for part in parts] == [{"type": "number"}]
+        if is_list and not (isinstance(values, list) and all(map(is_number, values))):
+            raise UserError(f"{name}={as_typed(values)} must be a list of numbers")
+        if all(part.get("type") in NUMBERS for part in parts):
+            raise UserError(f"{name}={as_typed(values)} must be a number")
 
 
 def check_written_once(config: DictConfig) -> None:

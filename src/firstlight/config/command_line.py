@@ -9,8 +9,7 @@ from typing import NoReturn
 from hydra._internal.utils import get_args_parser
 
 from firstlight.config.guesses import nearest_keys
-from firstlight.config.keys import keys
-from firstlight.config_files import groups
+from firstlight.config.messages import known_keys
 from firstlight.errors import UserError
 
 LISTS = ("tags", "teacher")  # keys whose value may be given without brackets
@@ -50,7 +49,7 @@ def _refuse(option: str, arguments: Sequence[str]) -> NoReturn:
         value = after[0]
     shown = option if is_given or not value else f"{option} {value}"
     key = name.lstrip("-").replace("-", "_")
-    known = [*groups(), *(each.name for each in keys())]
+    known = known_keys()
     meant = [key] if key in known else nearest_keys(key, known)
     write = " or ".join(f"{each}={value or '…'}" for each in meant)
     raise UserError(

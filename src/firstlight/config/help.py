@@ -1,23 +1,23 @@
-"""The text of `train --help`: commands, groups with their choices, and every key with its default and a sentence."""
+"""The text of `train --help`: commands, groups with their choices, sections, and keys with their values."""
 
 import re
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
-import hydra
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from firstlight import config_files
 from firstlight.config.guesses import nearest_keys, question
-from firstlight.config.keys import SECTIONS, Key, as_typed, keys
-from firstlight.config.schema import register_schemas
+from firstlight.config.keys import SECTIONS, Key, as_typed, flat_keys, keys_of, keys_of_choices, section_of
+from firstlight.config.schema import RootConfig, compose
 from firstlight.errors import UserError
 from firstlight.invocation import invocation
-from firstlight.runs.identity import flat
 
 DEFAULT_TASK = "sentiment"
+MOST_SHOWN = 10  # keys of a section, without `more`
 GROUPS = {  # those that a user chooses from; the other folders of conf/ are used by its files only
     "task": "What the network learns, and from which data",
     "model": "Size of the network, or a baseline",
@@ -56,7 +56,7 @@ COMMANDS = (
     ("report", "logs", "Compare all runs"),
 )
 OPTIONS = (
-    ("--help [WORD ...]", "Show this text, or only the groups and keys with these names"),
+    ("--help [WORD ...]", "Show this text, or the groups, sections and keys with these names"),
     ("-m, --multirun", "Run every combination of values given as lists, such as seed=1,2,3"),
     ("--config-dir DIR", "Folder with your own settings, used in addition to ./conf"),
     ("--cfg job", "Print the configuration of this command line and stop"),
@@ -67,20 +67,22 @@ OPTIONS = (
 def help_text(words: Sequence[str], overrides: Sequence[str]) -> str:
     """Return the help in lines that fit the terminal.
 
-    words: names of groups, sections and keys to show; none: everything. overrides: keys that were typed too, whose
-    values are shown. Raises UserError for a word without a match.
+    words: names of groups, sections and keys to show, and `more` for all keys of a section; none: an overview.
+    overrides: keys that were typed too, whose values are shown. Raises UserError for a word without a match.
     """
     width = max(60, min(shutil.get_terminal_size().columns, 100))
-    task = next((each.partition("=")[2] for each in overrides if each.startswith("task=")), DEFAULT_TASK)
-    is_described = all(each.startswith("task=") for each in overrides) and not config_files.own_folders()
-    values = (_defaults(task) if is_described else None) or _composed(overrides)
-    parts = _selected(words, values, task, width) if words else _everything(values, task, overrides, width)
-    return "\n".join(parts).rstrip("\n")
+    is_complete, words = "more" in words, [word for word in words if word != "more"]
+    if not words and not overrides:
+        return "\n".join(_overview(width))
+    task = [] if any(each.startswith("task=") for each in overrides) else [f"task={DEFAULT_TASK}"]
+    config = compose([*task, *overrides])
+    parts = (line for word in words or SECTIONS for line in _about(word, config, width, is_complete=is_complete))
+    return "\n".join(parts).strip("\n")
 
 
-def _everything(values: dict[str, Any], task: str, overrides: Sequence[str], width: int) -> Iterator[str]:
+def _overview(width: int) -> Iterator[str]:
     yield f"usage: {invocation('train')} [-m] [GROUP=CHOICE ...] [KEY=VALUE ...]"
-    yield f"       {invocation('train')} --help WORD ...  (only these groups and keys)\n"
+    yield f"       {invocation('train')} --help WORD ...  (only these groups, sections and keys)\n"
     yield "Train a transformer from first principles.\n"
     yield "Commands:"
     for command, arguments, purpose in COMMANDS:
@@ -88,34 +90,45 @@ def _everything(values: dict[str, Any], task: str, overrides: Sequence[str], wid
     yield "\nGroups (GROUP=CHOICE):"
     for group in _groups():
         yield from _group(group, width)
-    typed = " ".join(overrides) or f"task={task}"
-    yield f"\nKeys (KEY=VALUE), with their values for {typed}."
-    yield from _wrapped("For those of other tasks: --help task=names. For one section: --help data.", width)
-    for section in SECTIONS:
-        yield from _section(section, values, task, width)
+    yield "\nTop-level keys (KEY=VALUE):"
+    for key in _keys(OmegaConf.structured(RootConfig), ""):
+        yield from _entry(f"{key.name}=", key.sentence, width)
+    yield "\nSections of keys (such as optimizer.lr=0.001):"
+    for section, title in SECTIONS.items():
+        if section:
+            yield from _entry(f"--help {section}", title, width)
     yield "\nOptions:"
     for option, purpose in OPTIONS:
         yield from _entry(option, purpose, width)
 
 
-def _selected(words: Sequence[str], values: dict[str, Any], task: str, width: int) -> Iterator[str]:
-    for word in words:
-        groups = [group for group in _groups() if word == group]
-        found = [key for key in keys() if _is_meant(key, word)]
-        if not groups and not found and word not in values:
-            meant = question(nearest_keys(word, [*_groups(), *(key.name for key in keys())]))
-            raise UserError(f"--help {word}: not a group or a key; {meant or '`--help` lists them'}")
-        for group in groups:
-            yield from _group(group, width, explained=True)
-        if word in SECTIONS:
-            yield from _section(word, values, task, width)
-        else:
-            for key in found:
-                yield from _key(key, values, task, width, complete=True)
+def _about(word: str, config: DictConfig, width: int, *, is_complete: bool) -> Iterator[str]:
+    if is_group := word in _groups():
+        yield from _group(word, width, explained=True)
+    if word in SECTIONS:
+        yield from _section(word, _keys(config, word), width, is_complete=is_complete)
+        return
+    names = [name for name in flat_keys(config) if _is_meant(name, word)]
+    found = [key for section in dict.fromkeys(map(section_of, names)) for key in _keys(config, section)]
+    meant = [(key, "") for key in found if _is_meant(key.name, word)]
+    others = {} if meant or is_group else {key.name: (key, choice) for choice, key in keys_of_choices()}
+    meant += [(key, choice) for key, choice in others.values() if _is_meant(key.name, word)]
+    for key, choice in meant:
+        yield from _key(key, width, with_type=True, of=choice)
+    if not meant and not is_group:
+        guess = question(nearest_keys(word, [*_groups(), *flat_keys(config), *others]))
+        raise UserError(f"--help {word}: not a group or a key; {guess or '`--help` lists them'}")
 
 
-def _is_meant(key: Key, word: str) -> bool:
-    return key.name == word or key.name.startswith(f"{word}.") or key.name.rpartition(".")[2] == word
+def _keys(config: DictConfig, section: str) -> list[Key]:
+    """Return the keys of a section; "" for those at the top."""
+    if section:
+        return list(keys_of(config[section], f"{section}.")) if config[section] is not None else []
+    return list(takewhile(lambda key: not key.section, keys_of(config)))
+
+
+def _is_meant(key: str, word: str) -> bool:
+    return key == word or key.startswith(f"{word}.") or key.rpartition(".")[2] == word
 
 
 def _groups() -> list[str]:
@@ -146,54 +159,28 @@ def _first_comment(group: str, choice: str) -> str:
     return re.split(r"(?<=[.)])\s+(?=[A-Z])", " ".join(comment))[0]
 
 
-def _section(section: str, values: dict[str, Any], task: str, width: int) -> Iterator[str]:
-    present = [key for key in keys() if key.section == section and key.name in values]
-    described = {key.name for key in present}
-    own = [name for name in values if section and name.startswith(f"{section}.") and name not in described]
-    if not present and not own:
-        return
-    yield f"\n{section}: {SECTIONS[section]}" if section else ""
-    for key in present:
-        yield from _key(key, values, task, width)
-    for name in own:
-        yield from _entry(f"{name}={as_typed(values[name])}", "", width)
+def _section(section: str, keys: list[Key], width: int, *, is_complete: bool) -> Iterator[str]:
+    """Yield the first keys of a section with what they mean, and the names of the others; is_complete: all keys."""
+    listed = [key for key in keys if key.is_node] or [key for key in keys if not key.is_rare]
+    shown = keys if is_complete or not section else listed[:MOST_SHOWN]
+    if shown:
+        yield f"\n{section}: {SECTIONS[section]}" if section else f"{SECTIONS['']}:"
+    for key in shown:
+        yield from _key(key, width)
+    if rest := [key.name.partition(".")[2] for key in keys if key not in shown]:
+        yield from _wrapped(f"more: {', '.join(rest)}", width, "  ")
+        yield from _wrapped(f"--help {section} more: what they mean", width, "  ")
 
 
-def _key(key: Key, values: dict[str, Any], task: str, width: int, *, complete: bool = False) -> Iterator[str]:
-    """Yield the lines of a key. complete: with its type, and with its defaults for all tasks."""
-    variant = key.variant(task) or key.variants[0]
-    value = values.get(key.name, variant.default)
-    name = key.name if value == {} and key.is_node else f"{key.name}={_printable(value)}"
-    yield from _entry(name, variant.sentence, width)
-    if complete and key.type and not key.is_node:
+def _key(key: Key, width: int, *, with_type: bool = False, of: str = "") -> Iterator[str]:
+    name = key.name if key.is_node else f"{key.name}={_printable(key.value)}"
+    yield from _entry(f"{name} (of {of})" if of else name, key.sentence, width)
+    if with_type and key.type and not key.is_node:
         yield from _wrapped(f"Type: {key.type}.", width, "      ")
-        yield from _wrapped(f"Default: {_printable(key.default_text)}.", width, "      ")
 
 
 def _printable(value: Any) -> str:
     return as_typed(value).replace("\N{REPLACEMENT CHARACTER}", "U+FFFD")  # a terminal prints it as if it were a fault
-
-
-def _defaults(task: str) -> dict[str, Any]:
-    """Return the defaults of a task of firstlight; nothing for any other task."""
-    found = ((key.name, key.variant(task)) for key in keys())
-    return {name: variant.default for name, variant in found if variant is not None}
-
-
-def _composed(overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the values of all keys for a command line and for the user's own files."""
-    register_schemas()
-    with hydra.initialize_config_dir(str(config_files.CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(config_files.CONFIG_NAME, overrides=list(overrides))
-    leaves = flat(OmegaConf.to_container(config, enum_to_str=True))
-    described = {key.name for key in keys()}
-    nodes = {name for leaf in leaves for name in described if leaf.startswith(f"{name}.")}
-    own = {name: value for name, value in leaves.items() if not (_is_hydras(name) or str(value).startswith("${"))}
-    return {name: leaves[name] for name in described & leaves.keys()} | {name: {} for name in nodes} | own
-
-
-def _is_hydras(name: str) -> bool:
-    return name.rpartition(".")[2] in ("_target_", "_partial_", "_recursive_")
 
 
 def _entry(name: str, text: str, width: int) -> Iterator[str]:

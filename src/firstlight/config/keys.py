@@ -1,17 +1,27 @@
-"""The keys of the configuration, as conf/schema.json describes them. Imports nothing heavy.
+"""The keys of a composed configuration: what each one means, its type and its value. Imports nothing heavy.
 
-`described.py` writes that file from the docstrings of the schema. `--help`, messages and the documentation use it here.
+Dataclasses describe the keys of our sections. The keys of a class that the user can replace, such as those of
+`optimizer`, are described by the source of this class.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cache
+from itertools import chain
 from typing import Any
 
-from firstlight.config_files import CONFIG_DIR
+from docstring_parser import parse_from_object
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
-SCHEMA_FILE = CONFIG_DIR / "schema.json"
+from firstlight.config.sources import as_yaml, parameter, summary
+from firstlight.config_files import CONFIG_DIR
+from firstlight.kind.registry import KINDS
+from firstlight.kind.top_level import DataNode, ModelNode
+
 SECTIONS = {  # in the order in which they are listed; "" holds the keys at the top
     "": "Top-level keys",
     "data": "Source of the data, and how it is divided and batched",
@@ -28,81 +38,105 @@ SECTIONS = {  # in the order in which they are listed; "" holds the keys at the 
     "paths": "Folders",
     "sweep": "Sweeps (-m)",
 }
-VARIANTS = "x-variants"  # of a key in conf/schema.json
-
-
-@dataclass(frozen=True)
-class Variant:
-    """What a key means, and its default, for some tasks or for a choice of its group.
-
-    where: names of tasks, or `group=choice` for a key that the default choice of some task does not have. sizes: the
-    values that the choices of `model`, such as tiny, set instead of the default.
-    """
-
-    where: tuple[str, ...]
-    sentence: str
-    default: Any
-    sizes: Mapping[str, Any] = field(default_factory=dict)
+OPEN = ("module", "optimizer", "schedule", "trainer", "callbacks", "logger")  # of classes that the user can replace
+HYDRAS = ("_target_", "_partial_", "_recursive_")  # keys that hydra.utils.instantiate reads
+TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null", dict: "object"}
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key of the configuration.
+    """A key of a configuration.
 
     Attributes:
         name: The key as it is typed, such as `data.path`.
-        value: The JSON Schema of its value.
-        variants: What it means and its default, for each group of tasks that agree.
+        sentence: What it means; "" if its class does not describe it.
+        schema: The JSON Schema of its values.
+        value: Its value.
+        is_node: Whether it is a callback or a logger as a whole.
+        is_rare: Whether it is one of the keyword-only fields of its dataclass, which are listed last.
     """
 
     name: str
-    value: Mapping[str, Any]
-    variants: tuple[Variant, ...]
+    sentence: str
+    schema: dict[str, Any]
+    value: Any
+    is_node: bool = False
+    is_rare: bool = False
 
     @property
     def section(self) -> str:
-        """The part of the name before the first dot; "" for a key at the top."""
-        return self.name.partition(".")[0] if "." in self.name else ""
+        """The section of the key; "" for a key at the top."""
+        return section_of(self.name)
 
     @property
     def type(self) -> str:
-        """The type of the value in words, such as `integer or null`."""
-        return " or ".join(_types(self.value))
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The values that are allowed, if they are listed."""
-        parts = self.value.get("anyOf", [self.value])
-        return tuple(str(value) for part in parts for value in part.get("enum", ()) if value is not None)
-
-    @property
-    def is_node(self) -> bool:
-        """Whether it is a callback or logger as a whole, which is removed by null."""
-        return "object" in self.value.get("type", ()) and self.section in ("callbacks", "logger")
-
-    @property
-    def default_text(self) -> str:
-        """The default in words, with those of the tasks and sizes that have another one."""
-        by_value: dict[str, list[str]] = {}
-        for variant in self.variants:
-            sizes = ", ".join(f"{as_typed(value)} for model={size}" for size, value in variant.sizes.items())
-            by_value.setdefault(sizes or as_typed(variant.default), []).extend(variant.where)
-        if len(by_value) == 1 and not any("=" in where for variant in self.variants for where in variant.where):
-            return next(iter(by_value))
-        return "; ".join(f"{value} ({', '.join(where)})" for value, where in by_value.items())
-
-    def variant(self, task: str) -> Variant | None:
-        """Return the variant for a task, or None if the task does not have the key."""
-        return next((each for each in self.variants if task in each.where), None)
+        """The type of the value in words, such as `integer or null`; "" if it is unknown."""
+        return " or ".join(_type_names(self.schema))
 
 
-@cache
-def keys() -> tuple[Key, ...]:
-    """Return every key of the configuration, in the order of `SECTIONS` and of the schema."""
-    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
-    found = _keys_of(schema, "", schema)
-    order = list(SECTIONS)
-    return tuple(sorted(found, key=lambda key: order.index(key.section)))
+def keys_of(config: DictConfig, prefix: str = "") -> Iterator[Key]:
+    """Yield the keys of a configuration, or of a part of it, that a user can set.
+
+    prefix: of the names of a part, such as `model.`. Raises LookupError for a field of a dataclass without a docstring.
+    """
+    owner = OmegaConf.get_type(config)
+    rare = {field.name for field in fields(owner) if field.kw_only} if is_dataclass(owner) else set()
+    for field in sorted(map(str, config), key=rare.__contains__):
+        name = prefix + field
+        if name == "hydra" or (field in HYDRAS and name != "model._target_") or _is_written_once(owner, field):
+            continue
+        child: Any = None if OmegaConf.is_missing(config, field) else config._get_node(field)
+        has_value = isinstance(child, DictConfig) and child._value() is not None and not child._is_interpolation()
+        if has_value and (not prefix or ("_target_" in child and not is_dataclass(owner))):
+            if prefix:
+                yield Key(name, summary(child._target_), {"type": ["object", "null"]}, {}, is_node=True)
+            yield from keys_of(child, f"{name}.")
+        elif name not in SECTIONS and prefix not in ("callbacks.", "logger."):  # one of which may be null
+            sentence, schema = _described(config, field, name)
+            yield Key(name, sentence, schema, {} if has_value else _plain(child), is_rare=field in rare)
+
+
+def keys_of_choices() -> Iterator[tuple[str, Key]]:
+    """Yield the keys of each choice of the open groups, and of each kind of network, with the choice or the kind."""
+    for group in OPEN:
+        for path in sorted((CONFIG_DIR / group).glob("*.yaml")):
+            node = OmegaConf.load(path)
+            assert isinstance(node, DictConfig)
+            node.pop("defaults", None)
+            yield from ((f"{group}={path.stem}", key) for key in keys_of(node, f"{group}."))
+    for kind in KINDS.values():
+        for section, schema in [("model", kind.model), *(("data", schema) for schema in kind.schema.values())]:
+            yield from ((f"a {kind.noun}", key) for key in keys_of(OmegaConf.structured(schema), f"{section}."))
+
+
+def section_of(name: str) -> str:
+    """Return the part of a key before the first dot; "" for a key at the top."""
+    return name.partition(".")[0] if "." in name else ""
+
+
+def flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
+    """Yield the name of every key of a configuration, sections included, such as `data` and `data.path`."""
+    for key in map(str, config):
+        yield prefix + key
+        if not OmegaConf.is_missing(config, key) and not OmegaConf.is_interpolation(config, key):
+            child = config[key]
+            if isinstance(child, DictConfig):
+                yield from flat_keys(child, f"{prefix}{key}.")
+
+
+def schema_of_key(config: DictConfig, name: str) -> dict[str, Any]:
+    """Return the JSON Schema of the values of a key of a configuration; {} if nothing describes them."""
+    section, _, field = name.rpartition(".")
+    node = OmegaConf.select(config, section) if section else config
+    return _described(node, field, name)[1] if isinstance(node, DictConfig) and field in node else {}
+
+
+def parts_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the alternatives of a JSON Schema, each with one type."""
+    if "anyOf" in schema:
+        return [part for each in schema["anyOf"] for part in parts_of(each)]
+    kinds = schema.get("type")
+    return [schema | {"type": kind} for kind in kinds] if isinstance(kinds, list) else [schema]
 
 
 def as_typed(value: Any) -> str:
@@ -114,33 +148,78 @@ def as_typed(value: Any) -> str:
     return str(value) if value != "" else '""'
 
 
-def _keys_of(node: Mapping[str, Any], prefix: str, schema: Mapping[str, Any]) -> list[Key]:
-    found = []
-    for name, child in node.get("properties", {}).items():
-        if VARIANTS in child:
-            variants = tuple(
-                Variant(
-                    tuple(each["where"].split()),
-                    each.get("sentence", child["description"]),
-                    each["default"],
-                    each.get("sizes", {}),
-                )
-                for each in child[VARIANTS]
-            )
-            found.append(Key(prefix + name, child, variants))
-        if "$ref" in child:
-            child = schema["definitions"][child["$ref"].rpartition("/")[2]]
-        found += _keys_of(child, f"{prefix}{name}.", schema)
-    return found
+def schema_of(hint: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a type."""
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": list(hint.__members__)}
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin is list:
+        return {"type": "array", "items": schema_of(arguments[0])}
+    if origin in (typing.Union, types.UnionType):
+        return merged([schema_of(each) for each in arguments])
+    name = TYPES.get(origin or hint)
+    return {"type": name} if name else {}
 
 
-def _types(value: Mapping[str, Any]) -> list[str]:
-    if "anyOf" in value:
-        return list(dict.fromkeys(name for each in value["anyOf"] for name in _types(each)))
-    if "$ref" in value:  # an interpolation, which every key accepts
-        return []
-    if "enum" in value:
-        return [as_typed(each) for each in value["enum"]]
-    kinds = value.get("type", [])
+def merged(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a JSON Schema that accepts what any of several accept."""
+    kinds: list[str] = []
+    others: list[dict[str, Any]] = []
+    for part in chain.from_iterable(schema.get("anyOf", [schema]) for schema in schemas):
+        if set(part) == {"type"}:
+            kinds += [part["type"]] if isinstance(part["type"], str) else part["type"]
+        elif part not in others:
+            others.append(part)
+    kinds = [kind for kind in dict.fromkeys(kinds) if kind != "integer" or "number" not in kinds]
+    if kinds == ["null"] and len(others) == 1 and "enum" in others[0]:
+        return {"enum": [*others[0]["enum"], None]}
+    simple = [{"type": kinds[0] if len(kinds) == 1 else kinds}] if kinds else []
+    parts = [*simple, *others]
+    return parts[0] if len(parts) == 1 else {"anyOf": parts}
+
+
+def _described(node: DictConfig, field: str, name: str) -> tuple[str, dict[str, Any]]:
+    """Return what a key means and the JSON Schema of its values."""
+    owner = OmegaConf.get_type(node)
+    if not is_dataclass(owner):
+        sentence, hint = parameter(str(node.get("_target_")), field)
+        return sentence, schema_of(hint)
+    text = next((found for parent in owner.__mro__ if (found := _docstrings(parent).get(field))), None)
+    if text is None:
+        raise LookupError(f"{name}: no docstring of {owner.__name__} describes it; add one")
+    hints = [typing.get_type_hints(each) for each in owner.__mro__]
+    # A schema for OmegaConf, which has no lists in unions, leaves the type to a base class.
+    return text, schema_of(next((each[field] for each in hints if each.get(field, Any) is not Any), Any))
+
+
+@cache
+def _docstrings(owner: type) -> dict[str, str]:
+    """Return the descriptions of a class's own fields, from `Args:` of its docstring or the attributes' docstrings."""
+    if owner.__module__ == "builtins":
+        return {}
+    described = {each.arg_name: each.description for each in parse_from_object(owner).params}
+    return {name: as_yaml(text).replace("`", "") for name, text in described.items() if text}
+
+
+def _is_written_once(owner: Any, field: str) -> bool:
+    """Return whether a key repeats one at the top, which the user sets instead."""
+    return any(issubclass(owner, node) and field in node.__annotations__ for node in (ModelNode, DataNode))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ListConfig) and value._value() is not None and not value._is_interpolation():
+        return OmegaConf.to_container(value, enum_to_str=True)
+    plain = None if value is None else value._value()
+    return plain.name if isinstance(plain, Enum) else plain
+
+
+def _type_names(schema: dict[str, Any]) -> list[str]:
+    if "anyOf" in schema:
+        return list(dict.fromkeys(name for each in schema["anyOf"] for name in _type_names(each)))
+    if "enum" in schema:
+        return [as_typed(each) for each in schema["enum"]]
+    kinds = schema.get("type", [])
     names = [kinds] if isinstance(kinds, str) else list(kinds)
-    return [f"list of {_types(value['items'])[0]}s" if name == "array" else name for name in names]
+    return [f"list of {''.join(_type_names(schema['items']))}s" if name == "array" else name for name in names]

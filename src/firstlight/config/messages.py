@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import hydra
 import yaml
 from hydra.errors import (
     ConfigCompositionException,
@@ -15,13 +14,13 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from firstlight import config_files
 from firstlight.config.guesses import ALSO_CALLED, choices_named, nearest_choices, nearest_keys, question
-from firstlight.config.keys import keys
-from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
+from firstlight.config.keys import flat_keys, parts_of, schema_of_key
+from firstlight.config.schema import compose
 from firstlight.errors import UserError, reason
 from firstlight.files.plain_yaml import read_yaml
 from firstlight.runs.overrides import key_of, value_of
@@ -94,11 +93,11 @@ def explain(error: Exception) -> str:
             key = str(behind.full_key)
             if OF_SEARCH.fullmatch(key):
                 return f"{key} is not set by default; to pass it to the class, write +{key}"
-            return f"{key} is not a key of the configuration{did_you_mean(_typed(key), _known_keys())}"
+            return f"{key} is not a key of the configuration{did_you_mean(_typed(key), known_keys())}"
         case ConfigCompositionException(), OmegaConfBaseException() if behind.full_key:
             return _wrong_value(behind)
         case ConfigCompositionException(), _ if group := NO_GROUP.match(str(error)):
-            return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], _known_keys())}"
+            return f"{group[1]} is not a group of the configuration{did_you_mean(group[1], known_keys())}"
         case ConfigCompositionException(), _ if several := AMBIGUOUS.search(str(error)):
             return _several_values(several[1], several[2])
         case OmegaConfBaseException(), _:
@@ -109,7 +108,7 @@ def explain(error: Exception) -> str:
 def _not_parsed(argument: str) -> str:
     """Return the message for an argument that is not `key=value` in Hydra's grammar."""
     key, is_given, value = argument.partition("=")
-    if is_given and RANGE.match(value) and not any(each.name == key and "string" in each.type for each in keys()):
+    if is_given and RANGE.match(value) and not _is_text(key):
         return (
             f"{argument} is not a range; write {key}='interval(0.1, 0.5)' for an interval, "
             f"{key}='tag(log, interval(1e-4, 1e-1))' for one of a logarithm, {key}='range(1, 4)' for whole numbers, "
@@ -120,15 +119,14 @@ def _not_parsed(argument: str) -> str:
             f"{argument}: a value with spaces, commas, brackets or quotes must be quoted for Hydra and for the shell; "
             f"write {quoted_option(key, value)}"
         )
-    groups = config_files.groups()
-    described = [each.name for each in keys()]
-    if key in groups or key in described:
+    known = known_keys()
+    if key in known:
         return f"{argument}: a value is missing; write {key}={_example(key)}"
     if full := _split_value(argument):
         return f"{argument} is not key=value; a value with a space must be quoted: {full}"
     if Path(argument).is_file():
         return f"{argument}: write arguments as key=value; {question([quoted_option('data.path', argument)])}"
-    candidates = choices_named(key) or [f"{name}={_example(name)}" for name in nearest_keys(key, [*groups, *described])]
+    candidates = choices_named(key) or [f"{name}={_example(name)}" for name in nearest_keys(key, known)]
     return f"{argument}: write arguments as key=value; {question(candidates) or '`--help` lists the keys'}"
 
 
@@ -143,7 +141,7 @@ def _split_value(word: str) -> str | None:
     while end < len(arguments) and "=" not in arguments[end]:
         end += 1
     key, _, value = " ".join(arguments[begin:end]).partition("=")
-    is_text = any(each.name == key and "string" in each.type for each in keys())
+    is_text = _is_text(key)
     return quoted_option(key, value) if is_text else None
 
 
@@ -151,15 +149,19 @@ def _example(key: str) -> str:
     """Return a value for a key that is typed without one."""
     if key in config_files.groups():
         return config_files.choices(key)[0]
-    described = next(each for each in keys() if each.name == key)
-    if described.type == "boolean":
+    if schema_of_key(_typed_task(), key).get("type") == "boolean":
         return "true"
     return "auto" if key == "resume" else "…"
 
 
+def _is_text(key: str) -> bool:
+    """Return whether a key of the typed task may have any text as its value."""
+    return any(part.get("type") == "string" for part in parts_of(schema_of_key(_typed_task(), key)))
+
+
 def _several_values(key: str, value: str) -> str:
     """Return the message for a list such as `1,2` without `-m`."""
-    is_text = any(each.name == key and "string" in each.type for each in keys())
+    is_text = _is_text(key)
     quoting = f", or quote a single value, {quoted_option(key, value)}" if is_text else ""
     return f"{key}={value}: several values require -m, which runs every combination; add -m{quoting}"
 
@@ -240,20 +242,12 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     return f"; {question(nearest)}" if nearest else "; `--help` lists the keys"
 
 
-def _known_keys() -> list[str]:
-    """Return all keys and groups of the configuration of the task that is typed."""
+def known_keys() -> list[str]:
+    """Return all groups and keys of the configuration of the task that is typed."""
+    return [*config_files.groups(), *flat_keys(_typed_task()), *KEYS_OF_SWEEPS]
+
+
+def _typed_task() -> DictConfig:
+    """Return the configuration of the task that is typed, or without a task if it does not exist."""
     task = value_of("task", sys.argv[1:])
-    is_known = task in config_files.choices("task")
-    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-        config = hydra.compose(CONFIG_NAME, overrides=[f"task={task}"] if is_known else [])
-    return config_files.groups() + list(flat_keys(config)) + list(KEYS_OF_SWEEPS)
-
-
-def flat_keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
-    """Yield every key of a configuration, sections included, such as `data` and `data.path`."""
-    for key in map(str, config):
-        yield prefix + key
-        if not OmegaConf.is_missing(config, key) and not OmegaConf.is_interpolation(config, key):
-            child = config[key]
-            if isinstance(child, DictConfig):
-                yield from flat_keys(child, f"{prefix}{key}.")
+    return compose([f"task={task}"] if task in config_files.choices("task") else [])

@@ -1,12 +1,15 @@
 """The root of the configuration: typed where it is ours, open where users name classes by `_target_`."""
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import hydra
 from hydra.core.config_store import ConfigStore
-from omegaconf import II, MISSING
+from omegaconf import II, MISSING, DictConfig
 
+from firstlight.config_files import CONFIG_DIR, CONFIG_NAME
 from firstlight.kind.registry import KINDS
 from firstlight.lit.distillation_options import DistillationOptions
 from firstlight.networks.config import TransformerConfig
@@ -130,3 +133,10 @@ def register_schemas() -> None:
         store.store(group="schema", name=kind.name, node=kind.model)
         for name, node in kind.schema.items():
             store.store(group="schema", name=name, node=node)
+
+
+def compose(overrides: Iterable[str], *, with_hydra: bool = False) -> DictConfig:
+    """Return the configuration for some overrides. with_hydra: also the settings of Hydra, below the key `hydra`."""
+    register_schemas()
+    with hydra.initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+        return hydra.compose(CONFIG_NAME, overrides=list(overrides), return_hydra_config=with_hydra)

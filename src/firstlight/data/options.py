@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -84,22 +84,23 @@ class DataOptions:
     source: SourceKind = SourceKind.auto
     """Where to look for the data: local (below $FIRSTLIGHT_DATA or data/), hub (the Hugging Face Hub, or data.url for
     a text), sample (generated data), or auto, which tries them in this order."""
-    name: str | None = None
-    """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
     path: str | None = None
     """Your own data."""
+    max_train_rows: int | None = None
+    """Number of training rows to use, also for the vocabulary; null: all. Lower it for quick trials and learning
+    curves."""
+
+    _: KW_ONLY  # `--help data` names the following options without their descriptions
+    name: str | None = None
+    """Folder of the data set below $FIRSTLIGHT_DATA or data/, used if data.path is null."""
     validation_fraction: float = 0.1
     """Share of the training rows used for validation if the data has no validation split; between 0 and 0.5."""
     test_fraction: float = 0.1
     """Share of the training rows used for the test if the data has no test split; between 0 and 0.5."""
     split_seed: int = 0
     """Seed of the draw of these two splits and of data.max_train_rows."""
-    max_train_rows: int | None = None
-    """Number of training rows to use, also for the vocabulary; null: all. Lower it for quick trials and learning
-    curves."""
     deduplicate: bool = False
     """Whether rows that are also in a later split (train, validation, test) are removed."""
-
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
     """The tokenizer, which is trained on the training rows: its kind (word, subword or char), or its options."""
     context_length: int = 64
@@ -137,21 +138,23 @@ class TextOptions(DataOptions):
 
     accepts_pairs: ClassVar[bool] = False  # whether text_column may name two columns
 
-    name: str = "amazon_reviews"
-    hub: str = "SetFit/amazon_reviews_multi_en"
-    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     path: str | None = None
     """Your own data: a CSV, TSV, JSONL or Parquet file, a text file with a text in each line, a folder with a file for
     each split, or an identifier on the Hub."""
+    text_column: str | list[str] = "text"
+    """Column with the texts; quote a name with spaces or commas twice, as in "data.text_column='review, text'"."""
+    batch_size: int = 32
+    """Number of texts in a training batch; larger batches are faster and need a higher learning rate."""
+
+    _: KW_ONLY
+    name: str = "amazon_reviews"
+    hub: str = "SetFit/amazon_reviews_multi_en"
+    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     sample: SampleKind = SampleKind.reviews
     """Texts that data.source=sample generates: reviews with stars, short reviews with two classes in place of film
     reviews (movies), premises and hypotheses with three classes (entailment), or short stories with four endings
     (choices)."""
-    text_column: str | list[str] = "text"
-    """Column with the texts; quote a name with spaces or commas twice, as in "data.text_column='review, text'"."""
     context_length: int = 50
-    batch_size: int = 32
-    """Number of texts in a training batch; larger batches are faster and need a higher learning rate."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -200,10 +203,12 @@ class ReviewTextOptions(TextOptions):
     max_train_rows: int | None = None
     """Number of training texts to use, also for the vocabulary: the first ones; null: all. Lower it for quick trials
     and learning curves."""
-    context_length: int = 50
-    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
     batch_size: int = 32
     """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
+
+    _: KW_ONLY
+    context_length: int = 50
+    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
 
 
 @dataclass
@@ -213,6 +218,8 @@ class WholeTextOptions(TextOptions):
     truncation: Truncation = Truncation.head
     """Part of a text that is kept if it is longer than context_length: its head, its tail, or half of each
     (head_tail)."""
+
+    _: KW_ONLY
     bucket_by_length: bool = False
     """Whether texts of similar length form a batch, which saves time on padding and changes the order of training."""
 
@@ -234,14 +241,16 @@ class ReviewOptions(WholeTextOptions):
     labels: Labels = Labels.binary
     """Meaning of the labels: stars (five ordered classes), binary (1-2 stars against 4-5), or classes (any distinct
     values)."""
-    lowest_label: int = 0
-    """Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the file counts from
-    1."""
     class_names: list[str] | None = None
     """Names of the classes for data.labels=classes, in the order of the sorted labels, or the labels themselves in
     another order; null: the sorted labels."""
     balance: Balance = Balance.none
     """Treatment of classes of unequal size: none, weights (in the loss) or sampling (each class equally often)."""
+
+    _: KW_ONLY
+    lowest_label: int = 0
+    """Label of one star in the file, or number of the first of data.choice_columns; set it to 1 if the file counts from
+    1."""
     choice_columns: list[str] | None = None
     """Two or more columns with possible answers to the text of data.text_column, as in 'data.choice_columns=[a,b,c]'.
     data.label_column has the name or the number of the correct one; null: no answers."""
@@ -354,33 +363,35 @@ class CharacterOptions(DataOptions):
 
     has_test: ClassVar[bool] = False
 
-    name: str | None = None
-    """Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null."""
-    url: str | None = None
-    """Address of the text file on the web; it is downloaded once and then read from the cache."""
     path: str | None = None
     """Your own data: a text file in UTF-8."""
     preparation: Preparation = Preparation.text
     """Treatment of the file: text (unchanged), plays (the plays of a Gutenberg edition of Shakespeare) or lines (each
     line is a document, such as a name)."""
-    separator: str = "."
-    """Character between the documents of data.preparation=lines; it must not occur in them."""
     split: Split = Split.sequential
     """Part of the text used for validation: its end (sequential) or random passages between blank lines (passages)."""
+    max_train_rows: int | None = None
+    """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
+    curves."""
+    batch_size: int = 32
+    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
+
+    _: KW_ONLY
+    name: str | None = None
+    """Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null."""
+    url: str | None = None
+    """Address of the text file on the web; it is downloaded once and then read from the cache."""
+    separator: str = "."
+    """Character between the documents of data.preparation=lines; it must not occur in them."""
     validation_fraction: float = 0.05
     """Share of the text used for validation; between 0 and 0.5."""
     test_fraction: float = 0.0
     """Share of the text used for the test; 0: the data has no test split."""
     split_seed: int = 0
     """Seed of the draw of passages or documents for these two splits."""
-    max_train_rows: int | None = None
-    """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
-    curves."""
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
     context_length: int = 64
     """The number of tokens in a window, which is the largest number of tokens that the network reads."""
-    batch_size: int = 32
-    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -415,9 +426,6 @@ class CharacterOptions(DataOptions):
 class PairOptions(DataOptions):
     """Options of sentences and their translations for a translator."""
 
-    name: str = "multi30k"
-    hub: str = "bentrevett/multi30k"
-    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     path: str | None = None
     """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, the common name of two
     text files (corpus for corpus.en and corpus.de), or an identifier on the Hub."""
@@ -427,6 +435,14 @@ class PairOptions(DataOptions):
     """Column with the translations; for two text files, the ending of the file's name."""
     max_train_rows: int | None = None
     """Number of training pairs to use, before data.skip_too_long leaves out some; null: all."""
+    batch_tokens: int = 2000
+    """Size of a training batch in tokens: the number of pairs times the length of the longest sentence, padding
+    included."""
+
+    _: KW_ONLY
+    name: str = "multi30k"
+    hub: str = "bentrevett/multi30k"
+    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
     skip_too_long: bool = False
     """Whether training pairs longer than context_length are left out; false: such a pair is an error."""
     tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.subword))
@@ -434,9 +450,6 @@ class PairOptions(DataOptions):
     """Whether both languages share one vocabulary; set it to false for languages with different scripts."""
     context_length: int = 64
     """The largest number of tokens in a sentence. The end of a translation counts as a token."""
-    batch_tokens: int = 2000
-    """Size of a training batch in tokens: the number of pairs times the length of the longest sentence, padding
-    included."""
     evaluation_batch_size: int = 128
 
     def __post_init__(self) -> None:

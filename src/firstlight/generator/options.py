@@ -1,6 +1,6 @@
 """Options of the generators, as typed dataclasses that check their values. Imports no torch."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from firstlight.networks.config import TransformerConfig, check_at_least
 
@@ -31,6 +31,7 @@ class GeneratorConfig(TransformerConfig):
 
     causal: bool = True
     tie_embeddings: bool = False
+    _: KW_ONLY
     head_bias: bool = True
     num_loops: int = 1
     causal_convolution: int | None = None

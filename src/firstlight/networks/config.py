@@ -5,7 +5,7 @@ This module does not import torch, so that an error in the options is reported i
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -164,6 +164,11 @@ class TransformerConfig:
     dim: int = 32
     num_heads: int = 4
     num_layers: int = 1
+    positions: Positions = Positions.sinusoidal
+    norm: Norm = Norm.post
+    activation: Activation = Activation.relu
+
+    _: KW_ONLY  # `--help model` names the following options without their descriptions
     head_dim: int | None = None
     num_key_value_heads: int | None = None
     context_length: int = 50
@@ -172,7 +177,6 @@ class TransformerConfig:
 
     scale_embeddings: bool = False
     embedding_norm: bool = False
-    positions: Positions = Positions.sinusoidal
     rotary_base: float = WAVE_LENGTH_BASE
     position_scale: float = 1.0
     causal: bool = False
@@ -182,7 +186,6 @@ class TransformerConfig:
     base_dim: int | None = None
     base_head_dim: int | None = None
 
-    norm: Norm = Norm.post
     norm_kind: NormKind = NormKind.layer
     norm_eps: float | None = None
     final_norm: bool = False
@@ -192,7 +195,6 @@ class TransformerConfig:
     output_bias: bool = True
 
     feed_forward_dim: int | None = None
-    activation: Activation = Activation.relu
 
     # Only the networks of the posts (conf/experiment/post, conf/ladder) change these options.
     scale_scores: bool = True
