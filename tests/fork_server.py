@@ -310,11 +310,8 @@ def main() -> None:
     quicker = contextlib.ExitStack()
     if "hydra" in sys.modules:
         from composed_once import ComposedOnce
-        from copied_fast import copied_fast
-        from yaml_in_c import written_in_c
 
-        for quick in (ComposedOnce(Path(folder) if folder else None).active(), copied_fast(), written_in_c()):
-            quicker.enter_context(quick)
+        quicker.enter_context(ComposedOnce(Path(folder) if folder else None).active())
     if engine := getattr(sys.modules.get("matplotlib.layout_engine"), "ConstrainedLayoutEngine", None):
         quicker.enter_context(patch.object(engine, "execute", lambda *_: None))  # as in the tests' own process
     server.set_by_libraries = {key: value for key, value in os.environ.items() if key not in given}

@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def configurations_are_quick(configurations_are_quick: None) -> Iterator[None]:
+def files_are_merged_once(files_are_merged_once: None) -> Iterator[None]:
     """Store compositions only in memory, because `watched` fails a test that writes files outside of its folders."""
     with contextlib.nullcontext() if TRUE_PROCESSES else ComposedOnce().active():
         yield
