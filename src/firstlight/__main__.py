@@ -59,10 +59,10 @@ def unknown(name: str) -> str:
     """Return the message for a word that is no sub-command."""
     if "=" in name:
         return f"{name} is an argument of a command; did you mean `firstlight train {name}`?"
-    import difflib
+    from firstlight.choices import nearest
 
-    nearest = difflib.get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(COMMANDS)}"
+    meant = nearest(name, COMMANDS)
+    hint = f"did you mean {meant}?" if meant else f"there are {', '.join(COMMANDS)}"
     return f"firstlight {name}: there is no such command; {hint}"
 
 

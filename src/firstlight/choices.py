@@ -1,4 +1,4 @@
-"""Enum options by name, and errors for unknown option names. Imports nothing heavy."""
+"""Enum options by name, errors for unknown names, and names in messages. Imports nothing heavy."""
 
 import difflib
 import typing
@@ -54,8 +54,33 @@ def refuse_unknown(given: Iterable[str], known: Collection[str], owner: str) -> 
     """
     for name in given:
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            raise TypeError(f"{owner} has no option {name}" + (f"; did you mean {nearest[0]}?" if nearest else ""))
+            meant = nearest(name, known)
+            raise TypeError(f"{owner} has no option {name}" + (f"; did you mean {meant}?" if meant else ""))
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that is most similar to a wrong one; None if none is.
+
+    cutoff: the lowest similarity, from 0 to 1, as in difflib.
+
+    >>> nearest("sentimen", ["stars", "sentiment"])
+    'sentiment'
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), None)
+
+
+def listed(names: Iterable[str], conjunction: str = "", *, most: int = 8) -> str:
+    """Return names in one line. If there are many, return the first ones and the number of the others.
+
+    >>> listed(["a", "b", "c"], "or"), listed(["a", "b", "c"], most=2)
+    ('a, b or c', 'a, b and 1 more')
+    """
+    shown = list(names)
+    if len(shown) > most:
+        return f"{', '.join(shown[:most])} and {len(shown) - most:,} more"
+    if conjunction and len(shown) > 1:
+        return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
+    return ", ".join(shown)
 
 
 def _is_enum(kind: Any) -> bool:

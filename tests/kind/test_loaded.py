@@ -13,9 +13,9 @@ from pandas.api.types import is_float_dtype, is_integer_dtype
 
 import firstlight
 from docstring_examples import run_examples, without_an_example
+from firstlight.choices import listed
 from firstlight.classifier.run import LoadedClassifier
 from firstlight.errors import UserError
-from firstlight.kind.loaded import listed
 
 Trained = Callable[[str], Path]
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firstlight.choices import listed
 from firstlight.classifier.module import Prediction, predictions
 from firstlight.classifier.pair_rows import fitted, kept_places
 from firstlight.data.batches import EvaluationBatches, Rows
@@ -19,7 +20,7 @@ from firstlight.data.options import Labels, Truncation
 from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
 from firstlight.errors import UserError
 from firstlight.kind.chunks import TEXTS_AT_ONCE, chunks
-from firstlight.kind.loaded import LoadedRun, OfAllRuns, listed
+from firstlight.kind.loaded import LoadedRun, OfAllRuns
 from firstlight.lit.cards import TRAIN_AGAIN, evidence_of
 from firstlight.lit.losses import probabilities
 from firstlight.text.ragged import RaggedIds

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.choices import listed
 from firstlight.classifier.data import ReviewData
 from firstlight.classifier.run import LoadedClassifier
 from firstlight.errors import UserError
-from firstlight.kind.loaded import listed
 from firstlight.kind.teachers import has_same_data
 from firstlight.lit.losses import probabilities
 

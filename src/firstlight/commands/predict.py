@@ -13,11 +13,12 @@ from typing import Annotated, Any, BinaryIO, Literal
 import tyro
 from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
+from firstlight.choices import listed
 from firstlight.command_options import parse
 from firstlight.commands.frame import run_module
 from firstlight.console import Console
 from firstlight.errors import UserError
-from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, lines_of, listed, read_rows
+from firstlight.files.rows import TEXT_COLUMN, Row, RowWriter, lines_of, read_rows
 from firstlight.invocation import invocation
 from firstlight.kind.found import located
 from firstlight.kind.kind import get
@@ -118,7 +119,7 @@ def check_columns(columns: list[str], row: Row, options: PredictOptions) -> None
     for column in columns:
         if column not in row.values:
             problem = f"{options.input}: there is no column {column}"
-            raise UserError(f"{problem}; set --text-column to one of {listed(row.values)}")
+            raise UserError(f"{problem}; set --text-column to one of {listed(row.values, most=20)}")
 
 
 def text_columns_of(trained_on: list[str], row: Row) -> list[str]:

@@ -1,10 +1,10 @@
 """The metrics that a configuration measures in validation. Imports nothing heavy."""
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
 from omegaconf import DictConfig, OmegaConf
 
+from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.kind.registry import KINDS
 from firstlight.runs.objectives import MEASURES
@@ -48,8 +48,8 @@ def check_metric(config: DictConfig) -> None:
     if known is None and not metric.startswith("val/"):
         raise UserError(f"optimized_metric={metric} must be a metric of validation, such as val/loss")
     if known is not None and metric not in known:
-        near = get_close_matches(metric, known, n=1)
-        guess = f"did you mean optimized_metric={near[0]}? There are" if near else "there are"
+        meant = nearest(metric, known)
+        guess = f"did you mean optimized_metric={meant}? There are" if meant else "there are"
         raise UserError(
             f"optimized_metric={metric} is not measured in validation, by which runs are compared; "
             f"{guess} {', '.join(known)}"

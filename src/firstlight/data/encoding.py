@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.choices import nearest
 from firstlight.data import overlaps, store
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, LabelReader, canonical, targets_of
@@ -202,7 +202,7 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
         key = key_of_column[error.column]
         free = [name for name in error.present if name not in columns]  # the others have a use already
         near = {name.lower(): name for name in free}
-        close = [near[name] for name in get_close_matches(error.column.lower(), near, n=1)]
+        close = [near[name] for name in [nearest(error.column.lower(), near)] if name]
         usual = (name for name in free if name.lower() in USUAL_COLUMNS.get(key, ()))
         likely = next(chain(close, usual), None)
         if "choice_columns" in named and not isinstance(named[key], str):

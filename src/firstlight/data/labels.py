@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from firstlight.choices import listed
 from firstlight.data.options import Labels
 from firstlight.errors import UserError
 
@@ -18,7 +19,6 @@ LEFT_OUT = -1
 SENTIMENT_OF_STAR = np.array([0, 0, LEFT_OUT, 1, 1])  # 3 stars are left out, as in post 1
 SENTIMENT_OF_WORD = {"negative": 0, "neg": 0, "positive": 1, "pos": 1}
 MOST_CLASSES = 1000
-MOST_NAMED = 8  # the largest number of labels or classes in one message
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -235,13 +235,3 @@ class LabelReading:
         else:
             return None
         return f"{self}, if they are stars from {lowest} to {lowest + len(STARS) - 1}; {remedy}"
-
-
-def listed(names: Sequence[str], conjunction: str = "") -> str:
-    """Return the names in one line. Of many names it has the first ones and the number of the others."""
-    others = len(names) - MOST_NAMED
-    if others > 0:
-        return f"{', '.join(names[:MOST_NAMED])} and {others} more"
-    if conjunction and len(names) > 1:
-        return f"{', '.join(names[:-1])} {conjunction} {names[-1]}"
-    return ", ".join(names)

@@ -5,15 +5,15 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from difflib import get_close_matches
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
 
+from firstlight.choices import listed, nearest
 from firstlight.errors import UserError
 from firstlight.files.atomic import replacing
 from firstlight.files.regular import SpecialFileError, regular
@@ -23,7 +23,6 @@ LONGEST_LINE = 2**28  # bytes; a file without line feeds, such as a sparse one, 
 LONGEST_FIELD = 2**26  # characters of a CSV field; otherwise an open quote could read the complete file into memory
 MOST_ROWS, MOST_PACKED = 10, 1000  # of Parquet: rows, and bytes without compression, for each byte of the file
 ROWS_AT_ONCE = 1024  # rows of Parquet that are read or written together
-MOST_NAMED = 20  # the largest number of columns in a message
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # splitlines also splits at other characters
 
 COMPRESSED = (".zip", ".gz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
@@ -83,8 +82,8 @@ def _check_file(path: Path) -> None:
 
 def look_alike(path: Path) -> str:
     """Return `; did you mean …?` with the path in the same folder that is most similar to a missing one."""
-    close = get_close_matches(path.name, _names_beside(path), n=1)
-    return f"; did you mean {str(path.with_name(close[0]))!r}?" if close else "; check the name"
+    meant = nearest(path.name, _names_beside(path))
+    return f"; did you mean {str(path.with_name(meant))!r}?" if meant else "; check the name"
 
 
 def _check_packing(path: Path) -> None:
@@ -101,11 +100,6 @@ def _names_beside(path: Path) -> list[str]:
     return [sibling.name for sibling in folder.iterdir()] if folder.is_dir() and os.access(folder, os.R_OK) else []
 
 
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else "; check the name"
-
-
 def _never_none(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
     """Yield the rows. Raises UserError if there are none."""
     row = None
@@ -120,14 +114,10 @@ def check_columns(wanted: Sequence[str], present: Collection[str], place: str) -
     """Raise MissingColumnError if a required column is missing."""
     for column in wanted:
         if column not in present:
-            problem = f"{place}: the column {column!r} does not exist; the columns are {listed(present)}"
-            raise MissingColumnError(problem + _did_you_mean(column, present), problem, column, list(present))
-
-
-def listed(names: Collection[str]) -> str:
-    """Return the names in one line. If there are many, only the first names and the number of the others."""
-    shown = ", ".join(islice(names, MOST_NAMED))
-    return f"{shown} and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else shown
+            problem = f"{place}: the column {column!r} does not exist; the columns are {listed(present, most=20)}"
+            meant = nearest(column, present)
+            hint = f"; did you mean {meant!r}?" if meant else "; check the name"
+            raise MissingColumnError(problem + hint, problem, column, list(present))
 
 
 # --- text, line by line ---
@@ -322,13 +312,8 @@ def dataset_files(folder: Path) -> dict[str, Path]:
         for path in sorted(folder.iterdir()):
             if path.suffix.lower() in COMPRESSED:
                 raise UserError(f"{folder} has no split, but {path.name}, which is compressed; unpack it")
-        raise UserError(f"{folder} has no split; expected {_either(SPLITS)}, ending in {_either(READERS)}")
+        raise UserError(f"{folder} has no split; expected {listed(SPLITS, 'or')}, ending in {listed(READERS, 'or')}")
     return {split: files[split] for split in dict.fromkeys(SPLITS.values()) if split in files}
-
-
-def _either(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}"
 
 
 class RowWriter:
@@ -342,7 +327,7 @@ class RowWriter:
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
         if path.suffix.lower() not in _WRITERS:
-            raise UserError(f"{path}: the ending {path.suffix!r} is not supported; use {_either(_WRITERS)}")
+            raise UserError(f"{path}: the ending {path.suffix!r} is not supported; use {listed(_WRITERS, 'or')}")
         if path.is_dir():
             raise UserError(f"{path} is a folder; name a file")
         if not path.parent.is_dir():

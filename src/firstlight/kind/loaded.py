@@ -15,8 +15,6 @@ from firstlight.runs.summary import SAMPLE, SAMPLE_MARK, Run, number
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped]
 
-MOST_NAMES = 8  # names of classes in a repr
-
 
 class OfAllRuns(NamedTuple):
     """Parts of a run of any kind. The fields are those of `LoadedRun`."""
@@ -134,12 +132,6 @@ class LoadedRun:
     def _facts(self) -> dict[str, str]:
         """Return the lines of the repr that only this kind of run has, by name."""
         raise NotImplementedError
-
-
-def listed(names: list[str]) -> str:
-    """Return the names on one line. If there are many, return the first ones and the number of the others."""
-    others = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {others} more" if others > 0 else "")
 
 
 def _metrics(row: Run) -> str:

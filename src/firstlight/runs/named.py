@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
+from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.runs.folder import RunFolder, all_runs, direction, is_finite, is_of_sample, metrics_in
 
@@ -79,7 +79,7 @@ def find_runs(name: str, log_dir: Path) -> list[RunFolder]:
 def _meant(name: str, log_dir: Path) -> str:
     """Return `did you mean …? Or ` for a name that is nearly `latest` or `best`, or a task that has runs; else ""."""
     word, separator, rest = name.partition(":")
-    meant = next(iter(get_close_matches(word, (LATEST, BEST), n=1, cutoff=0.7)), None)
+    meant = nearest(word, (LATEST, BEST), cutoff=0.7)
     if meant is not None:
         found = meant + separator + rest if rest or meant == LATEST else "best:val/loss"
         return f"did you mean {found}? Or "

@@ -3,7 +3,6 @@
 Imports Optuna only when it is used.
 """
 
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
+from firstlight.choices import nearest
 from firstlight.errors import UserError, reason
 
 STUDY_FILE = "study.db"
@@ -63,7 +63,9 @@ def made(part: str, node: Any, **changes: Any) -> Any:
     try:
         cls = resolve_name(target)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"{key}._target_={target} cannot be imported: {reason(error)}; {_listed(module)}") from error
+        raise UserError(
+            f"{key}._target_={target} cannot be imported: {reason(error)}; {_classes_of(module)}"
+        ) from error
     if cls is getattr(module, UNPICKLES, None):
         raise UserError(
             f"{key}._target_={target} unpickles values of {STUDY_FILE}, which could run code from that file; "
@@ -75,7 +77,7 @@ def made(part: str, node: Any, **changes: Any) -> Any:
     except (InstantiationException, TypeError, ValueError) as error:
         raise UserError(f"{key}: {target}: {reason(error)}; correct its arguments") from error
     if not isinstance(found, getattr(module, BASES[part])):
-        raise UserError(f"{key}._target_={target} is not a {part} of Optuna; {_listed(module)}")
+        raise UserError(f"{key}._target_={target} is not a {part} of Optuna; {_classes_of(module)}")
     return found
 
 
@@ -97,9 +99,9 @@ def _no_such_class(module: Any, target: str) -> str | None:
     where, _, name = target.rpartition(".")
     if where != module.__name__ or hasattr(module, name):
         return None
-    near = get_close_matches(name, module.__all__, n=1)
-    return f"did you mean {where}.{near[0]}?" if near else _listed(module)
+    meant = nearest(name, module.__all__)
+    return f"did you mean {where}.{meant}?" if meant else _classes_of(module)
 
 
-def _listed(module: Any) -> str:
+def _classes_of(module: Any) -> str:
     return f"{module.__name__} has {', '.join(sorted(name for name in module.__all__ if name[0].isupper()))}"

@@ -3,9 +3,9 @@
 Each kind of network adds its own figures. The function `NAME(subject)` draws the figure NAME.
 """
 
-from difflib import get_close_matches
 from typing import Any
 
+from firstlight.choices import nearest
 from firstlight.errors import UserError
 from firstlight.kind.data_nodes import form_of
 from firstlight.kind.kind import Drawing, drawing
@@ -184,8 +184,8 @@ def check_names(names: list[str]) -> None:
     """Raise UserError if a figure does not exist."""
     for name in names:
         if name not in NAMES:
-            near = get_close_matches(name, NAMES, n=1)
-            hint = f"did you mean {near[0]}? Choose" if near else "choose"
+            meant = nearest(name, NAMES)
+            hint = f"did you mean {meant}? Choose" if meant else "choose"
             raise UserError(f"--figures {name}: the figure does not exist; {hint} from {', '.join(NAMES)}")
 
 

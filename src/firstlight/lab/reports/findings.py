@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from firstlight.choices import listed
 from firstlight.lab.reports.fronts import front_sentence
 from firstlight.lab.reports.table import Board, Group, short_name
 from firstlight.lab.reports.text import amount, spread_text
@@ -163,7 +164,7 @@ def _clause(key: str, of_key: Sequence[tuple[Effect, Verdict]], metric: str, mea
         named = "; ".join(
             _undecided(effect, verdict, metric, is_short=bool(won)) for effect, verdict in open_[:MOST_NAMED]
         )
-        values = _listed([shown(effect.other) for effect, _ in open_])
+        values = listed([shown(effect.other) for effect, _ in open_], "and")
         alone = f"{best} is the best, but {_last(key)} is undecided" if mean else f"{_last(key)} is undecided"
         parts.append(f"{f'it is undecided against {values}' if won else alone} ({named}{more})")
     return "; ".join(parts)
@@ -178,11 +179,7 @@ def _beaten(key: str, won: Sequence[tuple[Effect, Verdict]], metric: str) -> str
         )
     names = [shown(effect.other) for effect, _ in won]
     smallest = min((verdict for _, verdict in won), key=lambda verdict: abs(verdict.value))
-    return f"{_listed(names)} by {_size(smallest, metric)} or more"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{listed(names, 'and')} by {_size(smallest, metric)} or more"
 
 
 def _undecided(effect: Effect, verdict: Verdict, metric: str, *, is_short: bool) -> str:
