@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from firstlight.data.encoding import EncodedTexts, encode, encode_texts, trainin
 from firstlight.data.evidence import NgramEvidence, num_features
 from firstlight.data.labels import LEFT_OUT, LabelReading, alike, class_names_of, targets_of
 from firstlight.data.options import Balance, Labels, ReviewOptions, takes
-from firstlight.data.sources import Source, find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import Cuts, TokenTable, texts_of
@@ -103,11 +101,6 @@ class ReviewData(RowData):
         self._check_classes()
         self.evidence = self._count() if self.reader_card is None else self._evidence_of(self.reader_card)
         self.table.evidence = self.evidence
-
-    @cached_property
-    def source(self) -> Source:
-        """The source of the rows, which is searched for once in every process."""
-        return find_source(self.options, sample=self.options.sample.value)
 
     @property
     def num_classes(self) -> int:

@@ -142,11 +142,8 @@ def _encode(
     first_lines: dict[str, dict[str, int]] = {}
     splits: list[int] = []
     for split in source.splits:
-        for line, values in rows_of_columns(source, split, options, keys):
+        for line, values in rows_of_columns(source, split, options, keys, columns):
             found = tuple(values[column] for column in columns)
-            for column, text in zip(columns, found, strict=True):
-                if not isinstance(text, str):
-                    raise UserError(f"{source.place(split, line)}: column {column} holds {text!r}, not a text")
             if choices is not None:
                 _check_answers(columns[-choices.num_choices :], values, source.place(split, line))
             texts.append(found if len(columns) > 1 else found[0])
@@ -186,10 +183,13 @@ def _check_answers(columns: list[str], values: Mapping[str, Any], place: str) ->
             raise UserError(f"{place}: the answer in column {column} is empty; fill it in, or remove the row")
 
 
-def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str]) -> Iterator[Row]:
+def rows_of_columns(
+    source: Source, split: str, options: Any, keys: Sequence[str], of_texts: Sequence[str]
+) -> Iterator[Row]:
     """Yield the rows of a split with the columns that some options name, such as `text_column`.
 
-    Raises UserError if a column is missing. The message names the option to set.
+    of_texts: the columns with texts. Raises UserError if a column is missing, with the option to set, and if one of
+    these has another value than a text.
     """
     named = {key: getattr(options, key) for key in keys}
     key_of_column = {
@@ -197,7 +197,12 @@ def rows_of_columns(source: Source, split: str, options: Any, keys: Sequence[str
     }
     columns = list(key_of_column)
     try:
-        yield from source.rows(split, columns)
+        for row in source.rows(split, columns):
+            for column in of_texts:
+                if not isinstance(row.values[column], str):
+                    place, value = source.place(split, row.line), row.values[column]
+                    raise UserError(f"{place}: column {column} holds {value!r}, not a text")
+            yield row
     except MissingColumnError as error:
         key = key_of_column[error.column]
         free = [name for name in error.present if name not in columns]  # the others have a use already

@@ -1,5 +1,6 @@
 """The base class of the data modules, whose loaders yield indices of a table of tokens on the device."""
 
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from firstlight.data.batches import (
     batches_taken,
 )
 from firstlight.data.options import DataOptions, options_from
+from firstlight.data.sources import Source, find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.tables import fits
 from firstlight.text.ragged import RaggedIds
@@ -78,10 +80,10 @@ class TableData(LightningDataModule):
             self.prepare_data()
             self.setup("fit")
 
-    @property
-    def source(self) -> Any:
-        """The source of the data, with its kind, place and fingerprint."""
-        raise NotImplementedError
+    @cached_property
+    def source(self) -> Source:
+        """The source of the data, which is searched for once in every process."""
+        return find_source(self.options, sample=self.options.sample.value)
 
     @property
     def num_classes(self) -> int:

@@ -14,7 +14,7 @@ from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, se
 from firstlight.data.corpus import Corpus, encode_text
 from firstlight.data.encoding import EncodedTexts, encode
 from firstlight.data.options import CharacterOptions, Preparation, ReviewTextOptions, Split, takes
-from firstlight.data.sources import Source, find_source
+from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords
 from firstlight.data.tables import PromptBatch, StreamTable
@@ -304,11 +304,6 @@ class ReviewTextData(StreamData):
     options: ReviewTextOptions
     corpus: EncodedTexts
     separator_id = PAD_ID
-
-    @cached_property
-    def source(self) -> Source:
-        """The source of the reviews, which is searched for once."""
-        return find_source(self.options, sample=self.options.sample.value)
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,6 @@ from firstlight.data.batches import (
 )
 from firstlight.data.encoding import EncodedTexts, encode, training_rows
 from firstlight.data.options import Truncation, takes
-from firstlight.data.sources import Source, find_source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
 from firstlight.data.tables import Cuts, TokenTable
@@ -222,11 +220,6 @@ class MaskedReviewData(RowData):
     tokenizer: Tokenizer
     table: MaskedTable
     reader: Tokenizer | None = None  # the tokenizer of a trained network that reads this data
-
-    @cached_property
-    def source(self) -> Source:
-        """The source of the reviews, which is searched for once."""
-        return find_source(self.options, sample=self.options.sample.value)
 
     def prepare_data(self) -> None:
         """Encode the texts unless the cache has them."""

@@ -62,7 +62,7 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
     texts: tuple[list[str], list[str]] = ([], [])
     places: list[tuple[int, int]] = []
     for split in source.splits:
-        for line, values in rows_of_columns(source, split, options, ["source_column", "target_column"]):
+        for line, values in rows_of_columns(source, split, options, ["source_column", "target_column"], columns):
             for column, side in zip(columns, texts, strict=True):
                 side.append(_checked(values[column], column, source, split, line))
             places.append((SPLITS.index(split), line))
@@ -81,10 +81,8 @@ def _encode(source: Source, options: PairOptions, tokenizers: PairTokenizers | N
     return EncodedPairs(splits, sentence, source_ids, target_ids, np.array(places), tokenizers)
 
 
-def _checked(text: object, column: str, source: Source, split: str, line: int) -> str:
-    """Return the text of one side without extra spaces. Raises UserError if it is empty or not a text."""
-    if not isinstance(text, str):
-        raise UserError(f"{source.place(split, line)}: column {column} holds {text!r}, not a text")
+def _checked(text: str, column: str, source: Source, split: str, line: int) -> str:
+    """Return the text of one side without extra spaces. Raises UserError if it is empty."""
     if not (text := tidy(text)):
         raise UserError(f"{source.place(split, line)}: column {column} is empty; fill it in, or remove the pair")
     return text
