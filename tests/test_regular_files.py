@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from firstlight.commands import explore
-from firstlight.data.options import CharacterOptions, ReviewOptions
+from firstlight.data.corpus_options import CharacterOptions
+from firstlight.data.options import ReviewOptions
 from firstlight.data.sources import check_path, find_source, hash_of
 from firstlight.data.text_sources import find_text
 from firstlight.errors import UserError

@@ -20,12 +20,14 @@ import pytest
 
 from firstlight.data import cache, hub, sources, text_sources
 from firstlight.data.corpus import encode_text
+from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
-from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions, SourceKind
+from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import Source, find_source
 from firstlight.data.text_sources import find_text
 from firstlight.errors import RunError, UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.sentence_pairs import encode_pairs
 
 WORDS = "one two three four five six seven eight nine ten eleven"

@@ -13,7 +13,8 @@ import pytest
 
 from firstlight.data import corpus, sources
 from firstlight.data.corpus import Corpus, encode_text
-from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
+from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
+from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.text_sources import find_text
@@ -430,7 +431,7 @@ def test_a_file_without_a_text_is_refused(file, text, preparation):
 ENCODE_BETWEEN_TWO_LINES = """
 import sys
 from firstlight.data import corpus
-from firstlight.data.options import CharacterOptions
+from firstlight.data.corpus_options import CharacterOptions
 from firstlight.data.text_sources import find_text
 
 def encode_when_told(*arguments, encode=corpus._encode):

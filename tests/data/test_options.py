@@ -3,9 +3,11 @@ from typing import Any
 import pytest
 
 from firstlight.data import CharacterData, PairData, ReviewData, ReviewTextData
-from firstlight.data.options import CharacterOptions, PairOptions, Preparation, ReviewOptions, SourceKind
+from firstlight.data.corpus_options import CharacterOptions, Preparation
+from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.masked.data import MaskedReviewData
 from firstlight.text.options import TokenizerKind, TokenizerOptions
+from firstlight.translator.data_options import PairOptions
 
 
 @pytest.mark.parametrize(

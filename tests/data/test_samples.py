@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from firstlight.data import ReviewData, sources
-from firstlight.data.options import PairOptions, ReviewOptions, SourceKind
+from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.data.sources import GENERATED, SAMPLES, find_source, read_sample
 from firstlight.errors import UserError
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
 
 PINNED = {

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from firstlight.data import text_sources
-from firstlight.data.options import CharacterOptions, Preparation, SourceKind
+from firstlight.data.corpus_options import CharacterOptions, Preparation
+from firstlight.data.options import SourceKind
 from firstlight.data.sources import GENERATED, Source, check_path
 from firstlight.data.text_sources import find_text
 from firstlight.errors import RunError, UserError

@@ -24,10 +24,11 @@ from faults.trials import Trials, drawn
 from firstlight.data import ReviewData, sources
 from firstlight.data.batches import Rows
 from firstlight.data.corpus import encode_text
+from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.encoding import encode
 from firstlight.data.evidence import NgramEvidence
 from firstlight.data.labels import alike
-from firstlight.data.options import CharacterOptions, Labels, PairOptions, Preparation, ReviewOptions, SourceKind
+from firstlight.data.options import Labels, ReviewOptions, SourceKind
 from firstlight.data.overlaps import found
 from firstlight.data.sources import find_source
 from firstlight.data.store import SPLITS
@@ -38,6 +39,7 @@ from firstlight.files.rows import read_rows, read_text, write_rows
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import encode_pairs
 

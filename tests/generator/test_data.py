@@ -13,7 +13,8 @@ from lightning.pytorch.trainer.states import TrainerStatus
 
 from firstlight.classifier.data import ReviewData
 from firstlight.data import table_data
-from firstlight.data.options import Labels, Preparation, Split
+from firstlight.data.corpus_options import Preparation, Split
+from firstlight.data.options import Labels
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import WindowBatch
 from firstlight.errors import UserError

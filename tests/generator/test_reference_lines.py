@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from firstlight.data.options import Preparation
+from firstlight.data.corpus_options import Preparation
 from firstlight.generator.reference_lines import ReferenceLines
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 

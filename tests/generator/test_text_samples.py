@@ -9,7 +9,7 @@ import torch
 from lightning.pytorch import Callback
 from lightning.pytorch.loggers import TensorBoardLogger
 
-from firstlight.data.options import Preparation
+from firstlight.data.corpus_options import Preparation
 from firstlight.generator import text_samples
 from firstlight.generator.text_samples import TextSamples
 

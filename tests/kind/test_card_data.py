@@ -9,12 +9,14 @@ import torch
 
 from firstlight.commands.evaluate import evaluate
 from firstlight.data import CharacterData
-from firstlight.data.options import CharacterOptions, PairOptions, ReviewOptions, SourceKind
+from firstlight.data.corpus_options import CharacterOptions
+from firstlight.data.options import ReviewOptions, SourceKind
 from firstlight.errors import UserError
 from firstlight.kind.data_changes import DataChanges, address_of, options_of_card
 from firstlight.kind.evaluation import EvaluateOptions
 from firstlight.lit import Generation
 from firstlight.lit.checkpoint import CARD, STAMP
+from firstlight.translator.data_options import PairOptions
 from tests_support import contents
 
 EVIL = "http://127.0.0.1:9/evil.txt"

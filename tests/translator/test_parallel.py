@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from firstlight.data import hub
-from firstlight.data.options import PairOptions, SourceKind
+from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source, is_text_pair
 from firstlight.errors import UserError
 from firstlight.files.rows import Row
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import ParallelFiles, check_pair_path, find_pairs
 from tests_support import shorten_sample
 

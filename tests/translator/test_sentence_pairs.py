@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstlight.data.options import PairOptions
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.errors import UserError
 from firstlight.text.options import TokenizerKind, TokenizerOptions
 from firstlight.text.sentence_tokenizers import SentenceTokenizer
 from firstlight.translator import sentence_pairs
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs, tokenizers_of
 

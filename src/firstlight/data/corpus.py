@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstlight.data import overlaps, store
-from firstlight.data.options import CharacterOptions, Preparation, SourceKind, Split
+from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
+from firstlight.data.options import SourceKind
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded
 from firstlight.errors import UserError

@@ -13,7 +13,7 @@ from firstlight.choices import nearest
 from firstlight.data import overlaps, store
 from firstlight.data.choice_rows import ChoiceRows, by_row
 from firstlight.data.labels import LEFT_OUT, SENTIMENTS, LabelReader, canonical, targets_of
-from firstlight.data.options import Labels, PairOptions, ReviewOptions, ReviewTextOptions, TextOptions, WholeTextOptions
+from firstlight.data.options import DataOptions, Labels, ReviewOptions, ReviewTextOptions, TextOptions, WholeTextOptions
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded
 from firstlight.errors import UserError
@@ -254,7 +254,7 @@ def _train_tokenizer(rows: list[Text], options: TextOptions) -> Tokenizer:
     return tokenizer
 
 
-def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: TextOptions | PairOptions) -> None:
+def carve_out(splits: NDArray[np.int64], labels: NDArray[np.int64], options: DataOptions) -> None:
     """Move a share of every class from the training rows to a missing validation or test split, in place."""
     random = np.random.default_rng(options.split_seed)
     train = splits == SPLITS.index("train")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from firstlight.choices import accept_names, refuse_unknown
 from firstlight.data.choice_rows import ChoiceRows
 from firstlight.spelling import declare, in_python, spelled
-from firstlight.text.options import NUM_BYTES, NUM_MARKS, TokenizerKind, TokenizerOptions
+from firstlight.text.options import TokenizerKind, TokenizerOptions
 
 SHORTEST_PAIR = 5  # tokens: three marks and two words
 
@@ -58,21 +58,6 @@ class Balance(Enum):
     none = "none"
     weights = "weights"
     sampling = "sampling"
-
-
-class Preparation(Enum):
-    """The preparation of a text file: none, the plays of a Gutenberg edition, or one document per line."""
-
-    text = "text"
-    plays = "plays"
-    lines = "lines"
-
-
-class Split(Enum):
-    """The part of a text for validation: its end, or passages drawn at random."""
-
-    sequential = "sequential"
-    passages = "passages"
 
 
 @dataclass
@@ -357,118 +342,7 @@ class ReviewOptions(WholeTextOptions):
             raise ValueError(f"{columns}: data.evidence=true does not apply to multiple choice; set it to false")
 
 
-@dataclass
-class CharacterOptions(DataOptions):
-    """Options of a text for a generator of characters, subwords or words."""
-
-    has_test: ClassVar[bool] = False
-
-    path: str | None = None
-    """Your own data: a text file in UTF-8."""
-    preparation: Preparation = Preparation.text
-    """Treatment of the file: text (unchanged), plays (the plays of a Gutenberg edition of Shakespeare) or lines (each
-    line is a document, such as a name)."""
-    split: Split = Split.sequential
-    """Part of the text used for validation: its end (sequential) or random passages between blank lines (passages)."""
-    max_train_rows: int | None = None
-    """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
-    curves."""
-    batch_size: int = 32
-    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
-
-    _: KW_ONLY
-    name: str | None = None
-    """Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null."""
-    url: str | None = None
-    """Address of the text file on the web; it is downloaded once and then read from the cache."""
-    separator: str = "."
-    """Character between the documents of data.preparation=lines; it must not occur in them."""
-    validation_fraction: float = 0.05
-    """Share of the text used for validation; between 0 and 0.5."""
-    test_fraction: float = 0.0
-    """Share of the text used for the test; 0: the data has no test split."""
-    split_seed: int = 0
-    """Seed of the draw of passages or documents for these two splits."""
-    tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
-    context_length: int = 64
-    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.separator) != 1:
-            raise ValueError(f"data.separator={self.separator} must be one character")
-        if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
-            raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
-        self._check_tokenizer()
-        if self.path is None and self.name is None and self.source is not SourceKind.sample:
-            raise ValueError("data.path is not set; set it to a text file, as in data.path=my_novel.txt")
-
-    def _check_tokenizer(self) -> None:
-        """Raise ValueError for options that do not apply to a tokenizer that keeps every character."""
-        kind, size = self.tokenizer.kind, self.tokenizer.max_size
-        if kind is TokenizerKind.char:
-            return
-        if size is not None and size < NUM_BYTES:
-            raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
-        if not self.separator.isascii():
-            raise ValueError(
-                f"data.separator={self.separator} must be ASCII for tokenizer={kind.value}; change one of them"
-            )
-        if self.tokenizer.word_list is not None:
-            raise ValueError("tokenizer.word_list has simplified words, but a generator keeps the text; remove it")
-        if kind is TokenizerKind.word and not self.tokenizer.punctuation:
-            raise ValueError(
-                "tokenizer.punctuation=false removes marks, but a generator keeps the text; set it to true"
-            )
-
-
-@dataclass
-class PairOptions(DataOptions):
-    """Options of sentences and their translations for a translator."""
-
-    path: str | None = None
-    """Your own data: a CSV, TSV, JSONL or Parquet file, a folder with a file for each split, the common name of two
-    text files (corpus for corpus.en and corpus.de), or an identifier on the Hub."""
-    source_column: str = "en"
-    """Column with the sentences to translate; for two text files, the ending of the file's name."""
-    target_column: str = "de"
-    """Column with the translations; for two text files, the ending of the file's name."""
-    max_train_rows: int | None = None
-    """Number of training pairs to use, before data.skip_too_long leaves out some; null: all."""
-    batch_tokens: int = 2000
-    """Size of a training batch in tokens: the number of pairs times the length of the longest sentence, padding
-    included."""
-
-    _: KW_ONLY
-    name: str = "multi30k"
-    hub: str = "bentrevett/multi30k"
-    """Identifier of the data set on the Hugging Face Hub, used if data.path is null."""
-    skip_too_long: bool = False
-    """Whether training pairs longer than context_length are left out; false: such a pair is an error."""
-    tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.subword))
-    shared_vocabulary: bool = True
-    """Whether both languages share one vocabulary; set it to false for languages with different scripts."""
-    context_length: int = 64
-    """The largest number of tokens in a sentence. The end of a translation counts as a token."""
-    evaluation_batch_size: int = 128
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.source_column == self.target_column:
-            raise ValueError(f"data.source_column and data.target_column are both {self.source_column}; change one")
-        if self.tokenizer.kind is TokenizerKind.char:
-            raise ValueError("tokenizer=char makes sentences too long; use tokenizer=subword or word for translation")
-        if self.tokenizer.word_list is not None:
-            raise ValueError("tokenizer.word_list has lower-case words, but translation keeps case; remove it")
-        size = self.tokenizer.max_size
-        if self.tokenizer.kind is TokenizerKind.subword and size is not None and size < NUM_BYTES + NUM_MARKS:
-            raise ValueError(
-                f"tokenizer.max_size={size} is too small for 256 bytes and 4 marks; "
-                f"set it to {NUM_BYTES + NUM_MARKS} or more"
-            )
-
-
-for _options in (ReviewOptions, ReviewTextOptions, CharacterOptions, PairOptions):
+for _options in (ReviewOptions, ReviewTextOptions):
     declare("data", _options)
 
 Data = TypeVar("Data")

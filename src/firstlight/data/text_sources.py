@@ -8,7 +8,8 @@ from http.client import HTTPException, InvalidURL
 from pathlib import Path
 
 from firstlight.data import cache, hub
-from firstlight.data.options import CharacterOptions, Preparation, SourceKind
+from firstlight.data.corpus_options import CharacterOptions, Preparation
+from firstlight.data.options import SourceKind
 from firstlight.data.sources import TEXT, Source, check_path, hash_of, local_source, named_source
 from firstlight.errors import RunError, UserError
 from firstlight.files.rows import read_text

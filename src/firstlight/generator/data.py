@@ -12,8 +12,9 @@ from torch.utils.data import Dataset
 
 from firstlight.data.batches import PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.corpus import Corpus, encode_text
+from firstlight.data.corpus_options import CharacterOptions, Preparation, Split
 from firstlight.data.encoding import EncodedTexts, encode
-from firstlight.data.options import CharacterOptions, Preparation, ReviewTextOptions, Split, takes
+from firstlight.data.options import ReviewTextOptions, takes
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import TableData, TrainingWords

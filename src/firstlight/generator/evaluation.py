@@ -12,7 +12,8 @@ from torch import Tensor
 
 from firstlight.callbacks.token_metrics import LastPosition, Perplexity, Ratio, TokenAccuracy, TokenMetric
 from firstlight.data.cache import save_array
-from firstlight.data.options import CharacterOptions, ReviewTextOptions
+from firstlight.data.corpus_options import CharacterOptions
+from firstlight.data.options import ReviewTextOptions
 from firstlight.data.tables import TokenBatch
 from firstlight.data.windows import EveryWindow, Stream, WindowBatch, overlapping_windows
 from firstlight.errors import UserError

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from firstlight.data.options import Preparation
+from firstlight.data.corpus_options import Preparation
 from firstlight.decoding.sampling import Sampling
 from firstlight.errors import UserError
 from firstlight.generator.run import LoadedGenerator

@@ -72,12 +72,13 @@ def _answers(columns: str, options: Any) -> list[str]:
 
 
 def changed_options(saved: dict[str, Any], kind: type, changes: DataChanges, log_dir: Path) -> Any:
-    """Return the data options of a run, an instance of a class of data/options.py, with the changes applied.
+    """Return the data options of a run, an instance of a class of options, with the changes applied.
 
     log_dir: folder of the runs, which contains the cache.
     """
+    from firstlight.data.corpus_options import Preparation
     from firstlight.data.labels import SENTIMENTS
-    from firstlight.data.options import Labels, Preparation, SourceKind
+    from firstlight.data.options import Labels, SourceKind
 
     options = options_of_card(saved, kind, log_dir / "cache", path=changes.path, source=changes.source)
     changed = changes.options()
@@ -111,7 +112,7 @@ NOT_FROM_A_CARD = ("_target_", "cache_dir", *ADDRESSES)
 def options_of_card(
     saved: dict[str, Any], kind: type, cache_dir: Path, *, path: str | None = None, source: str | None = None
 ) -> Any:
-    """Return the data options in the card of a checkpoint, as an instance of a class of data/options.py.
+    """Return the data options in the card of a checkpoint, as an instance of a class of options.
 
     The address of the data, the cache and interpolations are not read from the card. The address is that of the data
     set of the same name in the configuration files. A path in the card is used, but its content must be equal to the

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from firstlight.data.batches import EvaluationBatches, LengthBatches, PassLoader, ResumableLoader, TableLoader, several
 from firstlight.data.encoding import drawn
-from firstlight.data.options import PairOptions, takes
+from firstlight.data.options import takes
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS
 from firstlight.data.table_data import RowData, TrainingWords
@@ -22,6 +22,7 @@ from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import BEGIN_ID, END_ID, MARK_IDS, SentenceTokenizer
 from firstlight.text.tokenizers import PAD_ID
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.parallel import find_pairs
 from firstlight.translator.sentence_pairs import EncodedPairs, PairTokenizers, encode_pairs
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from firstlight.callbacks.token_metrics import Perplexity, TokenAccuracy
-from firstlight.data.options import PairOptions
 from firstlight.data.tables import Cuts
 from firstlight.errors import UserError
 from firstlight.files.rows import write_rows
@@ -19,6 +18,7 @@ from firstlight.kind.evaluation import (
 from firstlight.kind.token_metrics import measure_tokens
 from firstlight.terminal_text import say
 from firstlight.translator.data import PairData
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.run import LoadedTranslator
 from firstlight.translator.translation_scores import score
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from omegaconf import DictConfig, OmegaConf
 
-from firstlight.data.options import PairOptions
 from firstlight.errors import UserError
 from firstlight.kind.kind import Drawing, Kind, drawing
 from firstlight.kind.top_level import DataNode, ModelNode
+from firstlight.translator.data_options import PairOptions
 from firstlight.translator.options import EncoderDecoderConfig
 from firstlight.translator.parallel import check_pair_path
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from firstlight.data.options import PairOptions, SourceKind
+from firstlight.data.options import SourceKind
 from firstlight.data.sources import (
     HUB_ID,
     Source,
@@ -18,6 +18,7 @@ from firstlight.data.sources import (
 )
 from firstlight.errors import UserError
 from firstlight.files.rows import READERS, SPLITS, Row, read_lines
+from firstlight.translator.data_options import PairOptions
 
 SAMPLE = "pairs"
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from firstlight.data import overlaps, store
 from firstlight.data.encoding import carve_out, drawn, rows_of_columns
-from firstlight.data.options import PairOptions
 from firstlight.data.sources import Source
 from firstlight.data.store import SPLITS, Encoded
 from firstlight.errors import UserError
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.sentence_tokenizers import SentenceTokenizer, tidy
+from firstlight.translator.data_options import PairOptions
 
 VERSION = 3  # increase it when the encoding changes, so that the cache is not reused
 SIDES = ("source", "target")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from firstlight.data.choice_rows import longest
 from firstlight.data.corpus import prepared_text
-from firstlight.data.options import CharacterOptions, Preparation
+from firstlight.data.corpus_options import CharacterOptions, Preparation
 from firstlight.data.store import SPLITS
 from firstlight.figures import (
     frequencies,

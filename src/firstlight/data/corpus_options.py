@@ -1,0 +1,92 @@
+"""The options of a text for a generator. This module imports nothing heavy."""
+
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+from firstlight.data.options import DataOptions, SourceKind
+from firstlight.spelling import declare
+from firstlight.text.options import NUM_BYTES, TokenizerKind, TokenizerOptions
+
+
+class Preparation(Enum):
+    """The preparation of a text file: none, the plays of a Gutenberg edition, or one document per line."""
+
+    text = "text"
+    plays = "plays"
+    lines = "lines"
+
+
+class Split(Enum):
+    """The part of a text for validation: its end, or passages drawn at random."""
+
+    sequential = "sequential"
+    passages = "passages"
+
+
+@dataclass
+class CharacterOptions(DataOptions):
+    """Options of a text for a generator of characters, subwords or words."""
+
+    has_test: ClassVar[bool] = False
+
+    path: str | None = None
+    """Your own data: a text file in UTF-8."""
+    preparation: Preparation = Preparation.text
+    """Treatment of the file: text (unchanged), plays (the plays of a Gutenberg edition of Shakespeare) or lines (each
+    line is a document, such as a name)."""
+    split: Split = Split.sequential
+    """Part of the text used for validation: its end (sequential) or random passages between blank lines (passages)."""
+    max_train_rows: int | None = None
+    """Number of documents, or of windows of text, to train on; null: all. Lower it for quick trials and learning
+    curves."""
+    batch_size: int = 32
+    """Number of windows in a training batch; larger batches are faster and need a higher learning rate."""
+
+    _: KW_ONLY
+    name: str | None = None
+    """Folder below $FIRSTLIGHT_DATA or data/ with one .txt file, used if data.path is null."""
+    url: str | None = None
+    """Address of the text file on the web; it is downloaded once and then read from the cache."""
+    separator: str = "."
+    """Character between the documents of data.preparation=lines; it must not occur in them."""
+    validation_fraction: float = 0.05
+    """Share of the text used for validation; between 0 and 0.5."""
+    test_fraction: float = 0.0
+    """Share of the text used for the test; 0: the data has no test split."""
+    split_seed: int = 0
+    """Seed of the draw of passages or documents for these two splits."""
+    tokenizer: TokenizerOptions = field(default_factory=lambda: TokenizerOptions(kind=TokenizerKind.char))
+    context_length: int = 64
+    """The number of tokens in a window, which is the largest number of tokens that the network reads."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.separator) != 1:
+            raise ValueError(f"data.separator={self.separator} must be one character")
+        if self.preparation is Preparation.lines and self.separator == self.tokenizer.unknown_symbol:
+            raise ValueError(f"data.separator={self.separator} equals tokenizer.unknown_symbol; change one of them")
+        self._check_tokenizer()
+        if self.path is None and self.name is None and self.source is not SourceKind.sample:
+            raise ValueError("data.path is not set; set it to a text file, as in data.path=my_novel.txt")
+
+    def _check_tokenizer(self) -> None:
+        """Raise ValueError for options that do not apply to a tokenizer that keeps every character."""
+        kind, size = self.tokenizer.kind, self.tokenizer.max_size
+        if kind is TokenizerKind.char:
+            return
+        if size is not None and size < NUM_BYTES:
+            raise ValueError(f"tokenizer.max_size={size} is too small for 256 bytes; set it to {NUM_BYTES} or more")
+        if not self.separator.isascii():
+            raise ValueError(
+                f"data.separator={self.separator} must be ASCII for tokenizer={kind.value}; change one of them"
+            )
+        if self.tokenizer.word_list is not None:
+            raise ValueError("tokenizer.word_list has simplified words, but a generator keeps the text; remove it")
+        if kind is TokenizerKind.word and not self.tokenizer.punctuation:
+            raise ValueError(
+                "tokenizer.punctuation=false removes marks, but a generator keeps the text; set it to true"
+            )
+
+
+declare("data", CharacterOptions)
