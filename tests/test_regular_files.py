@@ -19,9 +19,9 @@ from firstlight.files.rows import read_lines, read_rows, read_text
 from firstlight.lit.checkpoint import read_checkpoint
 from firstlight.runs import gather
 from firstlight.runs.folder import RunFolder, read_history
+from firstlight.runs.foreign import kept_overrides
 from firstlight.text.tokenizers import load_word_list
 from firstlight.text.vectors import read_vectors
-from firstlight.training import resume
 from run_folders import make_run
 
 pytestmark = pytest.mark.timeout(60)  # a reader that opens a pipe waits forever
@@ -69,7 +69,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "history.jsonl": read_history,
     "run/metrics.json": lambda path: RunFolder(path.parent).read(),
     "run/.lock": lambda path: RunFolder(path.parent).is_locked(),
-    "run/.hydra/overrides.yaml": lambda path: resume.saved_overrides(RunFolder(path.parents[1]), []),
+    "run/.hydra/overrides.yaml": lambda path: kept_overrides(path, []),
     "run/config.yaml": lambda path: explore.config_of_network(RunFolder(path.parent)),
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firstlight import browser
+from firstlight.commands.frame import open_page
 from firstlight.commands.runs import lines
 from run_folders import make_baseline, make_run
 from tests_support import Done, Scripts
@@ -122,5 +122,5 @@ def test_open_shows_the_report_or_says_that_no_browser_was_found(
 def test_an_address_is_opened_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda address: not opened.append(address))
-    browser.show("http://127.0.0.1:7860")
+    open_page("http://127.0.0.1:7860")
     assert opened == ["http://127.0.0.1:7860"]

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from firstlight.classifier.run import evidence_of
 from firstlight.data import ReviewData
 from firstlight.errors import UserError
 from firstlight.kind.load import open_checkpoint
 from firstlight.lit import Classification
-from firstlight.lit.cards import evidence_of
 from firstlight.lit.checkpoint import CARD
 from firstlight.lit.networks import build_network
 from firstlight.networks import ClassifierConfig

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from firstlight.data.tables import Cuts, ReviewBatch, TokenTable
 from firstlight.errors import UserError
 from firstlight.kind.chunks import TEXTS_AT_ONCE, chunks
 from firstlight.kind.loaded import LoadedRun, OfAllRuns
-from firstlight.lit.cards import TRAIN_AGAIN, evidence_of
+from firstlight.lit.cards import TRAIN_AGAIN
 from firstlight.lit.losses import probabilities
 from firstlight.text.ragged import RaggedIds
 from firstlight.text.tokenizers import Text, Tokenizer
@@ -196,6 +197,20 @@ class LoadedClassifier(LoadedRun):
         >>> run.truncation.name
         """
         return Truncation[self.config["data"]["truncation"]]
+
+
+def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> NgramEvidence | None:
+    """Return the module that computes the features of the tokens, or None if the card has no evidence.
+
+    card: the card of a checkpoint; path: the file. Raises UserError if the table does not fit the vocabulary.
+    """
+    if "evidence" not in card:
+        return None
+    try:
+        return NgramEvidence.from_table(card["evidence"], vocab_size, len(card["class_names"]))
+    except ValueError as error:
+        problem = f"the evidence in the checkpoint's metadata is broken ({error})"
+        raise UserError(f"{path}: {problem}; {TRAIN_AGAIN}") from error
 
 
 def from_card(of_all: OfAllRuns, card: dict[str, Any], tokenizer: Any, reader: Any) -> LoadedClassifier:  # noqa: ARG001

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from firstlight import browser, config_files
+from firstlight import config_files
 from firstlight.command_options import parse
-from firstlight.commands.frame import run_module
+from firstlight.commands.frame import open_page, run_module
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.invocation import invocation
@@ -68,7 +68,7 @@ def main() -> None:
     options = parse(ExploreOptions, "explore")
     page = explore(options)
     if options.open:
-        browser.show(page)
+        open_page(page)
 
 
 def explore(options: ExploreOptions) -> Path:

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 from firstlight.errors import Interrupted, RunError, UserError, is_disk_full, is_out_of_memory, reason
 from firstlight.spelling import kept, option
-from firstlight.terminal_text import prepare_streams, say
+from firstlight.terminal_text import note, prepare_streams, say
 
 STARTED_AT = time.perf_counter()  # the entry scripts import this module first
 USER_MISTAKE = 2
@@ -37,6 +37,15 @@ def run(main: Callable[[], Result]) -> Result:
         except FileNotFoundError:
             fail("the current folder was removed; change to another folder", USER_MISTAKE)
         return main()
+
+
+def open_page(page: Path | str) -> None:
+    """Open a file or an address in the browser, for the option `--open`. Without a browser, a line says so."""
+    import webbrowser
+
+    address = page.absolute().as_uri() if isinstance(page, Path) else page
+    if not webbrowser.open(address):
+        note(f"--open: no browser found; open {page} yourself")
 
 
 def run_module(name: str) -> None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from firstlight import browser
 from firstlight.command_options import parse
-from firstlight.commands.frame import run_module
+from firstlight.commands.frame import open_page, run_module
 from firstlight.errors import UserError
 from firstlight.invocation import install_command
 from firstlight.kind.found import run_for
@@ -57,7 +56,7 @@ def main() -> None:
         address = f"http://{HOST}:{listening.getsockname()[1]}"
         say(f"{address} shows {', '.join(folders)}; press Ctrl-C to end", flush=True)
         if options.open:
-            browser.show(address)
+            open_page(address)
         serve(server_of(playground), listening)
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from firstlight import browser
 from firstlight.command_options import parse
-from firstlight.commands.frame import run_module
+from firstlight.commands.frame import open_page, run_module
 from firstlight.commands.report_pair import compare_runs
 from firstlight.commands.report_scaling import draw, markdown, scaling_of, section
 from firstlight.commands.report_scaling import show as show_law
@@ -68,7 +67,7 @@ def main() -> None:
     options = parse(ReportOptions, "report")
     page = report(options) if options.compare is None else compare(options, options.compare)
     if options.open:
-        browser.show(page)
+        open_page(page)
 
 
 def compare(options: ReportOptions, runs: tuple[str, str]) -> Path:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from firstlight.data.evidence import NgramEvidence
 from firstlight.errors import UserError
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 
@@ -95,20 +94,6 @@ def check_content(content: dict[str, Any], path: Path | str, of_kind: Checks) ->
     refuse_incomplete(content[CARD], {**OF_ALL, **of_kind}, path)
     refuse_incomplete(content, OF_WEIGHTS, path)
     refuse_weights_larger_than_the_file(content[CARD].get("evidence", {}), path)
-
-
-def evidence_of(card: dict[str, Any], vocab_size: int, path: Path | str) -> NgramEvidence | None:
-    """Return the module that computes the features of the tokens, or None if the card has no evidence.
-
-    card: the card of a checkpoint; path: the file. Raises UserError if the table does not fit the vocabulary.
-    """
-    if "evidence" not in card:
-        return None
-    try:
-        return NgramEvidence.from_table(card["evidence"], vocab_size, len(card["class_names"]))
-    except ValueError as error:
-        problem = f"the evidence in the checkpoint's metadata is broken ({error})"
-        raise UserError(f"{path}: {problem}; {TRAIN_AGAIN}") from error
 
 
 def open_weights(path: Path | str) -> dict[str, Any]:

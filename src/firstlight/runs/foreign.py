@@ -65,9 +65,10 @@ def kept_overrides(file: Path, typed: Sequence[str]) -> list[str]:
     Lines that choose where files are written are left out. Raises UserError for a line that names code, a place, an
     address or an interpolation, with what to type to allow it; `overrides.merged` replaces a line that is typed again.
     """
-    lines, typed_keys = saved_lines(file), {key_of(argument) for argument in typed}
-    wrong = refused(lines, typed_keys)
-    if wrong:
+    if not file.is_file():
+        raise UserError(f"{file} is missing, so the run cannot be resumed; train it again")
+    lines = saved_lines(file)
+    if wrong := refused(lines, {key_of(argument) for argument in typed}):
         again = " ".join(shlex.quote(each.line) for each in wrong)
         raise UserError(
             f"{file}: {wrong[0].what} {wrong[0].why}; a run's folder may not choose that. "

@@ -59,7 +59,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
         say(f"{folder.path} is already finished; to train it further, raise {_limit_reached(folder)}")
         sys.exit(0)
     refuse_links(folder.path)
-    old = saved_overrides(folder, typed)
+    old = foreign.kept_overrides(folder.overrides_file, typed)
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
@@ -113,21 +113,6 @@ def wait_until_free(folder: RunFolder) -> None:
 def is_further_process() -> bool:
     """Return whether Lightning, torchrun or Slurm has started this process after the first process of the run."""
     return any(os.environ.get(name, "0") != "0" for name in ("LOCAL_RANK", "SLURM_PROCID"))
-
-
-def saved_overrides(folder: RunFolder, typed: list[str]) -> list[str]:
-    """Return the command line that started a run, without the settings that a folder may not choose.
-
-    runs/foreign.py has the list of those settings.
-
-    typed: The current command line.
-
-    Raises UserError if Hydra's record is missing or names code that is not allowed.
-    """
-    try:
-        return foreign.kept_overrides(folder.overrides_file, typed)
-    except FileNotFoundError:
-        raise UserError(f"{folder.path} cannot be resumed: it has no .hydra/overrides.yaml") from None
 
 
 def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
