@@ -8,8 +8,15 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from firstlight.lab.reports.intervals import Estimate, accuracy_interval
-from firstlight.lab.reports.paired import Difference, combined, holm, mcnemar, paired_bootstrap
+from firstlight.lab.reports.significance import (
+    Difference,
+    Estimate,
+    accuracy_interval,
+    combined,
+    holm,
+    mcnemar,
+    paired_bootstrap,
+)
 from result_tables.plan import Column
 from result_tables.records import correct_of
 from result_tables.runs import Record

@@ -15,9 +15,9 @@ from omegaconf import OmegaConf
 from firstlight.commands.report_scaling import draw
 from firstlight.errors import UserError
 from firstlight.files.regular import regular
-from firstlight.lab.reports.changed_predictions import Table
 from firstlight.lab.reports.scaling import RATE, scaling
 from firstlight.lab.reports.scaling_text import sentences, tables
+from firstlight.lab.reports.tables import Table
 from firstlight.runs.gather import run_of
 from firstlight.runs.summary import Curve
 from firstlight.runs.summary import Run as Row

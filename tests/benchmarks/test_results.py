@@ -21,8 +21,7 @@ from sacrebleu.metrics import BLEU
 
 from firstlight.commands.train import CONFIG_DIR, CONFIG_NAME
 from firstlight.config.schema import register_schemas
-from firstlight.lab.reports.intervals import accuracy_interval
-from firstlight.lab.reports.paired import combined, mcnemar
+from firstlight.lab.reports.significance import accuracy_interval, combined, mcnemar
 from firstlight.runs.identity import run_key
 from tests_support import ROOT, Scripts, captured
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from firstlight.lab.reports.paired import combined
+from firstlight.lab.reports.significance import combined
 
 
 def test_one_test_is_left_as_it_is_and_several_are_combined_by_their_upper_median() -> None:

@@ -1,12 +1,11 @@
 """A search with several objectives is reported by its Pareto front."""
 
+from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import finding
-from firstlight.lab.reports.fronts import front_of
+from firstlight.lab.reports.fronts import front_of, on_front
 from firstlight.lab.reports.page import content
 from firstlight.lab.reports.run_rows import run_rows
-from firstlight.lab.reports.table import boards
 from firstlight.lab.reports.text import markdown
-from firstlight.runs.objectives import on_front
 from firstlight.runs.summary import Run
 
 OBJECTIVES = {"val/accuracy": "maximize", "parameters": "minimize"}

@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import stats
 
-from firstlight.lab.reports.intervals import accuracy_interval, mean_interval
+from firstlight.lab.reports.significance import accuracy_interval, mean_interval
 
 
 def test_the_interval_of_a_mean_is_students() -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from firstlight.figures import style
 from firstlight.lab.reports import page as module
+from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.packed import pack
 from firstlight.lab.reports.page import as_script, content, page, ranked
-from firstlight.lab.reports.table import boards
 from firstlight.runs.summary import Confusion, Curve, Run
 
 METRIC = "val/accuracy"

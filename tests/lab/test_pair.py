@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstlight.lab.reports.changed_predictions import Table
 from firstlight.lab.reports.pair import Pair, pair
 from firstlight.lab.reports.pair_page import pair_page
-from firstlight.lab.reports.paired import mcnemar
+from firstlight.lab.reports.significance import mcnemar
+from firstlight.lab.reports.tables import Table
 from firstlight.runs.outcomes import Outcomes
 from firstlight.runs.summary import Confusion, Curve, Run
 

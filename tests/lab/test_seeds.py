@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from firstlight.lab.reports.seeds import power_of, seeds_to_decide
+from firstlight.lab.reports.significance import power_of, seeds_to_decide
 
 
 @pytest.mark.parametrize(("effect", "seeds"), [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10)])

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from firstlight.lab.reports.table import Spread, boards
-from firstlight.lab.reports.text import cells, data_of, duration, headers, markdown, spread_text, table
+from firstlight.lab.reports.boards import Spread, boards
+from firstlight.lab.reports.run_rows import runs_table
+from firstlight.lab.reports.text import cells, data_of, duration, headers, markdown, spread_text
 from firstlight.runs.summary import Run, number
 
 METRIC = "val/accuracy"
@@ -94,7 +95,7 @@ def test_nothing_that_a_run_says_is_markdown_or_html() -> None:
 
 
 def test_csv_has_a_line_for_each_run_beside_the_numbers_of_its_group() -> None:
-    lines = list(csv.DictReader(io.StringIO(table(boards(RUNS, falls), RUNS))))
+    lines = list(csv.DictReader(io.StringIO(runs_table(boards(RUNS, falls), RUNS).csv())))
     assert [line["folder"] for line in lines] == ["b", "a", "c", "e", "d", "f"]
     first = lines[0]
     assert (first["rank"], first["model"], first["seed"], first["metric"], first["value"]) == (
@@ -128,7 +129,7 @@ def test_no_text_of_a_run_is_a_formula_in_a_spreadsheet() -> None:
         "'=1": "'=1",
     }
     runs = [a_run("r", -0.5, keys={"model": text, text: -1e-05}) for text in formulas]
-    written = table(boards(runs, falls), runs)
+    written = runs_table(boards(runs, falls), runs).csv()
     assert "\r" not in written
     lines = list(csv.DictReader(io.StringIO(written, newline="")))
     assert {line["model"] for line in lines} == set(formulas.values())

@@ -10,11 +10,9 @@ import pytest
 from scipy import stats
 
 from firstlight.lab.reports import findings
+from firstlight.lab.reports.boards import Board, boards
 from firstlight.lab.reports.findings import judged
-from firstlight.lab.reports.intervals import Estimate
-from firstlight.lab.reports.paired import Difference, mcnemar
-from firstlight.lab.reports.seeds import seeds_to_decide
-from firstlight.lab.reports.table import Board, boards
+from firstlight.lab.reports.significance import Difference, Estimate, mcnemar, seeds_to_decide
 from firstlight.lab.reports.verdicts import (
     Comparison,
     Verdict,

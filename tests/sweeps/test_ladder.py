@@ -80,6 +80,6 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 def show(folder: Path) -> None:
     from omegaconf import OmegaConf
 
-    from firstlight.sweeps.ladder import ShowLadder
+    from firstlight.sweeps.figures import ShowLadder
 
     ShowLadder().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}}))

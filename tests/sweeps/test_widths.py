@@ -13,8 +13,7 @@ from firstlight.errors import UserError
 from firstlight.figures.style import SAMPLE_MARK
 from firstlight.runs.folder import read_history
 from firstlight.runs.gather import found_runs
-from firstlight.sweeps.figures import save_marked
-from firstlight.sweeps.widths import ShowActivationSizes, ShowLearningRates, sizes_of
+from firstlight.sweeps.figures import ShowActivationSizes, ShowLearningRates, save_marked, sizes_of
 from firstlight.translator.network import EncoderDecoder
 from firstlight.translator.options import EncoderDecoderConfig
 from run_folders import make_run

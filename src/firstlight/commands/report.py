@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
@@ -17,18 +17,16 @@ from firstlight.commands.report_scaling import show as show_law
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
 from firstlight.lab.reports import text
+from firstlight.lab.reports.boards import Board, Group, boards, most_runs_first, not_counted, short_name
 from firstlight.lab.reports.findings import MOST_GROUPS, judged
-from firstlight.lab.reports.fronts import Front
+from firstlight.lab.reports.run_rows import runs_table
 from firstlight.lab.reports.saved_outcomes import SavedOutcomes
-from firstlight.lab.reports.table import Board, Group, boards, most_runs_first, not_counted, short_name
+from firstlight.lab.reports.tables import Column, Table
 from firstlight.runs.folder import SAMPLE_NOTE
 from firstlight.runs.gather import direction_of, found_runs
 from firstlight.runs.settings import plain_value
 from firstlight.runs.summary import PRUNED, Run, brief, shown
 from firstlight.terminal_text import note, say
-
-if TYPE_CHECKING:
-    from firstlight.console import Console
 
 GROUPS_ON_TERMINAL = 20
 MOST_NAMES = 8  # of groups in a message
@@ -111,7 +109,7 @@ def report(options: ReportOptions) -> Path:
     contents = {
         "report.html": page(title, notes, in_order, runs, falls, section(law, drawn) if law else ""),
         "report.md": text.markdown(title, notes, in_order, runs) + (f"\n{markdown(law, drawn)}" if law else ""),
-        "report.csv": text.table(found, runs),
+        "report.csv": runs_table(found, runs).csv(),
     }
     for name, content in contents.items():
         whole = content.encode("utf-8", "replace").decode("utf-8")  # half a character of a damaged file becomes a ?
@@ -225,52 +223,39 @@ def name_of(group: Group) -> str:
     return f"{name} (differ in: {', '.join(group.differ)})" if group.differ else name
 
 
+def groups_table(board: Board) -> Table:
+    """Return the table of the best groups of a board for the terminal."""
+    groups = [group for group in board.groups if not text.is_pruned(group)][:GROUPS_ON_TERMINAL]
+    against = None if board.reference is None or len(board.groups) == 1 else f"against rank {board.reference + 1}"
+    numbers = ("seeds", board.metric or "metric", "best", "parameters")
+    rows = []
+    for group in groups:
+        cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
+        verdict = [text.verdict_of(group, board, is_short=True)] if against else []
+        rows.append([cell["rank"], name_of(group), *(cell[name] for name in numbers), *verdict])
+    headers = ("seeds", "mean ± 95%", "best", "parameters")
+    columns = [Column("rank"), Column("group", is_left=True), *(Column(name, is_whole=True) for name in headers)]
+    columns += [Column(against, is_left=True)] if against else []
+    return Table(f"{board.name}: {text.direction(board)}", columns, rows)
+
+
 def show(folder: Path, found: Sequence[Board], runs: Sequence[Run]) -> None:
     """Print the best groups of each task, and where the files are."""
-    from rich.table import Table
-
     from firstlight.console import Console
 
     console = Console()
     for board in found:
-        is_compared = bool(board.verdicts) and len(board.groups) > 1
-        table = Table(title=f"{board.name}: {text.direction(board)}", title_justify="left")
-        table.add_column("rank", justify="right")
-        table.add_column("group", overflow="fold", ratio=2)
-        for header in ("seeds", "mean ± 95%", "best", "parameters"):
-            table.add_column(header, justify="right", no_wrap=True)
-        if is_compared:
-            assert board.reference is not None
-            table.add_column(f"against rank {board.reference + 1}", overflow="fold", ratio=1)
-        groups = [group for group in board.groups if not text.is_pruned(group)]
-        for group in groups[:GROUPS_ON_TERMINAL]:
-            cell = dict(zip(text.headers(board), text.cells(group, board), strict=True))
-            numbers = (cell["seeds"], cell[board.metric or "metric"], cell["best"], cell["parameters"])
-            verdict = [text.verdict_of(group, board, is_short=True)] if is_compared else []
-            table.add_row(cell["rank"], name_of(group), *numbers, *verdict)
         if board.finding:
             console.print(board.finding, soft_wrap=True)
-        console.print(table)
-        if len(groups) > GROUPS_ON_TERMINAL:
-            console.print(f"… and {len(groups) - GROUPS_ON_TERMINAL} more groups in the files")
+        console.print(groups_table(board).on_terminal())
+        left = sum(not text.is_pruned(group) for group in board.groups) - GROUPS_ON_TERMINAL
+        if left > 0:
+            console.print(f"… and {left} more groups in the files")
         if board.front is not None:
-            show_front(console, board, board.front)
+            console.print(text.front_table(board, board.front).on_terminal())
     if any(run.is_sample for run in runs):
         console.print(SAMPLE_NOTE, style="bold")
     console.print(f"The report is {folder / 'report.html'}", soft_wrap=True)
-
-
-def show_front(console: "Console", board: Board, front: Front) -> None:
-    """Print the trials on the Pareto front of a search with several objectives."""
-    from rich.table import Table
-
-    headers, rows = text.front_rows(board, front)
-    table = Table(title=f"Pareto front of {front.names}", title_justify="left")
-    for header in headers:
-        table.add_column(header, overflow="fold", justify="right" if header in front.objectives else "left")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
 
 
 if __name__ == "__main__":

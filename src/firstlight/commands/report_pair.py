@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from firstlight.errors import UserError
 from firstlight.files.atomic import write_atomically
-from firstlight.lab.reports.changed_predictions import A, B, Table
+from firstlight.lab.reports.changed_predictions import A, B
 from firstlight.lab.reports.pair import Pair, pair
 from firstlight.lab.reports.saved_outcomes import SavedOutcomes
 from firstlight.runs.folder import SAMPLE_NOTE, RunFolder
@@ -15,9 +15,6 @@ from firstlight.runs.named import find_run
 from firstlight.runs.settings import Configuration, with_settings
 from firstlight.runs.summary import Run
 from firstlight.terminal_text import say
-
-if TYPE_CHECKING:
-    from firstlight.console import Console
 
 PAGE = "compare.html"
 HERE = Path()
@@ -88,19 +85,7 @@ def show(found: Pair, page: Path) -> None:
     for sentence in found.sentences:
         console.print(sentence)
     for each in found.tables:
-        show_table(console, each)
+        console.print(each.on_terminal())
     if found.first.is_sample or found.second.is_sample:
         console.print(SAMPLE_NOTE, style="bold")
     console.print(f"The page is {page}", soft_wrap=True)
-
-
-def show_table(console: "Console", found: Table) -> None:
-    """Print a table with its title."""
-    from rich.table import Table as RichTable
-
-    table = RichTable(title=found.title, title_justify="left")
-    for place, header in enumerate(found.headers):
-        table.add_column(header, justify="right" if place else "left", overflow="fold")
-    for row in found.rows:
-        table.add_row(*row)
-    console.print(table)

@@ -80,15 +80,13 @@ def figures(found: Scaling) -> "list[Figure]":
 
 def section(found: Scaling, drawn: Sequence[Path]) -> str:
     """Return the section of the page: sentences, figures and tables."""
-    from firstlight.lab.reports.pair_page import table_section
-
     says = "\n".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences(found))
     images = "\n".join(
         f'<p><img class="figure" alt="{html.escape(path.stem)}" src="data:image/png;base64,'
         f'{base64.b64encode(path.read_bytes()).decode()}"></p>'
         for path in drawn
     )
-    found_tables = "\n".join(map(table_section, tables(found)))
+    found_tables = "\n".join(table.html() for table in tables(found))
     return f"<section>\n<h2>Scaling law</h2>\n{says}\n{images}\n</section>\n{found_tables}"
 
 
@@ -99,12 +97,11 @@ def markdown(found: Scaling, drawn: Sequence[Path]) -> str:
 
 def show(found: Scaling, drawn: Sequence[Path]) -> None:
     """Print the sentences and the tables, and where the figures are."""
-    from firstlight.commands.report_pair import show_table
     from firstlight.console import Console
 
     console = Console()
     for sentence in sentences(found):
         console.print(sentence)
     for each in tables(found):
-        show_table(console, each)
+        console.print(each.on_terminal())
     console.print(f"The figure{'s are' if len(drawn) > 1 else ' is'} {' and '.join(map(str, drawn))}", soft_wrap=True)

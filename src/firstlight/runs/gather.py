@@ -318,10 +318,10 @@ def _curve(name: str, lines: list[dict[str, Any]]) -> Curve:
     return Curve(steps, seconds, [math.nan if line[name] is None else float(line[name]) for line in lines])
 
 
-def thinned(values: list[Any], most: int) -> list[Any]:
+def thinned(values: Sequence[Any], most: int) -> list[Any]:
     """Return at most so many of the values, evenly spaced, with the first and the last."""
     if len(values) <= most:
-        return values
+        return list(values)
     return [values[round(index * (len(values) - 1) / (most - 1))] for index in range(most)]
 
 

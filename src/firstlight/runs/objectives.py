@@ -1,6 +1,6 @@
 """The objectives of a search: what it minimizes or maximizes. Imports nothing heavy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import ListConfig
@@ -14,26 +14,6 @@ MEASURES = {  # numbers in every record, besides the metrics, and whether lower 
     "fit_seconds": True,
     "tokens_per_second": False,
 }
-
-
-def on_front(points: Sequence[Sequence[float]], lower_is_better: Sequence[bool]) -> list[bool]:
-    """Return for each point whether it is on the Pareto front.
-
-    A point is on the front if no other point is at least as good in every objective and better in one.
-
-    points: the values of the objectives of each point; lower_is_better: of each objective.
-
-    >>> on_front([(1, 9), (2, 5), (3, 6)], [True, True])
-    [True, True, False]
-    """
-    lowered = [[value if low else -value for value, low in zip(each, lower_is_better, strict=True)] for each in points]
-    return [not any(_dominates(other, point) for other in lowered) for point in lowered]
-
-
-def _dominates(one: Sequence[float], two: Sequence[float]) -> bool:
-    return all(a <= b for a, b in zip(one, two, strict=True)) and any(a < b for a, b in zip(one, two, strict=True))
-
-
 KEY, DIRECTION = "hydra.sweeper.objectives", "hydra.sweeper.direction"
 MINIMIZE, MAXIMIZE = "minimize", "maximize"
 

@@ -1,16 +1,100 @@
-"""The figures of a sweep in its folder."""
+"""Callbacks that print a table and draw a figure at the end of a sweep, in the sweep's folder."""
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
-from firstlight.runs.summary import Run
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from firstlight.console import Console
+from firstlight.files.rows import write_rows
+from firstlight.lab.reports.tables import Column, Table
+from firstlight.runs.gather import gather
+from firstlight.runs.summary import SEED, Run, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 log = logging.getLogger(__name__)
+
+PUBLISHED = {"one_head": 2.476, "pre_norm": 2.024}  # validation losses; the post gives none for the other rungs
+CHOICE = "ladder"
+FIRST_STEPS = ("bigram_table", "running_averages", "raw_affinities")  # before the first head
+RUNGS = (*FIRST_STEPS, "one_head", "positions", "heads", "feed_forward", "residuals", "pre_norm")
+WIDTH, PARAMETRIZATION, RATE = "model.dim", "model.parametrization", "optimizer.lr"
+NAMES = {"standard": "standard", "mup": "µP"}
+METRIC = "val/loss"
+ACTIVATIONS = "activations/"
+
+
+class AtTheEnd(Callback):
+    """Base of callbacks that show the finished runs of a sweep at its end."""
+
+    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
+        folder = Path(config.hydra.sweep.dir)
+        if folder.is_dir():  # it is missing after dry_run=true
+            self.show(folder, [run for run in gather(folder) if run.is_counted and METRIC in run.metrics])
+
+    def show(self, folder: Path, runs: Sequence[Run]) -> None:
+        """Print and draw the runs below the folder of their sweep."""
+        raise NotImplementedError
+
+
+class ShowLadder(AtTheEnd):
+    """Callback that prints and draws the rungs of post 4: what each part of a transformer contributes.
+
+    The files are `ladder.csv` and `ladder.png`. The losses of the post are shown next to those of the runs, but not if
+    the runs are on the generated sample; then the figure is marked.
+    """
+
+    def show(self, folder: Path, runs: Sequence[Run]) -> None:
+        runs = [run for run in runs if run.keys.get(CHOICE) in RUNGS]
+        rungs = sorted(map(rung_of, runs), key=lambda rung: (RUNGS.index(rung["rung"]), rung["seed"]))
+        if not rungs:
+            return
+        Console().print(table_of_rungs(rungs).on_terminal())
+        write_rows(folder / "ladder.csv", rungs)
+        from firstlight.figures import plot_ladder  # imports matplotlib
+
+        names, losses, posts = ([rung[name] for rung in rungs] for name in ("rung", "validation_loss", "post"))
+        save_marked(plot_ladder(names, losses, posts), runs, folder / "ladder.png")
+
+
+class ShowLearningRates(AtTheEnd):
+    """Callback that prints the best rate of each width and draws all losses, as `learning_rates.png`.
+
+    The sweep must vary `model.dim` and `optimizer.lr`.
+    """
+
+    def show(self, folder: Path, runs: Sequence[Run]) -> None:
+        runs = [run for run in runs if WIDTH in run.keys]
+        if not (losses := losses_of(runs)) or are_incomparable(runs, WIDTH, PARAMETRIZATION, RATE, SEED):
+            return
+        Console().print(table_of_rates(losses).on_terminal())
+        from firstlight.figures import plot_loss_by_rate  # imports matplotlib
+
+        seeds = len({run.keys.get(SEED) for run in runs})
+        title = f"{runs[0].task}: validation loss after {runs[0].steps:,} steps, {seeds} seed{'s' if seeds > 1 else ''}"
+        save_marked(plot_loss_by_rate(losses, title=title), runs, folder / "learning_rates.png")
+
+
+class ShowActivationSizes(AtTheEnd):
+    """Callback that draws the sizes of activations against the width, a coordinate check, as `coordinate_check.png`.
+
+    The runs must have `callbacks=activation_sizes`.
+    """
+
+    def show(self, folder: Path, runs: Sequence[Run]) -> None:
+        runs = [run for run in runs if WIDTH in run.keys]
+        if not (sizes := sizes_of(runs)) or are_incomparable(runs, WIDTH, PARAMETRIZATION, SEED):
+            return
+        from firstlight.figures import plot_activation_sizes  # imports matplotlib
+
+        title = f"{runs[0].task}: mean |activation| against the width of the network"
+        save_marked(plot_activation_sizes(sizes, title=title), runs, folder / "coordinate_check.png")
 
 
 def save_marked(figure: "Figure", runs: Sequence[Run], file: Path) -> None:
@@ -22,3 +106,116 @@ def save_marked(figure: "Figure", runs: Sequence[Run], file: Path) -> None:
         mark_sample(figure)
     save(figure, file)
     log.info("The figure is %s", file)
+
+
+def rung_of(run: Run) -> dict[str, Any]:
+    """Return the row of a finished run."""
+    name = str(run.keys[CHOICE])
+    return {
+        "rung": name,
+        "seed": run.keys.get("seed"),
+        "parameters": run.parameters,
+        "validation_loss": run.metrics["val/loss"],
+        "last_position_loss": run.metrics.get("val/last_position_loss"),
+        "post": None if run.is_sample else PUBLISHED.get(name),
+        "seconds": None if run.fit_seconds is None else round(run.fit_seconds),
+    }
+
+
+def table_of_rungs(rungs: list[dict[str, Any]]) -> Table:
+    """Return the table of the rungs, from the lowest to the highest, without columns that have no value."""
+    names = [name for name in rungs[0] if any(rung[name] is not None for rung in rungs)]
+    columns = [Column(name.replace("_", " "), is_left=name == "rung", is_whole=name == "rung") for name in names]
+    return Table("Names, rung by rung", columns, [[_shown(rung[name]) for name in names] for rung in rungs])
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case float():
+            return f"{value:.3f}"
+        case int():
+            return f"{value:,}"
+    return str(value)
+
+
+def are_incomparable(runs: Sequence[Run], *keys: str) -> bool:
+    """Return whether a figure of these keys would mix different runs, and say why.
+
+    This is so if two runs have the same values of the keys, or if the runs have different numbers of steps.
+    """
+    found: dict[tuple[str, ...], Run] = {}
+    for run in runs:
+        other = found.setdefault(tuple(shown(run.keys.get(key)) for key in keys), run)
+        if other is not run:
+            log.warning(
+                "No figure is drawn, because %s and %s differ in something else than %s; vary only these",
+                other.folder,
+                run.folder,
+                ", ".join(keys),
+            )
+            return True
+    if len({run.steps for run in runs}) > 1:
+        log.warning("No figure is drawn, because the runs have different numbers of steps")
+        return True
+    return False
+
+
+def losses_of(runs: Sequence[Run]) -> dict[str, dict[int, dict[float, list[float]]]]:
+    """Return the losses of the seeds by the name of the parametrization, the width and the learning rate."""
+    found: dict[str, dict[int, dict[float, list[float]]]] = {}
+    for run in sorted(runs, key=_place):
+        if (rate := run.keys.get(RATE)) is not None:
+            by_width = found.setdefault(_name(run), {}).setdefault(_width(run), {})
+            by_width.setdefault(float(rate), []).append(run.metrics[METRIC])
+    return found
+
+
+def sizes_of(runs: Sequence[Run]) -> dict[str, dict[str, dict[int, dict[int, float]]]]:
+    """Return the sizes of activations by the name of the parametrization, the layer, the step and the width.
+
+    A size is the mean over the seeds.
+    """
+    found: dict[str, dict[str, dict[int, dict[int, list[float]]]]] = {}
+    for run in sorted(runs, key=_place):
+        for name, curve in run.curves.items():
+            if name.startswith(ACTIVATIONS):
+                of_layer = found.setdefault(_name(run), {}).setdefault(name.removeprefix(ACTIVATIONS), {})
+                for step, size in zip(curve.steps, curve.values, strict=True):
+                    of_layer.setdefault(step, {}).setdefault(_width(run), []).append(size)
+    return {
+        name: {
+            layer: {step: {width: fmean(values) for width, values in widths.items()} for step, widths in steps.items()}
+            for layer, steps in layers.items()
+        }
+        for name, layers in found.items()
+    }
+
+
+def table_of_rates(losses: dict[str, dict[int, dict[float, list[float]]]]) -> Table:
+    """Return the table of the best learning rate of each width and its mean loss over the seeds."""
+    rows = []
+    for name, by_width in losses.items():
+        for width, by_rate in sorted(by_width.items()):
+            means = {rate: sum(values) / len(values) for rate, values in by_rate.items()}
+            best = min(means, key=lambda rate: means[rate])
+            rows.append([name, str(width), f"{best:g}", f"{means[best]:.3f}", str(len(by_rate[best]))])
+    return Table(f"Best {RATE} of each width, by {METRIC}", ("parametrization", WIDTH, RATE, METRIC, "seeds"), rows)
+
+
+def _place(run: Run) -> int:
+    """Return the place of the parametrization of a run: standard first."""
+    return [*NAMES].index(_given(run))
+
+
+def _given(run: Run) -> str:
+    return str(run.keys.get(PARAMETRIZATION, "standard"))
+
+
+def _name(run: Run) -> str:
+    return NAMES[_given(run)]
+
+
+def _width(run: Run) -> int:
+    return int(float(str(run.keys[WIDTH])))

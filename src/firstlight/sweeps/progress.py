@@ -308,7 +308,7 @@ def best_of(done: Done) -> list[str]:
 
 def best_means(done: Done) -> list[str]:
     """Return a line on the setting of each task with the best mean over seeds, if several have several seeds."""
-    from firstlight.lab.reports.intervals import mean_interval  # imports SciPy, which the start does not require
+    from firstlight.lab.reports.significance import mean_interval  # imports SciPy, which the start does not require
 
     lines = []
     for metric, choose, scored in scored_by_task(done):

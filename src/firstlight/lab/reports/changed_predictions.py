@@ -1,9 +1,9 @@
 """The predictions in which two runs differ, as sentences and tables."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from firstlight.lab.reports.tables import Table
 from firstlight.lab.reports.verdicts import LEVEL
 from firstlight.runs.summary import Run
 
@@ -16,15 +16,6 @@ CLASS_HEADERS = ("class", "texts", A, B, CHANGE, f"{B} is")
 TEXT_HEADERS = ("row", "true", A, B, f"loss of {A}", f"loss of {B}")
 MOST_CONFUSIONS = 8
 MOST_TEXTS = 10
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table with a title and texts in its cells."""
-
-    title: str
-    headers: tuple[str, ...]
-    rows: list[list[str]]
 
 
 def signed(count: int) -> str:
@@ -81,10 +72,7 @@ def _hits(one: "Outcomes", two: "Outcomes") -> list[list[str]]:
 
 def _classes(one: "Outcomes", two: "Outcomes", classes: Sequence[str]) -> list[list[str]]:
     """Return a row for each true class. McNemar's tests of all classes are corrected together."""
-    from firstlight.lab.reports.paired import (
-        holm,  # imports NumPy
-        mcnemar,  # imports NumPy
-    )
+    from firstlight.lab.reports.significance import holm, mcnemar  # imports NumPy
 
     assert one.targets is not None
     places = sorted(set(one.targets.tolist()))

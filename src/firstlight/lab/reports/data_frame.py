@@ -7,31 +7,13 @@ from typing import Any
 
 import pandas  # type: ignore[import-untyped]
 
+from firstlight.lab.reports.boards import boards
 from firstlight.lab.reports.findings import judged
-from firstlight.lab.reports.run_rows import columns, run_rows
+from firstlight.lab.reports.run_rows import FLOATS, INTEGERS, columns, run_rows
 from firstlight.lab.reports.saved_outcomes import SavedOutcomes
-from firstlight.lab.reports.table import boards
 from firstlight.runs.gather import direction_of, found_runs
 
 log = logging.getLogger(__name__)
-
-FRACTIONS = (
-    *(
-        "dropout",
-        "value",
-        "group_mean",
-        "group_sd",
-        "group_half_width",
-        "split_half_width",
-        "verdict_p",
-        "fit_seconds",
-        "tokens_per_second",
-        "compute_flops",
-    ),
-)  # floats, also where all values are integers
-COUNTS = (
-    *("rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"),
-)  # integers, also where all values are missing
 
 
 def list_runs(folder: Path) -> pandas.DataFrame:
@@ -44,7 +26,7 @@ def list_runs(folder: Path) -> pandas.DataFrame:
     rows = list(run_rows(found, runs))
     for row in rows:
         row["folder"] = str(folder / row["folder"])
-    floats = {*FRACTIONS, *(name for run in runs for name in run.metrics)}
+    floats = FLOATS.union(*(run.metrics for run in runs))
     return pandas.DataFrame({name: _column(name, [row.get(name) for row in rows], floats) for name in columns(runs)})
 
 
@@ -55,7 +37,7 @@ def _column(name: str, values: Sequence[Any], floats: set[str]) -> pandas.Series
     dtype: str | None = "object"
     if kinds <= {int, float} and (name in floats or float in kinds):
         dtype = "float64"
-    elif kinds <= {int} and (known or name in COUNTS) and all(abs(value) < 2**63 for value in known):
+    elif kinds <= {int} and (known or name in INTEGERS) and all(abs(value) < 2**63 for value in known):
         dtype = "Int64"
     elif kinds == {bool}:
         dtype = "bool" if len(known) == len(values) else "boolean"

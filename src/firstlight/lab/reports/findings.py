@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from firstlight.choices import listed
+from firstlight.lab.reports.boards import Board, Group, short_name
 from firstlight.lab.reports.fronts import front_sentence
-from firstlight.lab.reports.table import Board, Group, short_name
 from firstlight.lab.reports.text import amount, spread_text
 from firstlight.lab.reports.verdicts import (
     DRAWS,

@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import le
 
-from firstlight.runs.objectives import MEASURES, on_front
+from firstlight.runs.objectives import MEASURES, MINIMIZE
 from firstlight.runs.summary import Run
-
-MINIMIZE = "minimize"
 
 
 @dataclass(frozen=True)
@@ -35,29 +34,35 @@ class Front:
         return [value for name in self.objectives if (value := value_of(run, name)) is not None]
 
 
+def on_front(points: Sequence[Sequence[float]], lower_is_better: Sequence[bool]) -> list[bool]:
+    """Return for each point whether it is on the Pareto front.
+
+    A point is on the front if no other point is at least as good in every objective and better in one.
+
+    points: the values of the objectives of each point; lower_is_better: of each objective.
+
+    >>> on_front([(1, 9), (2, 5), (3, 6)], [True, True])
+    [True, True, False]
+    """
+    lowered = [[value if low else -value for value, low in zip(each, lower_is_better, strict=True)] for each in points]
+    return [not any(other != point and all(map(le, other, point)) for other in lowered) for point in lowered]
+
+
 def front_of(runs: Sequence[Run]) -> Front | None:
     """Return the front of the counted runs that have the most frequent objectives; None without such runs."""
     known = Counter(tuple(run.objectives.items()) for run in runs if run.is_counted and run.objectives)
     if not known:
         return None
     chosen = min(known, key=lambda each: (-known[each], each))
-    objectives = dict(chosen)
-    measured = [
-        run
-        for run in runs
-        if run.is_counted
-        and tuple(run.objectives.items()) == chosen
-        and all(value_of(run, name) is not None for name in objectives)
-    ]
-    if not measured:
-        return None
-    front = Front(objectives, (), ())
-    falls = [direction == MINIMIZE for direction in objectives.values()]
+    front = Front(dict(chosen), (), ())
+    same = [run for run in runs if run.is_counted and tuple(run.objectives.items()) == chosen]
+    measured = [run for run in same if len(front.values(run)) == len(chosen)]
+    falls = [direction == MINIMIZE for direction in front.objectives.values()]
     is_best = on_front([front.values(run) for run in measured], falls)
     best = [run for run, is_on in zip(measured, is_best, strict=True) if is_on]
     best.sort(key=lambda run: front.values(run)[0], reverse=not falls[0])
     others = [run for run, is_on in zip(measured, is_best, strict=True) if not is_on]
-    return Front(objectives, tuple(best), tuple(others))
+    return replace(front, best=tuple(best), others=tuple(others)) if measured else None
 
 
 def value_of(run: Run, name: str) -> float | None:

@@ -8,10 +8,11 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from firstlight.lab.reports.boards import Board, Direction, Group, label_of, not_counted, reason, short_name
 from firstlight.lab.reports.fronts import Front
 from firstlight.lab.reports.packed import libraries
-from firstlight.lab.reports.table import Board, Direction, Group, label_of, not_counted, reason, short_name
-from firstlight.lab.reports.text import data_of, direction, front_rows, headers, row_of
+from firstlight.lab.reports.text import data_of, direction, front_table, headers, row_of
+from firstlight.runs.gather import thinned
 from firstlight.runs.summary import SAMPLE_MARK, Curve, Run, brief
 
 MOST_NUMBERS = 1_500_000  # numbers in all curves; a page of a thousand runs is then smaller than 20 MB
@@ -86,7 +87,7 @@ def _board(board: Board, most: int) -> dict[str, Any]:
 
 def _front(board: Board, front: Front) -> dict[str, Any]:
     """Return the trials of a search with several objectives. on: those on the Pareto front."""
-    header, rows = front_rows(board, front)
+    table = front_table(board, front)
     on, others = (
         [{"label": label_of(run, board), "values": [*map(finite, front.values(run))]} for run in runs]
         for runs in (front.best, front.others)
@@ -94,8 +95,8 @@ def _front(board: Board, front: Front) -> dict[str, Any]:
     return {
         "objectives": [{"name": name, "direction": direction} for name, direction in front.objectives.items()],
         "size": front.size,
-        "header": header,
-        "rows": rows,
+        "header": table.headers,
+        "rows": table.rows,
         "on": on,
         "others": others,
     }
@@ -156,7 +157,7 @@ def _packed(curves: dict[str, Curve], most: int) -> list[dict[str, Any]]:
     """Return the curves of a run. Curves with the same steps and times are stored together."""
     moments: dict[tuple[Any, ...], dict[str, Any]] = {}
     for name, curve in curves.items():
-        chosen = _chosen(len(curve.values), most)
+        chosen = thinned(range(len(curve.values)), most)
         steps = [curve.steps[index] for index in chosen]
         seconds = [round(curve.seconds[index], 1) for index in chosen]
         together = moments.setdefault((*steps, *seconds), {"steps": steps, "seconds": seconds, "values": {}})
@@ -168,13 +169,6 @@ def _points_per_curve(runs: Sequence[Run]) -> int:
     """Return the largest number of points of each curve."""
     curves = sum(len(run.curves) for run in runs)
     return max(FEWEST_POINTS, MOST_NUMBERS // (3 * max(curves, 1)))
-
-
-def _chosen(length: int, most: int) -> list[int]:
-    """Return the indices of `most` evenly spaced points of `length`, including the first and the last one."""
-    if length <= most:
-        return list(range(length))
-    return [round(index * (length - 1) / (most - 1)) for index in range(most)]
 
 
 def finite(value: float | None) -> float | int | None:

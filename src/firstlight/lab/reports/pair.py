@@ -4,19 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from firstlight.lab.reports.boards import Direction, common_metric, notes_of
 from firstlight.lab.reports.changed_predictions import (
     A,
     B,
-    Table,
     classes_of_matrices,
     tables_of_classes,
     texts_of_tokens,
     why_of_classes,
     why_of_tokens,
 )
-from firstlight.lab.reports.table import Direction, common_metric, notes_of
+from firstlight.lab.reports.tables import Table
 from firstlight.lab.reports.text import duration
 from firstlight.lab.reports.verdicts import LEVEL, by_seed, difference_text, over_texts
+from firstlight.runs.gather import thinned
 from firstlight.runs.summary import Run, Value, number, shown
 
 if TYPE_CHECKING:
@@ -141,9 +142,10 @@ def _curve(first: Run, second: Run, metric: str) -> list[list[str]]:
     curves = [run.curves.get(metric) for run in (first, second)]
     by_step = [dict(zip(curve.steps, curve.values, strict=True)) if curve else {} for curve in curves]
     steps = sorted({step for each in by_step for step in each})
-    if len(steps) > MOST_STEPS:
-        steps = [steps[round(index * (len(steps) - 1) / (MOST_STEPS - 1))] for index in range(MOST_STEPS)]
-    return [[f"{step:,}", *(number(each[step]) if step in each else "" for each in by_step)] for step in steps]
+    return [
+        [f"{step:,}", *(number(each[step]) if step in each else "" for each in by_step)]
+        for step in thinned(steps, MOST_STEPS)
+    ]
 
 
 def _why_unpaired(one: "Outcomes | None", two: "Outcomes | None") -> str:

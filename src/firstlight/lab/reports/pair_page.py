@@ -4,7 +4,7 @@ import html
 from string import Template
 from typing import Any
 
-from firstlight.lab.reports.changed_predictions import A, B, Table
+from firstlight.lab.reports.changed_predictions import A, B
 from firstlight.lab.reports.packed import Packed, libraries
 from firstlight.lab.reports.page import as_script, finite, packaged
 from firstlight.lab.reports.pair import Pair
@@ -27,7 +27,7 @@ def pair_page(found: Pair) -> str:
             for name, run in ((A, found.first), (B, found.second))
         ),
         sentences="\n".join(f"<li>{html.escape(sentence)}</li>" for sentence in found.sentences),
-        tables="\n".join(table_section(table) for table in found.tables),
+        tables="\n".join(table.html() for table in found.tables),
         style=packaged("page.css"),
         libraries=packed.text,
         sizes=",".join(map(str, packed.sizes)),
@@ -35,16 +35,6 @@ def pair_page(found: Pair) -> str:
         unpack=packaged("unpack.js"),
         script=packaged("pair.js"),
     )
-
-
-def table_section(table: Table) -> str:
-    """Return a table with its title as a section of a page. All texts are escaped."""
-    head = "".join(f"<th>{html.escape(header)}</th>" for header in table.headers)
-    rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
-    wide = (
-        f'<div class="wide"><table class="plain"><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
-    )
-    return f"<section>\n<h2>{html.escape(table.title)}</h2>\n{wide}\n</section>"
 
 
 def _curves(found: Pair) -> list[dict[str, Any]]:

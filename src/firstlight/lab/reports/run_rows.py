@@ -1,27 +1,40 @@
-"""Rows of a table of all runs, with the values of each run and of its group."""
+"""The table of all runs, with the values of each run and of its group."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from firstlight.lab.reports.table import Board, Group, accuracy_half_width, reason
+from firstlight.lab.reports.boards import Board, Group, accuracy_half_width, reason
+from firstlight.lab.reports.tables import Table
 from firstlight.runs.summary import KEYS, Run
 
-FIRST_COLUMNS = ("rank", *KEYS)
-MIDDLE_COLUMNS = (
+FIRST = ("rank", *KEYS)
+MIDDLE = (
     *("data_source", "generated_sample", "kind", "status", "reason", "metric", "value", "group_mean", "group_sd"),
     *("group_half_width", "split_half_width", "group_seeds", "group_runs", "group_differs_in", "verdict"),
     *("verdict_p", "best_of_group", "on_pareto_front", "apart"),
 )
-LAST_COLUMNS = (
+LAST = (
     *("parameters", "steps", "tokens", "fit_seconds", "tokens_per_second", "compute_flops", "compute_from", "folder"),
 )
+# Numbers, whose columns have one type even if all values are integers or are missing.
+FLOATS = {
+    *("dropout", "value", "group_mean", "group_sd", "group_half_width", "split_half_width", "verdict_p"),
+    *("fit_seconds", "tokens_per_second", "compute_flops"),
+}
+INTEGERS = {"rank", "context_length", "seed", "group_seeds", "group_runs", "parameters", "steps", "tokens"}
 
 
 def columns(runs: Sequence[Run]) -> list[str]:
     """Return the names of the columns, in order. They include all keys and metrics of the runs."""
-    names = [*FIRST_COLUMNS, *sorted({key for run in runs for key in run.keys})]
-    names += [*MIDDLE_COLUMNS, *sorted({name for run in runs for name in run.metrics}), *LAST_COLUMNS]
-    return list(dict.fromkeys(names))
+    keys = sorted({key for run in runs for key in run.keys})
+    metrics = sorted({name for run in runs for name in run.metrics})
+    return [*dict.fromkeys((*FIRST, *keys, *MIDDLE, *metrics, *LAST))]
+
+
+def runs_table(found: Sequence[Board], runs: Sequence[Run]) -> Table:
+    """Return the table of all runs. A missing value is None."""
+    names = columns(runs)
+    return Table("", names, [[row.get(name) for name in names] for row in run_rows(found, runs)])
 
 
 def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
@@ -31,39 +44,41 @@ def run_rows(found: Sequence[Board], runs: Sequence[Run]) -> Iterator[dict[str, 
     """
     for board in found:
         for group in board.groups:
-            spread = group.spreads.get(board.metric or "")
-            of_group = {
-                "rank": group.rank,
-                "group_mean": spread.mean if spread else None,
-                "group_sd": spread.deviation if spread else None,
-                "group_half_width": spread.half_width if spread else None,
-                "split_half_width": accuracy_half_width(group, board.metric),
-                "group_seeds": group.seeds,
-                "group_runs": len(group.counted),
-                "group_differs_in": ", ".join(group.differ),
-                **_of_verdict(board, group),
-                "apart": board.note,
-            }
+            of_group = _of_group(board, group)
             for run in group.counted:
-                of_run = {"best_of_group": run is group.best} | _of_front(board, run)
-                yield of_group | _row(run, board.metric, "") | of_run
+                yield (
+                    of_group
+                    | _row(run, board.metric, "")
+                    | _of_front(board, run)
+                    | {"best_of_group": run is group.best}
+                )
     for board in found:
         for group in board.groups:
             yield from (_row(run, board.metric, reason(run, board.metric)) for run in group.others)
     yield from (_row(run, None, run.why) for run in runs if run.task is None)
 
 
+def _of_group(board: Board, group: Group) -> dict[str, Any]:
+    spread, verdict = group.spreads.get(board.metric or ""), board.verdict(group)
+    return {
+        "rank": group.rank,
+        "group_mean": spread and spread.mean,
+        "group_sd": spread and spread.deviation,
+        "group_half_width": spread and spread.half_width,
+        "split_half_width": accuracy_half_width(group, board.metric),
+        "group_seeds": group.seeds,
+        "group_runs": len(group.counted),
+        "group_differs_in": ", ".join(group.differ),
+        "verdict": verdict and verdict.word,
+        "verdict_p": verdict and verdict.p,
+        "apart": board.note,
+    }
+
+
 def _of_front(board: Board, run: Run) -> dict[str, Any]:
     """Return whether a trial is on the Pareto front of its search; {} for other runs."""
     front = board.front
-    if front is None or run not in (*front.best, *front.others):
-        return {}
-    return {"on_pareto_front": run in front.best}
-
-
-def _of_verdict(board: Board, group: Group) -> dict[str, Any]:
-    verdict = board.verdict(group)
-    return {"verdict": verdict.word, "verdict_p": verdict.p} if verdict else {}
+    return {} if front is None or run not in (*front.best, *front.others) else {"on_pareto_front": run in front.best}
 
 
 def _row(run: Run, metric: str | None, why: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from firstlight.lab.reports.intervals import CONFIDENCE, Estimate
+from firstlight.lab.reports.significance import CONFIDENCE, Estimate
 
 DELTA = 1e-3  # of the Huber loss, in log loss
 DRAWS = 400  # of a bootstrap

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from firstlight.lab.reports.changed_predictions import Table
 from firstlight.lab.reports.scaling import Point, Scaling, value_of_size
+from firstlight.lab.reports.tables import Table
 from firstlight.runs.summary import SEED, shown
 
 if TYPE_CHECKING:
-    from firstlight.lab.reports.intervals import Estimate
     from firstlight.lab.reports.scaling_law import ScalingLaw
+    from firstlight.lab.reports.significance import Estimate
 
 COEFFICIENTS: "tuple[tuple[str, Callable[[ScalingLaw], float]], ...]" = (
     ("E", lambda law: law.irreducible),

@@ -1,58 +1,49 @@
 """Reports as Markdown and as CSV."""
 
-import csv
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from firstlight.lab.reports.changed_predictions import Table
+from firstlight.lab.reports.boards import Board, Group, Spread, accuracy_half_width, not_counted, short_name, split_size
 from firstlight.lab.reports.fronts import Front
-from firstlight.lab.reports.run_rows import columns, run_rows
-from firstlight.lab.reports.table import Board, Group, Spread, accuracy_half_width, not_counted, short_name, split_size
+from firstlight.lab.reports.tables import Column, Table, escaped
 from firstlight.lab.reports.verdicts import short_verdict, verdict_text
 from firstlight.runs.summary import PRUNED, SAMPLE_MARK, Run, brief, number
-
-FORMULA = re.compile(r"(^|[;\t\n])(?=[=+\-@＝＋－＠\t\n])")  # where OWASP's advice on CSV injection expects a formula
 
 
 def markdown(title: str, notes: Sequence[str], found: Sequence[Board], runs: Sequence[Run]) -> str:
     """Return the report as Markdown: the ranked groups of each task, and the runs that are not counted."""
-    lines = [f"# {_escaped(title)}", "", *(f"{_escaped(note)}  " for note in notes)]
+    lines = [f"# {escaped(title)}", "", *(f"{escaped(note)}  " for note in notes)]
     for board in found:
-        lines += ["", f"## {_escaped(board.name)}: {_escaped(direction(board))}", ""]
-        lines += [_escaped(board.finding), ""] if board.finding else []
-        header = headers(board)
-        lines += [_line(header), _line(["---"] * len(header))]
-        lines += [_line(cells(group, board)) for group in board.groups]
+        lines += ["", f"## {escaped(board.name)}: {escaped(direction(board))}", ""]
+        lines += [escaped(board.finding), ""] if board.finding else []
+        lines += Table("", headers(board), [cells(group, board) for group in board.groups]).markdown()
         if board.front is not None:
-            header, rows = front_rows(board, board.front)
-            lines += ["", f"### {_escaped(f'Pareto front of {board.front.names}')}", ""]
-            lines += [_line(header), _line(["---"] * len(header)), *map(_line, rows)]
-    if left := list(not_counted(found, runs)):
-        lines += ["", "## Not counted", "", _line(["run", "task", "data", "status", "why"]), _line(["---"] * 5)]
-        lines += [_line([run.folder, run.task or "unknown", data_of([run]), run.status, why]) for run, why in left]
+            lines += front_table(board, board.front).markdown(3)
+    rows = [
+        [run.folder, run.task or "unknown", data_of([run]), run.status, why] for run, why in not_counted(found, runs)
+    ]
+    if rows:
+        lines += Table("Not counted", ["run", "task", "data", "status", "why"], rows).markdown(2)
     return "\n".join(lines) + "\n"
 
 
-def front_rows(board: Board, front: Front) -> tuple[list[str], list[list[str]]]:
-    """Return the headers and the rows of the table of a Pareto front: a row for each trial on it."""
+def front_table(board: Board, front: Front) -> Table:
+    """Return the table of a Pareto front: a row for each trial on it."""
     rows = [
         [short_name({key: run.keys.get(key) for key in board.swept}), *map(amount, front.values(run)), run.folder]
         for run in front.best
     ]
-    return ["trial", *front.objectives, "run"], rows
+    return Table(f"Pareto front of {front.names}", ["trial", *front.objectives, Column("run", is_left=True)], rows)
 
 
 def section(title: str, sentences: Sequence[str], images: Sequence[str], tables: Sequence[Table]) -> str:
     """Return a section in Markdown. images: names of files in the folder of the report."""
-    lines = [f"## {_escaped(title)}", "", *(f"{_escaped(each)}  " for each in sentences)]
+    lines = [f"## {escaped(title)}", "", *(f"{escaped(each)}  " for each in sentences)]
     for name in images:
-        lines += ["", f"![{_escaped(name)}]({name})"]
+        lines += ["", f"![{escaped(name)}]({name})"]
     for table in tables:
-        lines += ["", f"### {_escaped(table.title)}", "", _line(table.headers), _line(["---"] * len(table.headers))]
-        lines += [_line(row) for row in table.rows]
+        lines += table.markdown(3)
     return "\n".join(lines) + "\n"
 
 
@@ -178,32 +169,3 @@ def duration(seconds: float | None) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def table(found: Sequence[Board], runs: Sequence[Run]) -> str:
-    """Return the report as CSV, with a line for each run and the values of its group, the best first."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(_word, names := columns(runs)))
-    writer.writerows([_word(row.get(name)) for name in names] for row in run_rows(found, runs))
-    return file.getvalue()
-
-
-def _word(value: Any) -> Any:
-    """Return the content of a cell. A text that a spreadsheet would read as a formula begins with an apostrophe.
-
-    The run of another person could otherwise start a program on your machine or send data. Numbers are unchanged.
-    """
-    if isinstance(value, str):
-        return FORMULA.sub(r"\1'", value.replace("\r", "\n"))
-    return str(value).lower() if isinstance(value, bool) else value
-
-
-def _line(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_escaped, texts)) + " |"
-
-
-def _escaped(text: str) -> str:
-    """Return a text on one line, with the special characters of Markdown and HTML escaped."""
-    line = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
-    return re.sub(r"([\\`*|\[])", r"\\\1", line)

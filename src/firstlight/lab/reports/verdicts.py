@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from firstlight.runs.summary import SEED, Run, shown
 
 if TYPE_CHECKING:
-    from firstlight.lab.reports.intervals import Estimate
-    from firstlight.lab.reports.paired import Difference
+    from firstlight.lab.reports.significance import Difference, Estimate
     from firstlight.runs.outcomes import Outcomes
 
 LEVEL = 0.05
@@ -116,10 +115,7 @@ def _is_without_seed(runs: BySeed) -> bool:
 
 
 def _over_seeds(one: list[float], two: list[float], *, is_paired: bool) -> "Difference | None":
-    from firstlight.lab.reports.paired import (
-        paired_seeds,  # imports NumPy
-        unpaired_seeds,  # imports NumPy
-    )
+    from firstlight.lab.reports.significance import paired_seeds, unpaired_seeds  # imports NumPy
 
     if min(len(one), len(two)) < 2:
         return None
@@ -139,10 +135,7 @@ def over_texts(first: BySeed, second: BySeed, metric: str, load: Load, draws: in
 
     The estimate has the unit of the metric.
     """
-    from firstlight.lab.reports.paired import (
-        mcnemar,  # imports NumPy
-        paired_bootstrap,  # imports NumPy
-    )
+    from firstlight.lab.reports.significance import mcnemar, paired_bootstrap  # imports NumPy
 
     found = [[load(run) for runs in each.values() for run in runs] for each in (first, second)]
     one, two = ([each for each in outcomes if each is not None] for outcomes in found)
@@ -178,7 +171,7 @@ def verdicts(comparisons: Sequence[Comparison], *, falls: bool) -> list[Verdict]
     tested = [each for each in comparisons if each.tests]
     if not tested:
         return [_verdict(each, 1.0, 1, falls=falls) for each in comparisons]
-    from firstlight.lab.reports.paired import holm  # imports NumPy
+    from firstlight.lab.reports.significance import holm  # imports NumPy
 
     corrected = holm([each.p for each in tested])
     undecided = sum(p >= LEVEL for p in corrected)
@@ -213,7 +206,7 @@ def _verdict(found: Comparison, p: float, factor: int, *, falls: bool) -> Verdic
 
 def _more_seeds(found: Comparison, factor: int) -> tuple[int | None, str]:
     """Return about how many more seeds would decide, and the words for it. factor: that of the correction."""
-    from firstlight.lab.reports.seeds import seeds_to_decide
+    from firstlight.lab.reports.significance import seeds_to_decide
 
     assert found.deviation is not None, "there is a test over seeds"
     needed = seeds_to_decide(found.value, found.deviation, LEVEL / factor)

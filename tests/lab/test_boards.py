@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from firstlight.lab.reports.table import (
+from firstlight.lab.reports.boards import (
     accuracy_half_width,
     boards,
     common_metric,

@@ -274,7 +274,7 @@ def spread_of(runs: Sequence[Run], metric: str) -> Spread | None:
         return None
     if len(values) == 1:
         return Spread(values[0], None)
-    from firstlight.lab.reports.intervals import mean_interval  # imports NumPy, which single runs do not require
+    from firstlight.lab.reports.significance import mean_interval  # imports NumPy, which single runs do not require
 
     return Spread(fmean(values), stdev(values), mean_interval(values).half_width)
 
@@ -313,7 +313,7 @@ def accuracy_half_width(group: Group, metric: str | None) -> float | None:
     size = split_size(group, metric)
     if not size or metric not in group.spreads:
         return None
-    from firstlight.lab.reports.intervals import accuracy_interval  # imports NumPy
+    from firstlight.lab.reports.significance import accuracy_interval  # imports NumPy
 
     return accuracy_interval(round(group.spreads[metric].mean * size), size).half_width
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from firstlight.lab.reports.paired import holm, mcnemar, paired_bootstrap, paired_seeds, unpaired_seeds
+from firstlight.lab.reports.significance import holm, mcnemar, paired_bootstrap, paired_seeds, unpaired_seeds
 
 
 @pytest.mark.parametrize(("only_first", "only_second"), [(0, 0), (5, 5), (3, 14), (121, 86)])

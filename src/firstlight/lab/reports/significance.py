@@ -1,17 +1,81 @@
-"""Tests of two models on the same seeds or the same texts, and the correction for several tests."""
+"""Intervals of means and accuracies, tests of two models on the same seeds or texts, and the number of seeds to decide.
+
+The functions of scipy.special do what those of scipy.stats do, which take four times as long to import.
+"""
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, stdtr, stdtrit
+from scipy.special import bdtr, nctdtr, ndtri, stdtr, stdtrit
 
-from firstlight.lab.reports.intervals import CONFIDENCE, Estimate, mean_interval
-
+CONFIDENCE = 0.95
 DRAWS = 10_000  # of a bootstrap
 DRAWN_AT_ONCE = 2_000_000  # numbers in memory
+MOST_SEEDS = 10_000  # a difference that requires more counts as none
+LEVEL, POWER = 0.05, 0.8
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its confidence interval. low and high are infinite if the values do not determine an interval.
+
+    count: the number of values, such as seeds or texts, that the estimate is made of.
+    """
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval's length, which is what ± shows. Infinite without an interval."""
+        return (self.high - self.low) / 2
+
+    def mapped(self, function: Callable[[float], float]) -> "Estimate":
+        """Return the estimate of a monotonic function of the number."""
+        low, high = sorted((function(self.low), function(self.high)))
+        return Estimate(function(self.value), low, high, self.count)
+
+
+def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """Return the mean of independent values, such as one per seed, with Student's t interval.
+
+    mean ± t(1 − α/2, n − 1) · s / √n, with the sample standard deviation s (Student 1908). One value has no interval.
+    Raises ValueError without values, or if a value is not finite.
+    """
+    numbers = _finite(values)
+    mean, count = float(numbers.mean()), len(numbers)
+    if count == 1:
+        return Estimate(mean, -math.inf, math.inf, 1)
+    half = float(stdtrit(count - 1, (1 + confidence) / 2) * numbers.std(ddof=1) / math.sqrt(count))
+    return Estimate(mean, mean - half, mean + half, count)
+
+
+def accuracy_interval(correct: int, total: int, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the accuracy of `correct` of `total` answers with its Wilson interval (Wilson 1927, without continuity).
+
+    (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n). It measures how far another split of the same size could
+    differ; seeds are not part of it. Raises ValueError if correct is not between 0 and total, or total is 0.
+    """
+    if not 0 <= correct <= total or total == 0:
+        raise ValueError(f"correct={correct} must be between 0 and total={total}, and total must be at least 1")
+    share, z = correct / total, float(ndtri((1 + confidence) / 2))
+    center = share + z * z / (2 * total)
+    half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    scale = 1 + z * z / total
+    return Estimate(share, max(0.0, (center - half) / scale), min(1.0, (center + half) / scale), total)
+
+
+def _finite(values: Sequence[float]) -> np.ndarray:
+    numbers = np.asarray(values, dtype=float)
+    if numbers.size == 0 or not np.isfinite(numbers).all():
+        raise ValueError(f"values={list(values)[:5]}: at least one value is required, and all must be finite")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -178,3 +242,36 @@ def combined(p_values: Sequence[float]) -> float:
         raise ValueError("p_values is empty; at least one test is required")
     number, place = len(p_values), len(p_values) // 2 + 1
     return min(1.0, sorted(p_values)[place - 1] * number / place)
+
+
+def seeds_to_decide(difference: float, deviation: float, level: float = LEVEL, power: float = POWER) -> int | None:
+    """Return the number of seeds with which a paired t test finds the difference; None if MOST_SEEDS are too few.
+
+    difference, deviation: the mean and the sample standard deviation of the observed differences of pairs with the same
+    seed. The answer is the smallest n ≥ 2 for which the test at the level has the power, from the noncentral t
+    distribution with noncentrality √n · |difference| / deviation (Cohen 1988, chapter 2). It assumes that the true
+    difference is the observed one, so it is a plan and not a promise. The seeds that exist are part of n.
+    Raises ValueError if the deviation is negative.
+    """
+    if deviation < 0:
+        raise ValueError(f"deviation={deviation} must not be negative")
+    if difference == 0:
+        return None
+    if deviation == 0:
+        return 2
+    effect = abs(difference) / deviation
+    tried = range(2, MOST_SEEDS + 1)
+    place = bisect_left(tried, True, key=lambda seeds: power_of(seeds, effect, level) >= power)
+    return tried[place] if place < len(tried) else None
+
+
+def power_of(seeds: int, effect: float, level: float = LEVEL) -> float:
+    """Return the chance that a two-sided paired t test with so many seeds finds a difference of `effect` deviations.
+
+    Raises ValueError with fewer than two seeds.
+    """
+    if seeds < 2:
+        raise ValueError(f"seeds={seeds} must be at least 2")
+    limit, shift = float(stdtrit(seeds - 1, 1 - level / 2)), effect * math.sqrt(seeds)
+    upper, lower = float(nctdtr(seeds - 1, shift, limit)), float(nctdtr(seeds - 1, shift, -limit))
+    return min(1.0, 1 - upper + (0.0 if math.isnan(lower) else lower))

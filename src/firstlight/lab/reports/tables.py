@@ -1,0 +1,91 @@
+"""Tables of a report, which write themselves for the terminal, as Markdown, as HTML and as CSV."""
+
+import csv
+import html
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+FORMULA = re.compile(r"(^|[;\t\n])(?=[=+\-@＝＋－＠\t\n])")  # where OWASP's advice on CSV injection expects a formula
+
+
+class Column(NamedTuple):
+    """Column of a table. is_left: whether its cells are aligned left. is_whole: whether they are never broken."""
+
+    name: str
+    is_left: bool = False
+    is_whole: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Table with a title. Its cells are texts; in a table that is written as CSV, also numbers.
+
+    columns: names, of which the first is aligned left and the others right, or objects with another alignment.
+    """
+
+    title: str
+    columns: Sequence[Column | str]
+    rows: Sequence[Sequence[Any]]
+
+    @property
+    def headers(self) -> list[str]:
+        """The names of the columns."""
+        return [each if isinstance(each, str) else each.name for each in self.columns]
+
+    def on_terminal(self) -> "RichTable":
+        """Return the table for a console."""
+        from rich.table import Table as RichTable
+
+        table = RichTable(title=self.title, title_justify="left")
+        for place, each in enumerate(self.columns):
+            column = Column(each, is_left=place == 0) if isinstance(each, str) else each
+            table.add_column(
+                column.name, justify="left" if column.is_left else "right", no_wrap=column.is_whole, overflow="fold"
+            )
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self, level: int = 0) -> list[str]:
+        """Return the lines of the table. level: that of the heading with its title; 0: without a heading."""
+        heading = ["", f"{'#' * level} {escaped(self.title)}", ""] if level else []
+        lines = (self.headers, ["---"] * len(self.columns), *self.rows)
+        return heading + ["| " + " | ".join(map(escaped, cells)) + " |" for cells in lines]
+
+    def html(self) -> str:
+        """Return the table with its title as a section of a page. All texts are escaped."""
+
+        def row(cells: Sequence[str], tag: str) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        head, body = row(self.headers, "th"), "\n".join(row(each, "td") for each in self.rows)
+        table = f'<table class="plain"><thead>{head}</thead><tbody>\n{body}\n</tbody></table>'
+        return f'<section>\n<h2>{html.escape(self.title)}</h2>\n<div class="wide">{table}</div>\n</section>'
+
+    def csv(self) -> str:
+        """Return the table as CSV. A text that a spreadsheet would read as a formula begins with an apostrophe."""
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows(map(_word, row) for row in (self.headers, *self.rows))
+        return file.getvalue()
+
+
+def _word(value: Any) -> Any:
+    """Return the content of a cell of a CSV.
+
+    The run of another person could otherwise start a program on your machine or send data. Numbers are unchanged.
+    """
+    if isinstance(value, str):
+        return FORMULA.sub(r"\1'", value.replace("\r", "\n"))
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def escaped(text: str) -> str:
+    """Return a text on one line, with the special characters of Markdown and HTML escaped."""
+    line = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
+    return re.sub(r"([\\`*|\[])", r"\\\1", line)
