@@ -248,12 +248,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         *(lambda path: ((path / "metrics.json").unlink(), os.utime(path / ".hydra", (0, 0))), "unreadable"),
         "metrics.json is missing: the run ended before it was written",
     ),
-    "empty record": (cut("metrics.json", 0), "unreadable", "metrics.json is empty"),
+    "empty record": (cut("metrics.json", 0), "unreadable", "metrics.json is cut short or broken"),
     "cut record": (cut("metrics.json", 101), "unreadable", "metrics.json is cut short or broken"),
     "bytes": (
         lambda path: (path / "metrics.json").write_bytes(b"\xff\x00"),
         "unreadable",
-        "metrics.json cannot be read",
+        "metrics.json is cut short or broken",
     ),
     "a list": (text("metrics.json", "[1]"), "unreadable", "metrics.json is not the record of a run"),
     "another's": (text("metrics.json", '{"accuracy": 1}'), "unreadable", "metrics.json is not the record of a run"),
@@ -292,7 +292,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "incomplete",
         "history.jsonl: a metric is not a number",
     ),
-    "empty matrix": (cut(CSV, 0), "incomplete", f"{CSV} is empty"),
+    "empty matrix": (cut(CSV, 0), "incomplete", f"{CSV} is cut short"),
     "matrix without rows": (text(CSV, "true,predicted,count,share_of_true\n"), "incomplete", CSV),
     "cut matrix": (cut(CSV, 80), "incomplete", CSV),
     "matrix cut in its last number": (cut(CSV, -3), "incomplete", CSV),
@@ -368,7 +368,9 @@ def test_every_damage_is_told_and_the_whole_lines_of_a_cut_history_are_kept(tmp_
     cut("history.jsonl", -9)(path)
     cut(CSV, 0)(path)
     run = read(path)
-    assert run.why == "history.jsonl: line 14, the last, is cut short; confusion_matrix/validation.csv is empty"
+    assert run.why.startswith(
+        "history.jsonl: line 14, the last, is cut short; confusion_matrix/validation.csv is cut short"
+    )
     assert len(run.curves["train/loss"].values) == 7
     assert len(run.curves["val/loss"].values) == 6
 

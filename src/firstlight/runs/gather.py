@@ -41,7 +41,7 @@ PARTS_OF_A_RUN = (
 INCOMPLETE, UNREADABLE = "incomplete", "unreadable"
 
 
-class Damaged(Exception):  # noqa: N818 (the run is damaged; the report does not fail)
+class Damaged(UserError):  # noqa: N818 (the run is damaged; the report does not fail)
     """A file of a run is incomplete or broken. The message names the file and the damage."""
 
 
@@ -94,7 +94,7 @@ def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
     try:
         record = read_record(folder)
         run = run_of(name, record)
-    except Damaged as error:
+    except UserError as error:
         is_new = is_starting(folder)
         return Run(name, "running" if is_new else UNREADABLE, why="it is starting" if is_new else str(error))
     damages: list[str] = []
@@ -107,7 +107,7 @@ def read_run(folder: RunFolder, name: str, most: int = POINTS_PER_CURVE) -> Run:
         damages.append(f"samples/ cannot be read ({error})")
     try:
         confusion = read_confusion(folder.path / "confusion_matrix" / "validation.csv")
-    except Damaged as error:
+    except UserError as error:
         damages.append(str(error))
     status, why = judged(folder, record, damages)
     return replace(run, status=status, why=why, curves=curves, texts=texts, confusion=confusion)
@@ -152,23 +152,14 @@ def is_trained_now(folder: RunFolder) -> bool:
 def read_record(folder: RunFolder) -> dict[str, Any]:
     """Return the content of metrics.json. Raises Damaged, also for a file of another program or an earlier version."""
     try:
-        text = regular(folder.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8")
+        record = json.loads(regular(folder.metrics_file, MOST_BYTES_OF_A_RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Damaged("metrics.json is missing: the run ended before it was written") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Damaged(f"metrics.json cannot be read ({error})") from error
-    if not text.strip():
-        raise Damaged("metrics.json is empty")
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"metrics.json is cut short or broken ({error})") from error
     if not isinstance(record, dict) or not record.get("task") or "status" not in record:
         raise Damaged("metrics.json is not the record of a run: it has no task and status")
-    try:
-        check_version(record, folder.metrics_file.name, may_be_later=True)
-    except UserError as error:
-        raise Damaged(str(error)) from error
+    check_version(record, folder.metrics_file.name, may_be_later=True)
     return record
 
 
@@ -253,7 +244,7 @@ def read_curves(path: Path, most: int, *, must_have_lines: bool) -> tuple[dict[s
     lines, damage = _whole_lines(content)
     try:
         return curves_of(_parsed(lines, most), most), damage and f"{path.name}: {damage}"
-    except Damaged as error:
+    except UserError as error:
         return {}, str(error)
     except (TypeError, KeyError, ValueError, OverflowError) as error:
         broken = next((number for number, line in enumerate(lines, start=1) if not _is_moment(line)), None)
@@ -330,16 +321,11 @@ def read_confusion(path: Path) -> Confusion | None:
     name = f"{path.parent.name}/{path.name}"
     try:
         text = regular(path, MOST_BYTES).read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Damaged(f"{name} cannot be read ({error})") from error
-    if not text.strip():
-        raise Damaged(f"{name} is empty")
-    try:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
         counts = {(row["true"], row["predicted"]): int(row["count"]) for row in rows}
-    except (csv.Error, KeyError, TypeError, ValueError) as error:
+    except FileNotFoundError:
+        return None
+    except (OSError, csv.Error, KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{name} is cut short or broken ({type(error).__name__}: {error})") from error
     classes = list(dict.fromkeys(true for true, _ in counts))
     is_square = classes and counts.keys() == {(true, predicted) for true in classes for predicted in classes}
