@@ -522,7 +522,7 @@ def named(tmp_path, monkeypatch):
     return name
 
 
-def card_naming(target: str, *, attention: bool = False) -> dict[str, object]:
+def card_naming(target: object, *, attention: bool = False) -> dict[str, object]:
     tokenizer, _ = train_word_tokenizer(["it works", "it broke"], min_document_frequency=1, max_size=None)
     named = {"attention": {"_target_": target}} if attention else {"_target_": target}
     described = {**named, "dim": 4, "num_heads": 2, "context_length": 5}
@@ -534,6 +534,12 @@ def test_a_network_of_the_project_in_the_current_folder_is_built(tmp_path, named
     target = named(tmp_path / "here" / "src", "my_checkpoint_network")
     assert type(network_of_card(card_naming(target), ClassifierConfig)).__name__ == "Mine"
     assert Path("canary").exists()
+
+
+def test_a_number_in_place_of_the_class_of_the_attention_is_refused(tmp_path) -> None:
+    card = card_naming(0.5, attention=True)
+    with pytest.raises(UserError, match=r"0\.5.*not the name of a class"):
+        network_of_card(card, ClassifierConfig, tmp_path / "best.ckpt")
 
 
 @pytest.mark.parametrize("target", ["firstlight.generator.first_steps.BigramTable", "firstlight.generator.lstm.LSTM"])

@@ -13,7 +13,7 @@ import yaml
 from firstlight.errors import UserError
 from firstlight.kind.found import run_for
 from firstlight.kind.registry import KINDS
-from firstlight.runs.named import find_run, find_runs
+from firstlight.runs.named import find_run, find_runs, is_checkpoint
 from run_folders import make_run
 
 KIND_OF = {"stars": "classifier", "names": "generator", "shakespeare": "generator", "translation": "translator"}
@@ -176,3 +176,10 @@ def test_the_folder_of_a_sweep_names_its_finished_runs(logs: Path) -> None:
     (logs / "empty").mkdir()
     with pytest.raises(UserError, match="empty: the folder is not a run and holds no runs"):
         find_runs(str(logs / "empty"), logs)
+
+
+def test_a_folder_is_a_run_and_no_checkpoint_whatever_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.ckpt").mkdir()
+    assert not is_checkpoint(tmp_path / "a.ckpt")
+    assert is_checkpoint(tmp_path / "best.ckpt")
+    assert is_checkpoint(f"{'a' * 5000}.ckpt")

@@ -7,7 +7,7 @@ from firstlight.files.plain_yaml import read_config
 from firstlight.kind.kind import Kind
 from firstlight.kind.registry import KINDS, kind_of_saved
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.named import TRAINED, find_run, has_checkpoint, is_searched, task_of
+from firstlight.runs.named import TRAINED, find_run, has_checkpoint, is_checkpoint, is_searched, task_of
 from firstlight.terminal_text import note
 
 
@@ -16,7 +16,7 @@ def located(command: str, run: str, log_dir: Path) -> str:
 
     Call it before torch is imported, which takes seconds, so that a wrong name is reported at once. Raises UserError.
     """
-    return run if Path(run).suffix == ".ckpt" else str(run_for(command, run, log_dir).path)
+    return run if is_checkpoint(run) else str(run_for(command, run, log_dir).path)
 
 
 def run_for(command: str, name: str, log_dir: Path) -> RunFolder:

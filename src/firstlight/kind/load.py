@@ -13,14 +13,14 @@ from firstlight.lit.cards import TRAIN_AGAIN, check_content, kind_of, refuse_ove
 from firstlight.lit.checkpoint import CARD, read_checkpoint
 from firstlight.lit.saved_networks import network_of_checkpoint
 from firstlight.runs.folder import RunFolder
-from firstlight.runs.named import find_run
+from firstlight.runs.named import find_run, is_checkpoint
 from firstlight.spelling import option
 from firstlight.text.saved_tokenizers import tokenizer_of_json
 
 
 def load(run: str | Path, *, checkpoint: str = "best", log_dir: str | Path = "logs") -> LoadedRun:
     """Return a trained run, as described at `firstlight.load`. Raises UserError."""
-    if Path(run).suffix == ".ckpt":  # written by a run, or by a Trainer in a notebook
+    if is_checkpoint(run):  # written by a run, or by a Trainer in a notebook
         path = Path(run)
         folder = RunFolder(path.absolute().parents[1])
     else:

@@ -77,7 +77,7 @@ def network_of_card(
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"the checkpoint's network ({kind}) cannot be built by this version: {error}") from error
     named = (config._target_, config.own_attention)
-    own = [name for name in named if name is not None and not name.startswith("firstlight.")]
+    own = [str(name) for name in named if name is not None and not str(name).startswith("firstlight.")]
     for name in own:
         refuse_foreign(name, path)
     vocab_size = tokenizer_of_json(card["tokenizer"]).vocab_size

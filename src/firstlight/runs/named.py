@@ -1,6 +1,7 @@
 """The run that a name means, such as `latest` or `best:val/loss`. Imports nothing heavy."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +28,11 @@ def has_checkpoint(run: RunFolder) -> bool:
 def is_searched(name: str) -> bool:
     """Return whether a name is looked for below the folder of all runs; any other name is the path of a run."""
     return name == LATEST or name.startswith((f"{LATEST}:", f"{BEST}:"))
+
+
+def is_checkpoint(name: str | Path) -> bool:
+    """Return whether a name is that of a checkpoint. The folder of a run can also end in .ckpt."""
+    return Path(name).suffix == ".ckpt" and not os.path.isdir(name)  # noqa: PTH112  (is_dir raises for long names)
 
 
 def find_run(name: str, log_dir: Path, can_use: CanUse = has_checkpoint, wanted: str = TRAINED) -> RunFolder:
