@@ -29,7 +29,7 @@ from firstlight.runs.folder import RunFolder, lower_is_better
 from firstlight.sweeps import launchers
 from firstlight.sweeps.jobs import refuse_search_options
 from firstlight.terminal_text import say
-from firstlight.training.resume import refuse_folder, rewrite_command_line
+from firstlight.training.resume import refuse_folder, resumed
 
 SWEEPER = "hydra_plugins.resuming_sweeper.ResumingSweeper"
 
@@ -44,8 +44,7 @@ def main() -> None:
         if (asked := help_words(sys.argv[1:])) is not None:
             show_help(*asked)
             return
-        sys.argv[1:] = prepared(sys.argv[1:])
-        rewrite_command_line(CONFIG_DIR, CONFIG_NAME)
+        sys.argv[1:] = resumed(prepared(sys.argv[1:]))
         _job()
 
 

@@ -4,64 +4,41 @@ import difflib
 from collections.abc import Collection, Iterable
 
 from firstlight import config_files
+from firstlight.choices import listed, nearest
 
-ALSO_CALLED = {  # names that other programs give to our keys and groups
-    "attention_probs_dropout_prob": ("model.attention_dropout",),
-    "attn_pdrop": ("model.attention_dropout",),
-    "batch": ("data.batch_size", "data.batch_tokens"),
-    "batch_size": ("data.batch_size", "data.batch_tokens"),
-    "block_size": ("context_length",),
-    "bs": ("data.batch_size", "data.batch_tokens"),
-    "checkpoint": ("resume", "init_from"),
-    "ckpt": ("resume", "init_from"),
-    "ckpt_path": ("resume", "init_from"),
-    "clip": ("trainer.gradient_clip_val",),
-    "d_model": ("model.dim",),
-    "dataset": ("task",),
-    "device": ("trainer.accelerator",),
-    "early_stopping": ("callbacks.early_stopping.patience",),
-    "epochs": ("trainer.max_epochs",),
-    "eval_interval": ("trainer.val_check_interval",),
-    "gpu": ("trainer.accelerator",),
-    "gpus": ("trainer.devices",),
-    "grad_clip": ("trainer.gradient_clip_val",),
-    "gradient_accumulation_steps": ("trainer.accumulate_grad_batches",),
-    "heads": ("model.num_heads",),
-    "hidden_dim": ("model.dim",),
-    "hidden_size": ("model.dim",),
-    "layers": ("model.num_layers",),
-    "initializer_range": ("model.embedding_std",),
-    "intermediate_size": ("model.feed_forward_dim",),
-    "layer_norm_eps": ("model.norm_eps",),
-    "learning_rate": ("optimizer.lr",),
-    "lr": ("optimizer.lr",),
-    "lr_scheduler": ("schedule",),
-    "max_iters": ("trainer.max_steps",),
-    "max_length": ("context_length",),
-    "max_seq_length": ("context_length",),
-    "monitor": ("optimized_metric",),
-    "n_embd": ("model.dim",),
-    "n_epochs": ("trainer.max_epochs",),
-    "n_head": ("model.num_heads",),
-    "n_kv_heads": ("model.num_key_value_heads",),
-    "n_layer": ("model.num_layers",),
-    "net": ("model",),
-    "network": ("model",),
-    "num_epochs": ("trainer.max_epochs",),
-    "num_gpus": ("trainer.devices",),
-    "out_dir": ("paths.log_dir",),
-    "output_dir": ("paths.log_dir",),
-    "rms_norm_eps": ("model.norm_eps",),
-    "rope_theta": ("model.rotary_base",),
-    "run_name": ("tags",),
-    "save_dir": ("paths.log_dir",),
-    "scheduler": ("schedule",),
-    "seq_len": ("context_length",),
-    "steps": ("trainer.max_steps",),
-    "vocab_size": ("tokenizer.max_size",),
-    "warmup": ("schedule.warmup_steps",),
-    "wd": ("optimizer.weight_decay",),
+NAMES_ELSEWHERE = {  # our keys and groups, and the names that other programs give them
+    "callbacks.early_stopping.patience": "early_stopping",
+    "context_length": "block_size max_length max_seq_length seq_len",
+    "data.batch_size data.batch_tokens": "batch batch_size bs",
+    "model": "net network",
+    "model.attention_dropout": "attention_probs_dropout_prob attn_pdrop",
+    "model.dim": "d_model hidden_dim hidden_size n_embd",
+    "model.embedding_std": "initializer_range",
+    "model.feed_forward_dim": "intermediate_size",
+    "model.norm_eps": "layer_norm_eps rms_norm_eps",
+    "model.num_heads": "heads n_head",
+    "model.num_key_value_heads": "n_kv_heads",
+    "model.num_layers": "layers n_layer",
+    "model.rotary_base": "rope_theta",
+    "optimized_metric": "monitor",
+    "optimizer.lr": "learning_rate lr",
+    "optimizer.weight_decay": "wd",
+    "paths.log_dir": "out_dir output_dir save_dir",
+    "resume init_from": "checkpoint ckpt ckpt_path",
+    "schedule": "lr_scheduler scheduler",
+    "schedule.warmup_steps": "warmup",
+    "tags": "run_name",
+    "task": "dataset",
+    "tokenizer.max_size": "vocab_size",
+    "trainer.accelerator": "device gpu",
+    "trainer.accumulate_grad_batches": "gradient_accumulation_steps",
+    "trainer.devices": "gpus num_gpus",
+    "trainer.gradient_clip_val": "clip grad_clip",
+    "trainer.max_epochs": "epochs n_epochs num_epochs",
+    "trainer.max_steps": "max_iters steps",
+    "trainer.val_check_interval": "eval_interval",
 }
+ALSO_CALLED = {name: keys.split() for keys, names in NAMES_ELSEWHERE.items() for name in names.split()}
 NAMED = ("task", "model", "experiment", "optimizer", "schedule", "trainer", "logger", "tokenizer", "vectors", "debug")
 LESS_LIKELY = ("callbacks.", "logger.")  # sections that a user seldom means by the last part of a key
 
@@ -73,24 +50,22 @@ def nearest_keys(word: str, known: Collection[str]) -> list[str]:
     and keys with a similar last part.
     """
     section, _, leaf = word.rpartition(".")
-    if named := [key for key in ALSO_CALLED.get(leaf, ()) if key in known and key != word]:
+    if named := [key for key in ALSO_CALLED.get(leaf, []) if key in known and key != word]:
         return named
     leaves = _by_leaf(known)
     if leaf in leaves and leaves[leaf] != [word]:
         return _likely(leaves[leaf])
     siblings = {key for key in known if key.rpartition(".")[0] == section}
-    if nearest := difflib.get_close_matches(word, siblings - {word}, n=2):
-        return nearest
-    return [key for name in difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.75) for key in _likely(leaves[name])]
+    if similar := difflib.get_close_matches(word, siblings - {word}, n=2):
+        return similar
+    return _likely(leaves.get(nearest(leaf, leaves, cutoff=0.75) or "", []))
 
 
 def nearest_choices(group: str, choice: str, options: Collection[str]) -> list[str]:
     """Return what a user can mean by a choice that a group does not have, as `group=choice`, at most three."""
     leaves = _by_leaf(options, "/")
     same = leaves.get(choice) or difflib.get_close_matches(choice, options, n=1)
-    if not same:
-        names = difflib.get_close_matches(choice.rpartition("/")[2], leaves, n=1)
-        same = [option for name in names for option in leaves[name]]
+    same = same or leaves.get(nearest(choice.rpartition("/")[2], leaves) or "", [])
     return [f"{group}={option}" for option in same[:3]] or choices_named(choice)[:3]
 
 
@@ -106,8 +81,8 @@ def choices_named(name: str) -> list[str]:
 
 def question(candidates: Iterable[str]) -> str:
     """Return `did you mean a, b or c?`; nothing without candidates."""
-    *most, last = candidates or [""]
-    return f"did you mean {', '.join(most)}{' or ' if most else ''}{last}?" if last else ""
+    names = listed(candidates, "or")
+    return names and f"did you mean {names}?"
 
 
 def _by_leaf(names: Iterable[str], separator: str = ".") -> dict[str, list[str]]:

@@ -141,8 +141,7 @@ def _split_value(word: str) -> str | None:
     while end < len(arguments) and "=" not in arguments[end]:
         end += 1
     key, _, value = " ".join(arguments[begin:end]).partition("=")
-    is_text = _is_text(key)
-    return quoted_option(key, value) if is_text else None
+    return quoted_option(key, value) if _is_text(key) else None
 
 
 def _example(key: str) -> str:
@@ -161,8 +160,7 @@ def _is_text(key: str) -> bool:
 
 def _several_values(key: str, value: str) -> str:
     """Return the message for a list such as `1,2` without `-m`."""
-    is_text = _is_text(key)
-    quoting = f", or quote a single value, {quoted_option(key, value)}" if is_text else ""
+    quoting = f", or quote a single value, {quoted_option(key, value)}" if _is_text(key) else ""
     return f"{key}={value}: several values require -m, which runs every combination; add -m{quoting}"
 
 

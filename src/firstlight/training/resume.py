@@ -7,9 +7,9 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-import hydra
 from omegaconf import DictConfig
 
+from firstlight.config.schema import compose
 from firstlight.errors import UserError
 from firstlight.files.plain_yaml import read_config
 from firstlight.runs import foreign
@@ -28,28 +28,27 @@ QUESTIONS = ("-h", "--help", "-c", "--cfg", "-i", "--info", "--hydra-help")
 SECONDS_TO_WAIT = 10  # for the end of another process, such as one that writes its last checkpoint
 
 
-def rewrite_command_line(config_dir: Path, config_name: str) -> None:
-    """If `resume=` is given, change sys.argv so that it composes the old run in its folder.
+def resumed(arguments: list[str]) -> list[str]:
+    """Return the arguments of a command; if `resume=` is among them, those that compose the old run in its folder.
 
     The process ends with a message if the run is already finished.
 
     Raises UserError if there is no run to resume.
     """
-    options, typed = options_and_overrides(sys.argv[1:])
-    if is_further_process():  # its command line is the one that the first process has changed
-        return
+    options, typed = options_and_overrides(arguments)
     wish = value_of("resume", typed)
-    if wish is None or any(option in QUESTIONS for option in options):
-        return
+    is_answered = any(option in QUESTIONS for option in options)
+    if wish is None or is_answered or is_further_process():  # whose arguments are those of the first process
+        return arguments
     if any(option in ("-m", "--multirun") for option in options):
         raise UserError(f"resume={wish} resumes one run, and -m starts several; leave one of them out")
     if wish == "auto":
-        folder = _unfinished_run(typed, config_dir, config_name)
+        folder = _unfinished_run(typed)
         if folder is None:
             say("resume=auto: no unfinished run has this configuration; a new run starts")
-            return
+            return arguments
     elif is_searched(wish):
-        folder = _searched_run(wish, typed, _log_dir(typed, config_dir, config_name))
+        folder = _searched_run(wish, typed, _log_dir(typed))
         say(f"resume={wish}: {folder.path} (task={task_of(folder)})")
     else:
         folder = RunFolder(Path(wish))
@@ -63,7 +62,7 @@ def rewrite_command_line(config_dir: Path, config_name: str) -> None:
     new = [argument for argument in typed if key_of(argument) not in WHERE_TO_RESUME]
     where = str(folder.path.absolute())
     one_run = "hydra.mode=RUN"  # also for a job of an experiment that is a sweep
-    sys.argv[1:] = [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
+    return [*options, *merged(old, new), f"resume={quoted(where)}", f"hydra.run.dir={quoted(where)}", one_run]
 
 
 def _searched_run(wish: str, typed: list[str], log_dir: Path) -> RunFolder:
@@ -115,7 +114,7 @@ def is_further_process() -> bool:
     return any(os.environ.get(name, "0") != "0" for name in ("LOCAL_RANK", "SLURM_PROCID"))
 
 
-def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> RunFolder | None:
+def _unfinished_run(typed: list[str]) -> RunFolder | None:
     """Return the run that `resume=auto` means.
 
     It is hydra.run.dir if that is given, else the newest unfinished run of the same configuration.
@@ -123,7 +122,7 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
     if given := value_of("hydra.run.dir", typed):
         folder = RunFolder(Path(given))
         return folder if folder.is_run() else None
-    config = _composed(typed, config_dir, config_name)
+    config = compose(typed)
     key = run_key(config)
     for metrics_file in sorted(
         Path(config.paths.log_dir).glob("*/runs/*/metrics.json"), reverse=True, key=_folder_name
@@ -134,15 +133,10 @@ def _unfinished_run(typed: list[str], config_dir: Path, config_name: str) -> Run
     return None
 
 
-def _composed(typed: list[str], config_dir: Path, config_name: str) -> DictConfig:
-    with hydra.initialize_config_dir(str(config_dir), version_base="1.3"):
-        return hydra.compose(config_name, overrides=typed)
-
-
-def _log_dir(typed: list[str], config_dir: Path, config_name: str) -> Path:
+def _log_dir(typed: list[str]) -> Path:
     """Return paths.log_dir of a command line. Its other keys are ignored, since they may fit only the resumed run."""
     of_paths = [argument for argument in typed if key_of(argument).partition(".")[0] in ("paths", "local")]
-    return Path(_composed(of_paths, config_dir, config_name).paths.log_dir)
+    return Path(compose(of_paths).paths.log_dir)
 
 
 def _is_any(_: RunFolder) -> bool:
